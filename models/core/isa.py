@@ -57,6 +57,10 @@ class Fetch(IntEnum):
     PAIR = 9  # a 64-bit register pair
     S32 = 10  # 32 bits sign-extended to 64
     U32 = 11  # 32 bits zero-extended to 64
+    S16_LONG = 12  # low 16 bits sign-extended to 64: conversions from narrow integers
+    U16_LONG = 13
+    S8_LONG = 14
+    U8_LONG = 15
 
 
 class Write(IntEnum):
