@@ -1,0 +1,178 @@
+"""Kernels that can be run by name, what a ``kernel.py`` must contain, and the check of a kernel's results.
+
+A kernel is a folder here (adding a folder adds a kernel) or any ``FILE.py`` of a user. A folder has ``kernel.py``, the
+CUDA C source that is our own, and the PTX that ``nvcc`` made from it (``make ptx`` makes it again; nothing else needs
+``nvcc``). ``kernel.py`` defines::
+
+    TITLE = "y = a x + y"                # one line
+    SUITE = "PolyBench"                  # the benchmark suite that it stands for
+    PTX = "saxpy.ptx"                    # .ptx or .cu, relative to kernel.py
+    TOLERANCE = {"y": Close(rtol=1e-6, reason="...")}     # outputs not named here are compared exactly
+
+    def setup(size: str, seed: int) -> Data:              # inputs: NumPy arrays and scalars by name
+    def run(gpu: Gpu, module: Module, data: Data) -> Outputs:       # allocate, launch (once or often), read back
+    def reference(data: Data) -> Outputs:                 # the same outputs from NumPy; must not change ``data``
+
+``size`` is one of :data:`SIZES`: *tiny* takes under a minute in the interpreted model and reaches the partial warps and
+CTAs at the edges, *small* is 0.3 to 1.5 million warp instructions, *full* is the original benchmark's input where it is
+known, below 1 GB. ``run`` may call::
+
+    gpu.to_device(array) -> Buffer       gpu.from_device(buffer) -> array of the dtype and shape that went in
+    gpu.empty(shape, dtype) -> Buffer    for outputs: filled with a poison pattern, so that what the kernel leaves out shows
+    gpu.texture(array, ...) -> handle    buffer + 16 is an interior pointer (bytes)
+    module.launch(name, grid=(4,), block=(256,), args=[buffer, np.int32(n)], shared_bytes=0)
+    module.set_symbol(name, array)       module-scope .const or .global variables
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from lockstep.sim.errors import UsageError
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu, Module
+
+__all__ = ["SIZES", "Check", "Close", "Data", "Exact", "Kernel", "Outputs", "check", "find", "load", "names"]
+
+SIZES = ("tiny", "small", "full")
+FOLDER = Path(__file__).parent
+
+Data = dict[str, Any]
+Outputs = dict[str, np.ndarray]
+
+
+class Tolerance(Protocol):
+    """Says element by element whether a result is right."""
+
+    def agrees(self, got: np.ndarray, expected: np.ndarray) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Equal values. NaN equals nothing, so a kernel that may give NaN must compare bits instead."""
+
+    def agrees(self, got: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        return np.asarray(got == expected)
+
+
+@dataclass(frozen=True)
+class Close:
+    """|got - expected| <= atol + rtol |expected|, with the reason why the results may differ at all."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.reason:
+            raise UsageError("Close(...): a tolerance needs a reason")
+
+    def agrees(self, got: np.ndarray, expected: np.ndarray) -> np.ndarray:
+        wide = np.result_type(expected, np.float64)
+        with np.errstate(invalid="ignore"):  # inf - inf; equal infinities agree
+            difference = np.abs(got.astype(wide) - expected.astype(wide))
+            return (got == expected) | (difference <= self.atol + self.rtol * np.abs(expected.astype(wide)))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One loaded ``kernel.py``; the fields are its definitions."""
+
+    name: str
+    title: str
+    suite: str
+    ptx: Path
+    tolerance: dict[str, Tolerance]
+    setup: Callable[[str, int], Data]
+    run: Callable[[Gpu, Module, Data], Outputs]
+    reference: Callable[[Data], Outputs]
+
+
+@dataclass(frozen=True)
+class Check:
+    """Outcome of comparing a run with its reference. ``passed`` is false when nothing was compared."""
+
+    passed: bool
+    compared: int  # elements
+    message: str
+
+
+def names() -> list[str]:
+    """The kernels that can be run by name: every folder here with a ``kernel.py``."""
+    return sorted((file.parent.name for file in FOLDER.glob("*/kernel.py")), key=str.lower)
+
+
+def find(kernel: str | Path) -> Kernel:
+    """Load a kernel by name (upper and lower case are alike) or from a ``FILE.py``.
+
+    Raises :class:`UsageError` when there is none, or when its file lacks a definition.
+    """
+    text = str(kernel)
+    if text.endswith(".py"):
+        return load(Path(text))
+    for name in names():
+        if name.lower() == text.lower():
+            return load(FOLDER / name / "kernel.py")
+    raise UsageError(f"kernel {text!r}: not known; known are {', '.join(names())}, or give a FILE.py")
+
+
+def load(file: Path) -> Kernel:
+    """Load one ``kernel.py``; the kernel's name is its folder's, or the file's own name when it is called otherwise."""
+    if not file.is_file():
+        raise UsageError(f"{file}: no such file")
+    name = file.resolve().parent.name if file.name == "kernel.py" else file.stem
+    module = _import(file, name)
+    required = ("TITLE", "SUITE", "PTX", "setup", "run", "reference")
+    if missing := [item for item in required if not hasattr(module, item)]:
+        raise UsageError(f"{file}: does not define {', '.join(missing)}; a kernel needs {', '.join(required)}")
+    ptx = file.parent / module.PTX
+    if not ptx.is_file():
+        raise UsageError(f"{file}: PTX = {module.PTX!r}: no such file beside it")
+    tolerance = getattr(module, "TOLERANCE", {})
+    return Kernel(name, module.TITLE, module.SUITE, ptx, tolerance, module.setup, module.run, module.reference)
+
+
+def _import(file: Path, name: str) -> ModuleType:
+    # By path: folder names are those of the benchmarks (mri-q), not Python identifiers.
+    spec = importlib.util.spec_from_file_location(f"{__name__}.{name.replace('.', '_')}", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UsageError(f"{file}:{error.lineno}: {error.msg}") from error
+    except ImportError as error:
+        raise UsageError(f"{file}: {error}") from error
+    return module
+
+
+def check(kernel: Kernel, outputs: Outputs, data: Data) -> Check:
+    """Compare every output with the reference and report the first element that differs."""
+    expected = kernel.reference(data)
+    compared = 0
+    if unlike := sorted(outputs.keys() ^ expected.keys()):
+        return Check(False, 0, f"{unlike[0]}: in the {'run' if unlike[0] in outputs else 'reference'} only")
+    for name, want in expected.items():
+        got = np.asarray(outputs[name])
+        want = np.asarray(want)
+        if got.shape != want.shape or got.dtype != want.dtype:
+            text = f"{name}: got {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
+            return Check(False, compared, text)
+        wrong = np.argwhere(~kernel.tolerance.get(name, Exact()).agrees(got, want))
+        compared += got.size
+        if len(wrong):
+            index = tuple(int(i) for i in wrong[0])
+            where = f"{name}[{', '.join(map(str, index))}]"
+            text = f"{where}: got {got[index]}, expected {want[index]}; {len(wrong)} of {got.size} differ"
+            return Check(False, compared, text)
+    if compared == 0:
+        return Check(False, 0, "nothing was compared")
+    return Check(True, compared, f"{compared} elements agree")
