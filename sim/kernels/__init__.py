@@ -76,9 +76,10 @@ class Close:
 
     def agrees(self, got: np.ndarray, expected: np.ndarray) -> np.ndarray:
         wide = np.result_type(expected, np.float64)
-        with np.errstate(invalid="ignore"):  # inf - inf; equal infinities agree
+        with np.errstate(invalid="ignore"):  # inf - inf
             difference = np.abs(got.astype(wide) - expected.astype(wide))
-            return (got == expected) | (difference <= self.atol + self.rtol * np.abs(expected.astype(wide)))
+            near = difference <= self.atol + self.rtol * np.abs(expected.astype(wide))
+        return (got == expected) | (near & np.isfinite(expected))  # infinities agree with their equals only
 
 
 @dataclass(frozen=True)
