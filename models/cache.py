@@ -56,15 +56,23 @@ def _imports(path: Path) -> Iterator[Path]:
                 yield found
 
 
-def closure(path: Path) -> list[Path]:
-    """A module's file and those of all project modules that it imports, sorted."""
-    todo, seen = [path.resolve()], set[Path]()
+def closure(*paths: Path) -> list[Path]:
+    """The files of modules and of all project modules that they import, sorted."""
+    todo, seen = [path.resolve() for path in paths], set[Path]()
     while todo:
         current = todo.pop()
         if current not in seen:
             seen.add(current)
             todo += _imports(current)
     return sorted(seen)
+
+
+_derived: dict[Path, bytes] = {}
+
+
+def derived(path: Path, content: bytes) -> None:
+    """Say what a module contains that is not in its source: part of the stamp of all modules that import it."""
+    _derived[path.resolve()] = content
 
 
 @functools.cache
@@ -76,7 +84,7 @@ def stamp(path: Path) -> str:
     digest = hashlib.sha256(f"{numba.__version__} {numpy.__version__}".encode())
     digest.update(os.environ.get("NUMBA_BOUNDSCHECK", "").encode())
     for source in closure(path):
-        digest.update(str(source.relative_to(ROOT)).encode() + source.read_bytes())
+        digest.update(str(source.relative_to(ROOT)).encode() + source.read_bytes() + _derived.get(source, b""))
     return digest.hexdigest()
 
 

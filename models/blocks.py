@@ -1,0 +1,70 @@
+"""The record types of the blocks' ports, as the models use them: ``{i, o, c}``, from the RTL's signatures.
+
+The layouts are derived by :mod:`lockstep.rtl.ports` in a process of its own and kept in the cache under the hash of the
+sources that they depend on, so that a process that runs kernels never imports Amaranth.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lockstep.models import cache
+from lockstep.models.jit import record
+
+FOREVER = 1 << 62
+"""What a block's ``idle`` returns when nothing changes as long as its inputs stay."""
+
+Layout = dict[str, list[dict[str, Any]]]
+
+
+@functools.cache
+def layouts() -> dict[str, Layout]:
+    """The layout of every block (``<area>.<block>``); its form is described in :mod:`lockstep.rtl.ports`.
+
+    Raises
+    ------
+    RuntimeError
+        when a signature breaks a rule; the message is the rule's.
+    """
+    sources = cache.closure(*(cache.ROOT / "rtl").rglob("*.py"))
+    key = hashlib.sha256(importlib.metadata.version("amaranth").encode())
+    for source in sources:
+        key.update(str(source.relative_to(cache.ROOT)).encode() + source.read_bytes())
+    path = cache.folder() / "layouts" / f"{key.hexdigest()}.json"
+    text = path.read_bytes() if path.exists() else _derive(path)
+    cache.derived(Path(__file__), text)  # compiled code depends on the layouts, not on the RTL's sources
+    return json.loads(text)
+
+
+def _derive(path: Path) -> bytes:
+    """Derive all layouts and keep them; several processes may do so at once."""
+    done = subprocess.run([sys.executable, "-m", "lockstep.rtl.ports"], capture_output=True)
+    if done.returncode:
+        raise RuntimeError(f"the ports of the blocks have no layout: {done.stderr.decode().strip()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(done.stdout)
+    os.replace(file.name, path)
+    return done.stdout
+
+
+@functools.cache
+def ports(block: str) -> np.dtype:
+    """The record type of a block's ports, as in ``ports("scheduling.warp_scheduler")``."""
+    return record([(side, _record(fields)) for side, fields in layouts()[block].items()])
+
+
+def _record(fields: Sequence[dict[str, Any]]) -> np.dtype:
+    return record([(f["name"], _record(f["fields"]) if "fields" in f else f["type"], tuple(f["shape"])) for f in fields])

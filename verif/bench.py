@@ -1,0 +1,78 @@
+"""What the tests of the blocks' golden models share: a model with its ports, shaped random numbers, interpreted runs."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lockstep.models.jit import argument
+
+
+class Bench:
+    """One instance of a golden model. ``i``, ``o`` and ``c`` are its ports, as records to read and write."""
+
+    def __init__(self, model: ModuleType) -> None:
+        self.model = model
+        self.state = np.zeros((), model.STATE)
+        self.io = np.zeros((), model.PORTS)
+        self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
+        self._arguments = argument(self.state), argument(self.io)
+        self.reset()
+
+    def reset(self) -> None:
+        self.model.reset(*self._arguments)
+
+    def comb(self) -> None:
+        if self.c is not None:
+            self.model.comb(*self._arguments)
+
+    def step(self) -> None:
+        self.model.step(*self._arguments)
+
+    def cycle(self) -> None:
+        self.comb()
+        self.step()
+
+    def idle(self) -> int:
+        return int(self.model.idle(*self._arguments))
+
+    def skip(self, steps: int) -> None:
+        self.model.skip(*self._arguments, steps)
+
+    def bytes(self) -> bytes:
+        """State and ports."""
+        return self.state.tobytes() + self.io.tobytes()
+
+    def copy(self) -> Bench:
+        other = Bench(self.model)
+        other.state[()], other.io[()] = self.state, self.io
+        return other
+
+
+def seeded() -> random.Random:
+    """A random generator whose seed is printed; ``LOCKSTEP_SEED`` repeats a run."""
+    seed = int(os.environ.get("LOCKSTEP_SEED", random.randrange(1 << 32)))
+    print(f"LOCKSTEP_SEED={seed}")
+    return random.Random(seed)
+
+
+def mask(rng: random.Random, bits: int) -> int:
+    """A mask that is empty, full, one-hot, sparse, even or dense, each as often."""
+    full = (1 << bits) - 1
+    words = [rng.getrandbits(bits) for _ in range(3)]
+    sparse, dense = words[0] & words[1] & words[2], words[0] | words[1] | words[2]
+    return rng.choice([0, full, 1 << rng.randrange(bits), sparse, words[0], dense])
+
+
+def interpreted(function: Callable[[int], Any], seed: int) -> str:
+    """What a module-level function of a test file returns, as text, when the models run interpreted."""
+    code = f"import runpy; print(runpy.run_path({function.__code__.co_filename!r})[{function.__name__!r}]({seed}))"
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    return subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True).stdout.strip()

@@ -1,0 +1,210 @@
+"""The warp scheduler's golden model against a naive reference that keeps lists of warps."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+import pytest
+from lockstep.models.blocks import FOREVER
+from lockstep.models.parameters import SCHEDULERS
+from lockstep.models.scheduling import warp_scheduler
+from lockstep.verif.bench import Bench, interpreted, mask, seeded
+
+WARPS = 64
+
+
+class Reference:
+    """The policies as the docstring of the component tells them, over a list of slots from oldest to youngest."""
+
+    def __init__(self, policy: str, active_warps: int) -> None:
+        self.policy, self.limit = policy, active_warps
+        self.age: list[int] = []
+        self.active: set[int] = set()
+        self.last, self.promoted = WARPS - 1, WARPS - 1
+        self.greedy: int | None = None
+
+    def grant(self, request: set[int]) -> int | None:
+        ready = [slot for slot in self.age if slot in request]
+        if self.policy == "two-level":
+            ready = [slot for slot in ready if slot in self.active]
+        if not ready:
+            return None
+        if self.policy == "gto" and self.greedy in ready:
+            return self.greedy
+        if self.policy in ("lrr", "two-level"):
+            return min(ready, key=lambda slot: (slot - self.last - 1) % WARPS)
+        return ready[0]
+
+    def step(self, granted: int | None, start: set[int], finish: set[int], waiting: set[int]) -> None:
+        if granted is not None:
+            self.last = self.greedy = granted
+        if self.policy == "two-level":
+            leaving = start | finish | waiting
+            self.active -= leaving
+            pending = [slot for slot in self.age if slot not in leaving and slot not in self.active]
+            if pending and len(self.active) < self.limit:
+                self.promoted = min(pending, key=lambda slot: (slot - self.promoted - 1) % WARPS)
+                self.active.add(self.promoted)
+        if self.greedy in start:
+            self.greedy = None
+        self.age = [slot for slot in self.age if slot not in start | finish] + sorted(start)
+
+
+def slots(word: int) -> set[int]:
+    return {slot for slot in range(WARPS) if word >> slot & 1}
+
+
+def stimulate(bench: Bench, rng: random.Random) -> None:
+    """Starts and finishes are rarer than requests; some cycles repeat the previous inputs."""
+    if rng.random() < 0.2:
+        return
+    bench.i["request"] = mask(rng, WARPS)
+    bench.i["start"] = mask(rng, WARPS) if rng.random() < 0.1 else 0
+    bench.i["finish"] = mask(rng, WARPS) if rng.random() < 0.1 else 0
+    bench.i["long_latency"] = mask(rng, WARPS)
+
+
+def configured(policy: str, active_warps: int) -> Bench:
+    bench = Bench(warp_scheduler)
+    bench.i["policy"], bench.i["active_warps"] = SCHEDULERS.index(policy), active_warps
+    return bench
+
+
+@pytest.mark.parametrize("policy", SCHEDULERS)
+@pytest.mark.parametrize("active_warps", [1, 8, 64])
+def test_grants_as_the_reference(policy: str, active_warps: int) -> None:
+    rng = seeded()
+    bench, reference = configured(policy, active_warps), Reference(policy, active_warps)
+    granted = 0
+    for cycle in range(1500):
+        stimulate(bench, rng)
+        bench.comb()
+        expected = reference.grant(slots(int(bench.i["request"])))
+        grant = bench.c["grant"]
+        assert (grant["valid"], grant["warp"]) == (expected is not None, expected or 0), f"cycle {cycle}"
+        bench.step()
+        reference.step(expected, *(slots(int(bench.i[port])) for port in ("start", "finish", "long_latency")))
+        granted += expected is not None
+    assert granted > 300
+
+
+def test_loose_round_robin_is_fair() -> None:
+    bench = configured("lrr", 1)
+    bench.i["start"] = bench.i["request"] = 0xFFFF
+    bench.cycle()
+    bench.i["start"] = 0
+    order = []
+    for _ in range(32):
+        bench.cycle()
+        order.append(int(bench.c["grant"]["warp"]))
+    assert order == [*range(16), *range(16)]
+
+
+def test_greedy_then_oldest_leaves_a_warp_only_when_it_does_not_request() -> None:
+    bench = configured("gto", 1)
+    for slot in (5, 3, 9):  # 5 is the oldest
+        bench.i["start"] = 1 << slot
+        bench.cycle()
+    bench.i["start"] = 0
+    order = []
+    for request in (1 << 3 | 1 << 9, 1 << 3 | 1 << 9 | 1 << 5, 1 << 9 | 1 << 5, 1 << 9 | 1 << 5 | 1 << 3, 1 << 9 | 1 << 3):
+        bench.i["request"] = request
+        bench.cycle()
+        order.append(int(bench.c["grant"]["warp"]))
+    assert order == [3, 3, 5, 5, 3]
+
+
+def test_a_new_warp_does_not_inherit_greed() -> None:
+    bench = configured("gto", 1)
+    bench.i["start"] = 1 << 2
+    bench.cycle()
+    bench.i["start"] = 1 << 7
+    bench.cycle()
+    bench.i["start"], bench.i["request"] = 0, 1 << 7
+    bench.cycle()
+    bench.i["start"] = bench.i["finish"] = 1 << 7
+    bench.cycle()
+    bench.i["start"] = bench.i["finish"] = 0
+    bench.i["request"] = 1 << 7 | 1 << 2
+    bench.comb()
+    assert bench.c["grant"]["warp"] == 2
+
+
+def test_two_level_keeps_to_its_active_set_and_serves_everyone() -> None:
+    bench = configured("two-level", 4)
+    bench.i["start"] = bench.i["request"] = (1 << 16) - 1
+    bench.cycle()
+    bench.i["start"] = 0
+    seen: set[int] = set()
+    for _ in range(8):
+        recent = set()
+        for _ in range(20):
+            bench.cycle()
+            if bench.c["grant"]["valid"]:
+                recent.add(int(bench.c["grant"]["warp"]))
+        assert len(recent) == 4
+        seen |= recent
+        bench.i["long_latency"] = sum(1 << slot for slot in recent)
+        bench.i["request"] = 0xFFFF & ~int(bench.i["long_latency"])
+    assert seen == set(range(16))
+
+
+@pytest.mark.parametrize("policy", SCHEDULERS)
+def test_idle_cycles_change_nothing(policy: str) -> None:
+    rng = seeded()
+    bench = configured(policy, 8)
+    idle = 0
+    for _ in range(3000):
+        stimulate(bench, rng)
+        if rng.random() < 0.5:
+            bench.i["request"] = bench.i["start"] = bench.i["finish"] = 0
+        bench.comb()
+        steps = min(bench.idle(), rng.randrange(1, 5))
+        stepped, skipped = bench.copy(), bench.copy()
+        for _ in range(steps):
+            stepped.cycle()
+        skipped.skip(steps)
+        assert stepped.bytes() == skipped.bytes()
+        idle += steps > 0
+        bench.step()
+    assert idle > 100
+
+
+def test_idle_when_nothing_can_be_granted() -> None:
+    bench = configured("gto", 1)
+    bench.comb()
+    assert bench.idle() == FOREVER
+
+
+@pytest.mark.parametrize("policy", SCHEDULERS)
+def test_reset_in_mid_run_gives_a_fresh_record(policy: str) -> None:
+    rng = seeded()
+    bench = configured(policy, 8)
+    for _ in range(200):
+        stimulate(bench, rng)
+        bench.cycle()
+    bench.reset()
+    bench.i["start"] = bench.i["finish"] = bench.i["request"] = bench.i["long_latency"] = 0
+    bench.comb()
+    fresh = configured(policy, 8)
+    fresh.comb()
+    assert bench.bytes() == fresh.bytes()
+
+
+def run(seed: int) -> str:
+    """A digest of all state and ports over a random run with every policy."""
+    rng = random.Random(seed)
+    digest = hashlib.sha256()
+    for policy in SCHEDULERS:
+        bench = configured(policy, 6)
+        for _ in range(400):
+            stimulate(bench, rng)
+            bench.cycle()
+            digest.update(bench.bytes())
+    return digest.hexdigest()
+
+
+def test_interpreted_run_is_identical() -> None:
+    seed = seeded().randrange(1 << 32)
+    assert interpreted(run, seed) == run(seed)
