@@ -18,7 +18,7 @@ CTAs at the edges, *small* is 0.3 to 1.5 million warp instructions, *full* is th
 known, below 1 GB. ``run`` may call::
 
     gpu.to_device(array) -> Buffer       gpu.from_device(buffer) -> array of the dtype and shape that went in
-    gpu.empty(shape, dtype) -> Buffer    for outputs: filled with a poison pattern, so that what the kernel leaves out shows
+    gpu.empty(shape, dtype) -> Buffer    for outputs: filled with a poison pattern, to show what the kernel leaves out
     gpu.texture(array, ...) -> handle    buffer + 16 is an interior pointer (bytes)
     module.launch(name, grid=(4,), block=(256,), args=[buffer, np.int32(n)], shared_bytes=0)
     module.set_symbol(name, array)       module-scope .const or .global variables

@@ -1,4 +1,4 @@
-"""BlackScholes: the SDK's option pricing, 480 CTAs of 128 threads in a grid-stride loop; full is its 4,000,000 options."""
+"""BlackScholes: the SDK's option pricing, 480 CTAs of 128 threads in a grid-stride loop; full is 4,000,000 options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 TITLE = "European option prices"
 SUITE = "CUDA SDK"
 PTX = "blackscholes.ptx"
-_CLOSE = Close(rtol=1e-5, atol=5e-4, reason="prices of up to 100 in float32 with __expf and __logf (2^-21) against float64")
+_CLOSE = Close(rtol=1e-5, atol=5e-4, reason="float32 of strikes up to 100, __expf and __logf (2^-21), against float64")
 TOLERANCE = {"call": _CLOSE, "put": _CLOSE}
 
 BLOCK = 128

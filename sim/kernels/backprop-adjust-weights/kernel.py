@@ -1,4 +1,4 @@
-"""backprop-adjust-weights: Rodinia's bpnn_adjust_weights, 16 x 16 threads per CTA; full is its 65,536 inputs.
+"""backprop-adjust-weights: Rodinia's bpnn_adjust_weights, 16 x 16 threads per CTA; full: 65,536 inputs.
 
 Index 0 of every layer is the bias, so the arrays have one element more than the layer has units.
 """

@@ -1,4 +1,4 @@
-"""backprop-layerforward: Rodinia's bpnn_layerforward, 16 x 16 threads per CTA, 16 hidden units; full is its 65,536 inputs.
+"""backprop-layerforward: Rodinia's bpnn_layerforward, 16 x 16 threads per CTA, 16 hidden units; full: 65,536 inputs.
 
 Index 0 of every layer is the bias, so the arrays have one element more than the layer has units.
 """
@@ -31,7 +31,8 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     ctas = (data["input"].size - 1) // HEIGHT
     values, weights = gpu.to_device(data["input"]), gpu.to_device(data["weights"])
     sums = gpu.empty((ctas, HIDDEN), np.float32)
-    module.launch("layerforward", grid=(1, ctas), block=(HIDDEN, HEIGHT), args=[values, weights, sums, np.int32(HIDDEN)])
+    args = [values, weights, sums, np.int32(HIDDEN)]
+    module.launch("layerforward", grid=(1, ctas), block=(HIDDEN, HEIGHT), args=args)
     return {"weights": gpu.from_device(weights), "partial_sums": gpu.from_device(sums)}
 
 

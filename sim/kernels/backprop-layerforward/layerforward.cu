@@ -1,6 +1,6 @@
-// Forward pass of a neural network's input layer, after Rodinia's backprop: a CTA of 16 x 16 threads multiplies 16 inputs
-// with their weights to 16 hidden units and adds the products over the inputs by a tree in the scratchpad. The products
-// also replace the weights in memory, as in the original.
+// Forward pass of a neural network's input layer, after Rodinia's backprop: a CTA of 16 x 16 threads multiplies 16
+// inputs with their weights to 16 hidden units and adds the products over the inputs by a tree in the scratchpad. What
+// the tree leaves also replaces the weights in memory, as in the original.
 #define WIDTH 16
 #define HEIGHT 16
 

@@ -1,13 +1,13 @@
-// Breadth-first search, one level per pair of launches, after Rodinia's bfs. Races are benign: all writers of a cost write
-// the same value.
+// Breadth-first search, one level per pair of launches, after Rodinia's bfs. Races are benign: all writers of a cost
+// write the same value.
 struct Node {
     int first_edge;
     int edges;
 };
 
 // Every node of the frontier gives its unvisited neighbours their cost.
-extern "C" __global__ void expand(const Node *nodes, const int *edges, bool *frontier, bool *updated, const bool *visited,
-                                  int *cost, int count)
+extern "C" __global__ void expand(const Node *nodes, const int *edges, bool *frontier, bool *updated,
+                                  const bool *visited, int *cost, int count)
 {
     int node = blockIdx.x * blockDim.x + threadIdx.x;
 

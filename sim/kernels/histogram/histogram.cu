@@ -1,5 +1,6 @@
-// Histogram of bytes into 256 bins, after the SDK's histogram256: every warp of a CTA counts in a sub-histogram of its own
-// in the scratchpad, the CTA adds these to a partial histogram, and a second kernel adds the partial ones, a CTA per bin.
+// Histogram of bytes into 256 bins, after the SDK's histogram256: every warp of a CTA counts in a sub-histogram of its
+// own in the scratchpad, the CTA adds these to a partial histogram, and a second kernel adds the partial ones, a CTA
+// per bin.
 #define BINS 256
 #define WARPS 6
 #define MERGE_THREADS 256

@@ -1,10 +1,11 @@
-// Thermal simulation on a grid, after Rodinia's hotspot: a CTA of 16 x 16 threads loads a tile with a border, advances it
-// `steps` time steps in the scratchpad (the valid part shrinks by one cell per step: the pyramid) and writes the rest.
+// Thermal simulation on a grid, after Rodinia's hotspot: a CTA of 16 x 16 threads loads a tile with a border, advances
+// it `steps` time steps in the scratchpad (the valid part shrinks by one cell per step: the pyramid) and writes the
+// rest.
 #define BLOCK 16
 
-extern "C" __global__ void calculate_temp(int steps, const float *power, const float *source, float *target, int columns,
-                                          int rows, int border_columns, int border_rows, float capacitance, float rx,
-                                          float ry, float rz, float time_step)
+extern "C" __global__ void calculate_temp(int steps, const float *power, const float *source, float *target,
+                                          int columns, int rows, int border_columns, int border_rows,
+                                          float capacitance, float rx, float ry, float rz, float time_step)
 {
     __shared__ float current[BLOCK][BLOCK];
     __shared__ float tile_power[BLOCK][BLOCK];
@@ -49,14 +50,14 @@ extern "C" __global__ void calculate_temp(int steps, const float *power, const f
     bool computed = false;
     for (int step = 0; step < steps; step++) {
         computed = false;
-        if (tx >= step + 1 && tx <= BLOCK - step - 2 && ty >= step + 1 && ty <= BLOCK - step - 2 && tx >= valid_x_first &&
-            tx <= valid_x_last && ty >= valid_y_first && ty <= valid_y_last) {
+        if (tx >= step + 1 && tx <= BLOCK - step - 2 && ty >= step + 1 && ty <= BLOCK - step - 2 &&
+            tx >= valid_x_first && tx <= valid_x_last && ty >= valid_y_first && ty <= valid_y_last) {
             computed = true;
             float centre = current[ty][tx];
-            next[ty][tx] = centre + step_over_capacitance * (tile_power[ty][tx] +
-                                                             (current[south][tx] + current[north][tx] - 2.0f * centre) * ry_inverse +
-                                                             (current[ty][east] + current[ty][west] - 2.0f * centre) * rx_inverse +
-                                                             (ambient - centre) * rz_inverse);
+            float flow = tile_power[ty][tx] + (current[south][tx] + current[north][tx] - 2.0f * centre) * ry_inverse +
+                         (current[ty][east] + current[ty][west] - 2.0f * centre) * rx_inverse +
+                         (ambient - centre) * rz_inverse;
+            next[ty][tx] = centre + step_over_capacitance * flow;
         }
         __syncthreads();
         if (step == steps - 1)

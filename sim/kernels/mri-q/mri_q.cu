@@ -1,5 +1,5 @@
-// Q matrix of a non-Cartesian MRI reconstruction, after Parboil's mri-q. Compiled with -use_fast_math, as there: sine and
-// cosine are the special function unit's. The sample points of one launch stand in constant memory.
+// Q matrix of a non-Cartesian MRI reconstruction, after Parboil's mri-q. Compiled with -use_fast_math, as there: sine
+// and cosine are the special function unit's. The sample points of one launch stand in constant memory.
 #define POINTS_PER_LAUNCH 1024
 
 struct Sample {
@@ -8,7 +8,8 @@ struct Sample {
 
 __constant__ Sample samples[POINTS_PER_LAUNCH];
 
-extern "C" __global__ void compute_phi_mag(const float *phi_real, const float *phi_imaginary, float *magnitude, int count)
+extern "C" __global__ void compute_phi_mag(const float *phi_real, const float *phi_imaginary, float *magnitude,
+                                           int count)
 {
     int k = blockIdx.x * blockDim.x + threadIdx.x;
 

@@ -1,5 +1,5 @@
-// Sparse matrix times dense vector in jagged diagonal storage (JDS), after Parboil's spmv: rows are sorted by length, so
-// that the threads of a warp have equally long rows; the k-th entries of all rows lie side by side. Start of each
+// Sparse matrix times dense vector in jagged diagonal storage (JDS), after Parboil's spmv: rows are sorted by length,
+// so that the threads of a warp have rows of like length; the k-th entries of all rows lie side by side. Start of each
 // diagonal and number of diagonals per warp stand in constant memory.
 #define MAX_DIAGONALS 5000
 #define MAX_WARPS 5000

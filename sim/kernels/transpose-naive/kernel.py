@@ -1,4 +1,4 @@
-"""transpose-naive: the SDK's transpose with uncoalesced stores, no scratchpad; CTAs of 16 x 16 threads; full is the SDK's 2048 x 2048."""
+"""transpose-naive: the SDK's transpose without scratchpad, CTAs of 16 x 16 threads; full is its 2048 x 2048."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def tiny(name: str) -> Data:
     return find(name).setup("tiny", SEED)
 
 
-# ------------------------------------------------------------------------------------------------------------ protocol
+# ----------------------------------------------------------------------------------------------------------- protocol
 
 
 def test_all_kernels_are_found() -> None:
@@ -116,7 +116,7 @@ def test_unknown_kernel_names_the_known() -> None:
         find("none.py")
 
 
-# --------------------------------------------------------------------------------------------------------------- check
+# -------------------------------------------------------------------------------------------------------------- check
 
 
 def made_up(reference: Outputs, **tolerance: Exact | Close) -> Kernel:
@@ -140,7 +140,14 @@ def test_check_of_nothing_does_not_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    "got", [{}, {"z": np.zeros(3)}, {"y": np.zeros(4)}, {"y": np.zeros(3, np.float32)}, {"y": np.zeros(3), "z": np.zeros(3)}]
+    "got",
+    [
+        {},
+        {"z": np.zeros(3)},
+        {"y": np.zeros(4)},
+        {"y": np.zeros(3, np.float32)},
+        {"y": np.zeros(3), "z": np.zeros(3)},
+    ],
 )
 def test_check_refuses_other_names_shapes_and_types(got: Outputs) -> None:
     assert not check(made_up({"y": np.zeros(3)}), got, {}).passed
@@ -167,7 +174,7 @@ def test_poison_fails_every_output(name: str) -> None:
         assert not check(kernel, poisoned, data).passed
 
 
-# ---------------------------------------------------------------------------------------- references against plain loops
+# --------------------------------------------------------------------------------------- references against plain loops
 
 
 def test_saxpy() -> None:
@@ -253,10 +260,13 @@ def test_bfs() -> None:
 def test_mri_q() -> None:
     data = tiny("mri-q")
     voxels, samples = data["x"].size, data["kx"].size
-    magnitude = np.array([float(data["phi_real"][k]) ** 2 + float(data["phi_imaginary"][k]) ** 2 for k in range(samples)])
+    phi = zip(data["phi_real"], data["phi_imaginary"], strict=True)
+    magnitude = np.array([float(re) ** 2 + float(im) ** 2 for re, im in phi])
     real, imaginary = np.zeros(voxels, np.float32), np.zeros(voxels, np.float32)
     for voxel in range(voxels):
-        angles = [2 * math.pi * sum(float(data[f"k{d}"][k]) * float(data[d][voxel]) for d in "xyz") for k in range(samples)]
+        position = [float(data[axis][voxel]) for axis in "xyz"]
+        dot = [sum(float(data["k" + axis][k]) * at for axis, at in zip("xyz", position, strict=True)) for k in range(samples)]
+        angles = [2 * math.pi * value for value in dot]
         real[voxel] = sum(m * math.cos(angle) for m, angle in zip(magnitude, angles, strict=True))
         imaginary[voxel] = sum(m * math.sin(angle) for m, angle in zip(magnitude, angles, strict=True))
     same("mri-q", {"magnitude": magnitude.astype(np.float32), "q_real": real, "q_imaginary": imaginary})
