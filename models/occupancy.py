@@ -1,0 +1,44 @@
+"""How many CTAs of a launch fit on one SM, and which resource decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep.models.parameters import Gpu
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Resident CTAs per SM: the smallest of ``limits``, and the resources that give it."""
+
+    ctas: int
+    limits: dict[str, int]
+    limited_by: tuple[str, ...]
+    warps_per_cta: int
+    registers_per_warp: int
+    scratchpad_bytes: int  # per CTA, allocated
+
+
+def round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def occupancy(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> Occupancy:
+    """Occupancy of CTAs with ``threads`` threads, ``registers`` per thread and ``scratchpad_bytes`` each.
+
+    Registers are allocated per warp in units of ``core.register_unit``, scratchpad per CTA in ``scratchpad.unit``.
+    """
+    core = gpu.core
+    warps = round_up(threads, 32) // 32
+    per_warp = round_up(max(registers, 1) * 32, core.register_unit)
+    scratchpad = round_up(scratchpad_bytes, gpu.scratchpad.unit)
+    limits = {
+        "ctas": core.ctas,
+        "threads": core.threads // (warps * 32),
+        "warps": core.warps // warps,
+        "registers": core.registers // (per_warp * warps),
+    }
+    if scratchpad:
+        limits["scratchpad"] = gpu.scratchpad.bytes // scratchpad
+    ctas = min(limits.values())
+    return Occupancy(ctas, limits, tuple(n for n, v in limits.items() if v == ctas), warps, per_warp, scratchpad)
