@@ -7,7 +7,8 @@
 __device__ static float cumulative_normal(float d)
 {
     float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
-    float series = k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
+    float series = k * (0.31938153f + k * (-0.356563782f +
+                   k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
     float tail = 0.39894228040143267793994605993438f * __expf(-0.5f * d * d) * series;
     return d > 0 ? 1.0f - tail : tail;
 }

@@ -1,6 +1,6 @@
-// C = beta C + alpha A B^T, column-major, with register blocking as in Parboil's sgemm: a CTA of 16 x 8 threads computes
-// a tile of 128 x 16; each thread owns one row and keeps its 16 sums in registers. Eight rows of B^T at a time are
-// staged in the scratchpad and read by all threads (broadcast).
+// C = beta C + alpha A B^T, column-major, with register blocking as in Parboil's sgemm: a CTA of 16 x 8 threads
+// computes a tile of 128 x 16; each thread owns one row and keeps its 16 sums in registers. Eight rows of B^T at a time
+// are staged in the scratchpad and read by all threads (broadcast).
 #define TILE_N 16
 #define TILE_K 8
 #define TILE_M (TILE_N * TILE_K)

@@ -265,8 +265,10 @@ def test_mri_q() -> None:
     real, imaginary = np.zeros(voxels, np.float32), np.zeros(voxels, np.float32)
     for voxel in range(voxels):
         position = [float(data[axis][voxel]) for axis in "xyz"]
-        dot = [sum(float(data["k" + axis][k]) * at for axis, at in zip("xyz", position, strict=True)) for k in range(samples)]
-        angles = [2 * math.pi * value for value in dot]
+        angles = [
+            2 * math.pi * sum(float(data["k" + axis][k]) * at for axis, at in zip("xyz", position, strict=True))
+            for k in range(samples)
+        ]
         real[voxel] = sum(m * math.cos(angle) for m, angle in zip(magnitude, angles, strict=True))
         imaginary[voxel] = sum(m * math.sin(angle) for m, angle in zip(magnitude, angles, strict=True))
     same("mri-q", {"magnitude": magnitude.astype(np.float32), "q_real": real, "q_imaginary": imaginary})
