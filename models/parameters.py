@@ -122,7 +122,7 @@ class L1:
     latency: int = integer(30, 8, 4096, "core cycles", "hit: issue of the load to dependent issue")
     queue: int = integer(8, 1, 64, "requests", "between the L1 and the crossbar")
     data: int = integer(1, 0, 1, "", "0: global data bypasses the L1")
-    instructions: int = integer(8, 1, 32, "instructions", "memory instructions queued in the LSU")
+    instructions: int = integer(8, 1, 30, "instructions", "memory instructions queued in the LSU")
 
 
 @dataclass(frozen=True, kw_only=True)
