@@ -177,6 +177,30 @@ if COMPILED:
 
         return types.int64(item), codegen
 
+    @intrinsic
+    def lanes_equal(_context: Any, _where: Any, _shift: Any, _stride: Any, _value: Any) -> Any:
+        """The mask of the lanes l with ``(word[l] >> shift) - stride * l == value`` (32 bits), of 32 words at an address.
+
+        A vector comparison to a mask, which LLVM does not find in a loop over the lanes (5 ns against 14).
+        """
+
+        def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            word = _ir.IntType(32)
+            vector = _ir.VectorType(word, 32)
+            empty = _ir.Constant(vector, _ir.Undefined)
+
+            def splat(value: Any) -> Any:
+                first = builder.insert_element(empty, builder.trunc(value, word), _ir.Constant(word, 0))
+                return builder.shuffle_vector(first, empty, _ir.Constant(vector, [0] * 32))
+
+            words = builder.load(builder.inttoptr(args[0], vector.as_pointer()), align=4)
+            slope = builder.mul(splat(args[2]), _ir.Constant(vector, list(range(32))))
+            found = builder.sub(builder.lshr(words, splat(args[1])), slope)
+            equal = builder.icmp_unsigned("==", found, splat(args[3]))
+            return builder.zext(builder.bitcast(equal, word), _ir.IntType(64))
+
+        return types.int64(*[types.int64] * 4), codegen
+
     def _accessor(kind: Any) -> Any:
         @register_jitable
         def words(where: int, count: int) -> Any:
@@ -304,6 +328,11 @@ else:
     words_u32, words_i32 = _accessor(np.uint32), _accessor(np.int32)
     words_u64, words_i64 = _accessor(np.uint64), _accessor(np.int64)
     words_f32, words_f64 = _accessor(np.float32), _accessor(np.float64)
+
+    def lanes_equal(where: int, shift: int, stride: int, value: int) -> int:
+        words = words_u32(where, 32)
+        low = 0xFFFF_FFFF
+        return sum(1 << l for l in range(32) if ((int(words[l]) >> shift) - stride * l - value) & low == 0)
 
     def pointer_to(kind: np.dtype) -> Any:
         views: dict[int, Any] = {}
