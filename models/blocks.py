@@ -67,4 +67,5 @@ def ports(block: str) -> np.dtype:
 
 
 def _record(fields: Sequence[dict[str, Any]]) -> np.dtype:
-    return record([(f["name"], _record(f["fields"]) if "fields" in f else f["type"], tuple(f["shape"])) for f in fields])
+    kinds = (_record(field["fields"]) if "fields" in field else field["type"] for field in fields)
+    return record([(field["name"], kind, tuple(field["shape"])) for field, kind in zip(fields, kinds, strict=True)])

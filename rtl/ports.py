@@ -5,9 +5,9 @@
 
 A layout has up to three lists of fields: ``i`` (inputs), ``o`` (outputs) and ``c`` (combinational outputs), each in
 the signature's order. A field is either a leaf, ``{name, type, width, shape}``, or a group, ``{name, fields, shape}``:
-an interface (a stream is ``payload``, ``valid`` and ``ready``, each on the side that drives it), or a struct. ``shape``
-holds the dimensions of arrays. Types are the smallest unsigned ones, except that 33 to 63 bits are ``i8``: compiled code
-would turn ``uint64 + int64`` into a float.
+an interface (a stream is ``payload``, ``valid`` and ``ready``, each on the side that drives it), or a struct.
+``shape`` holds the dimensions of arrays. Types are the smallest unsigned ones, except that 33 to 63 bits are ``i8``:
+compiled code would turn ``uint64 + int64`` into a float.
 
 A component says which outputs depend combinationally on which inputs in its attribute ``combinational``, as in
 ``{"grant": ("request",)}``; members of interfaces are named by their path, ``"request.ready"``.
@@ -29,12 +29,13 @@ from lockstep.rtl import registry
 Field = dict[str, Any]
 
 _CPLUSPLUS = """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await
-    co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
-    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
-    new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
-    short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
-    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
+    co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default
+    delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long
+    mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+    xor_eq
 """
 # Beside the keywords: the clock domain's own signals, and members of the classes that Verilator generates.
 _REFUSED = frozenset(_CPLUSPLUS.split()) | {"clk", "rst", "eval", "final", "name", "rootp"}

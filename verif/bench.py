@@ -1,4 +1,4 @@
-"""What the tests of the blocks' golden models share: a model with its ports, shaped random numbers, interpreted runs."""
+"""What the tests of the blocks' golden models share: a model with its ports, shaped random masks, interpreted runs."""
 
 from __future__ import annotations
 
@@ -75,4 +75,5 @@ def interpreted(function: Callable[[int], Any], seed: int) -> str:
     """What a module-level function of a test file returns, as text, when the models run interpreted."""
     code = f"import runpy; print(runpy.run_path({function.__code__.co_filename!r})[{function.__name__!r}]({seed}))"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    return subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True).stdout.strip()
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -48,8 +50,8 @@ class WarpScheduler(wiring.Component):
         ``valid`` and ``warp``, the slot granted; 0 while not valid. Combinational.
     """
 
-    LARGEST = {"warps": MAX_WARPS}
-    combinational = {"grant": ("policy", "request")}
+    LARGEST: ClassVar = {"warps": MAX_WARPS}
+    combinational: ClassVar = {"grant": ("policy", "request")}
 
     def __init__(self, *, warps: int = 48) -> None:
         if not 2 <= warps <= MAX_WARPS:

@@ -1,10 +1,12 @@
 """Merges the accesses of one warp to the same cache line: in the LSU, before the L1.
 
-Kloosterman's thesis, sections 3.1 and 3.3.3, table 3.1: two instructions' addresses of 128 bytes each, one of them being
-served and one waiting; the mapping pattern is identified on the way out (section 3.3.6).
+Kloosterman's thesis, sections 3.1 and 3.3.3, table 3.1: two instructions' addresses of 128 bytes each, one of them
+being served and one waiting; the mapping pattern is identified on the way out (section 3.3.6).
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -56,7 +58,7 @@ class IntraWarpCoalescer(wiring.Component):
         with *random* the word of every lane, of the lanes outside ``mask`` too; otherwise 0.
     """
 
-    LARGEST = {"lanes": 32, "warps": MAX_WARPS, "tokens": MAX_TOKENS}
+    LARGEST: ClassVar = {"lanes": 32, "warps": MAX_WARPS, "tokens": MAX_TOKENS}
 
     def __init__(self, *, lanes: int = 32, warps: int = 48, tokens: int = 8) -> None:
         for what, value, most in ("lanes", lanes, 32), ("warps", warps, MAX_WARPS), ("tokens", tokens, MAX_TOKENS):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+
 from lockstep.models.blocks import FOREVER
 from lockstep.models.warppool import intra_warp_coalescer
 from lockstep.models.warppool.mapping import Mapping
