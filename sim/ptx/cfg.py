@@ -92,7 +92,8 @@ class ControlFlowGraph:
                 first = min(component)
                 entering = list(graph.in_edges(first))
                 graph.remove_edges_from(entering)
-                graph.add_edges_from([*((block, ~first) for block, _ in entering), (~first, first), (~first, self.exit)])
+                graph.add_edges_from((block, ~first) for block, _ in entering)
+                graph.add_edges_from([(~first, first), (~first, self.exit)])
         immediate = self._immediate_dominators(graph.reverse(copy=False), self.exit)
         nearest = [self.exit if block is None else block for block in immediate[:-1]]
         return [block if block >= 0 else ~block for block in nearest]
