@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from lockstep.models.parameters import MAX_WARPS, SCHEDULERS
 
@@ -54,8 +55,8 @@ class WarpScheduler(wiring.Component):
     combinational: ClassVar = {"grant": ("policy", "request")}
 
     def __init__(self, *, warps: int = 48) -> None:
-        if not 2 <= warps <= MAX_WARPS:
-            raise ValueError(f"warps must be 2 to {MAX_WARPS}, not {warps}")
+        if not 1 <= warps <= MAX_WARPS:
+            raise ValueError(f"warps must be 1 to {MAX_WARPS}, not {warps}")
         self._warps = warps
         super().__init__(
             {
@@ -65,7 +66,7 @@ class WarpScheduler(wiring.Component):
                 "finish": In(warps),
                 "long_latency": In(warps),
                 "request": In(warps),
-                "grant": Out(wiring.Signature({"valid": Out(1), "warp": Out(range(warps))})),
+                "grant": Out(wiring.Signature({"valid": Out(1), "warp": Out(bits_for(warps - 1))})),
             }
         )
 

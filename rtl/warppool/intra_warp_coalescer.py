@@ -62,10 +62,10 @@ class IntraWarpCoalescer(wiring.Component):
 
     def __init__(self, *, lanes: int = 32, warps: int = 48, tokens: int = 8) -> None:
         for what, value, most in ("lanes", lanes, 32), ("warps", warps, MAX_WARPS), ("tokens", tokens, MAX_TOKENS):
-            if not 2 <= value <= most:
-                raise ValueError(f"{what} must be 2 to {most}, not {value}")
+            if not 1 <= value <= most:
+                raise ValueError(f"{what} must be 1 to {most}, not {value}")
         self._lanes = lanes
-        source = {"store": 1, "atomic": 1, "warp": range(warps), "token": range(tokens)}
+        source = {"store": 1, "atomic": 1, "warp": bits_for(warps - 1), "token": bits_for(tokens - 1)}
         request = data.StructLayout(
             {"address": data.ArrayLayout(ADDRESS_BITS, lanes), "mask": lanes, "size": bits_for(SIZES[-1]), **source}
         )
@@ -75,7 +75,7 @@ class IntraWarpCoalescer(wiring.Component):
                 "mask": lanes,
                 "last": 1,
                 "mapping": Mapping,
-                "thread": range(lanes),
+                "thread": bits_for(lanes - 1),
                 "word": range(WORDS),
                 "words": data.ArrayLayout(range(WORDS), lanes),
                 **source,
