@@ -58,6 +58,7 @@ class CtaDispatcher(wiring.Component):
         if not 1 <= sms <= MAX_SMS:
             raise ValueError(f"sms must be 1 to {MAX_SMS}, not {sms}")
         self._sms = sms
+        dispatch = wiring.Signature({"valid": Out(1), "sm": Out(bits_for(sms - 1)), "cta": Out(CTA_BITS)})
         super().__init__(
             {
                 "policy": In(bits_for(len(DISPATCHERS) - 1)),
@@ -66,7 +67,7 @@ class CtaDispatcher(wiring.Component):
                 "ctas": In(CTA_BITS),
                 "room": In(min(sms, WORD_BITS)).array(-(-sms // WORD_BITS)),
                 "load": In(range(MAX_CTAS + 1)).array(sms),
-                "dispatch": Out(wiring.Signature({"valid": Out(1), "sm": Out(bits_for(sms - 1)), "cta": Out(CTA_BITS)})),
+                "dispatch": Out(dispatch),
                 "remaining": Out(CTA_BITS),
             }
         )

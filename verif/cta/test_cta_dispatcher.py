@@ -45,7 +45,7 @@ class Gpu(Bench):
 
 
 @pytest.mark.parametrize("policy", DISPATCHERS)
-@pytest.mark.parametrize("sms, slots, interval", [(1, 1, 1), (2, 1, 1), (15, 8, 1), (30, 2, 7), (64, 3, 1), (128, 2, 1)])
+@pytest.mark.parametrize("sms, slots, interval", [(1, 1, 1), (2, 1, 1), (15, 8, 1), (30, 2, 7), (64, 3, 1), (99, 2, 1)])
 def test_every_cta_goes_where_the_policy_says(policy: str, sms: int, slots: int, interval: int) -> None:
     rng = seeded()
     gpu = Gpu(policy, sms, slots, interval)
