@@ -97,14 +97,14 @@ def evaluate(node: Node) -> Constant:
     match node.data:
         case "unary":
             sign, operand = node.children
-            return _unary(_token(sign), evaluate(operand))
+            return _unary(token(sign), evaluate(operand))
         case "binary":
             left, sign, right = node.children
-            return _binary(evaluate(left), _token(sign), evaluate(right))
+            return _binary(evaluate(left), token(sign), evaluate(right))
         case "cast":
             target, operand = node.children
             if target not in (".s64", ".u64"):
-                raise SourceError(f"a constant can be cast to .s64 and .u64, not to {target}", _token(target))
+                raise SourceError(f"a constant can be cast to .s64 and .u64, not to {target}", token(target))
             return Constant.of(evaluate(operand).value, str(target)[1:])
         case _:
             condition, then, otherwise = node.children
@@ -119,8 +119,9 @@ def integer(node: Node) -> int:
     return int(constant.value)
 
 
-def displacement(node: Tree[Token]) -> int:
+def displacement(node: Node) -> int:
     """The sum of an ``offset`` of the grammar: signs and products in turn."""
+    assert isinstance(node, Tree)
     terms = zip(node.children[::2], node.children[1::2], strict=True)
     return sum(integer(product) if sign == "+" else -integer(product) for sign, product in terms)
 
@@ -132,7 +133,8 @@ def first_token(node: Node) -> Token:
     return node
 
 
-def _token(node: Node) -> Token:
+def token(node: Node | None) -> Token:
+    """A child that the grammar makes a token."""
     assert isinstance(node, Token)
     return node
 
@@ -261,7 +263,7 @@ class InitialValue:
         return constant.bits.to_bytes(max(size, 8), "little")[:size]
 
     def _write_address_byte(self, node: Tree[Token], offset: int) -> None:
-        mask, *form, name = map(_token, node.children)
+        mask, *form, name = map(token, node.children)
         index = max(integer(mask).bit_length() - 1, 0) // 8
         start, target = offset - index, (ast.Symbol(str(name)), bool(form))
         if TYPE_BYTES[self._type] != 1 or integer(mask) != 0xFF << 8 * index:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -27,6 +27,7 @@ from lockstep.sim.ptx.constants import (
     evaluate,
     first_token,
     integer,
+    token,
 )
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -92,38 +93,30 @@ class _Placement:
     align: int = 0  # bytes; 0: natural
     lanes: int = 1
     pointer_space: str | None = None
-    extern: bool = False
 
     @classmethod
-    def read(cls, children: Iterable[Node]) -> _Placement:
+    def read(cls, tree: Tree[Token]) -> _Placement:
         placement = cls()
-        for child in children:
+        for child in tree.children:
             match child:
                 case Token(type="SPACE" | "REG"):
-                    placement.space = str(child)[1:]
+                    placement.space = child[1:]
                 case Token(type="TYPE"):
-                    placement.type = str(child)[1:]
+                    placement.type = child[1:]
                 case Token(type="VECTOR"):
                     placement.lanes = int(child[2:])
-                case Token(type="LINKAGE"):
-                    placement.extern = child == ".extern"
                 case Tree(data="align"):
                     placement.align = integer(child.children[0])
                     if placement.align <= 0 or placement.align & (placement.align - 1):
                         raise SourceError("an alignment must be a power of two", first_token(child))
                 case Tree(data="pointer"):
-                    spaces = [str(part)[1:] for part in child.children if isinstance(part, Token)]
+                    spaces = [part[1:] for part in child.children if isinstance(part, Token)]
                     placement.pointer_space = spaces[0] if spaces else "generic"
         return placement
 
-    def variable(self, name: Token, dimensions: Sequence[Node], value: Node | None) -> ast.Variable:
-        """The variable that a declarator makes. Dimensions are in elements."""
-        extents: list[int | None] = []
-        for dimension in dimensions:
-            extent = dimension.children[0] if isinstance(dimension, Tree) else None
-            extents.append(None if extent is None else integer(extent))
-            if (extents[-1] or 0) < 0:
-                raise SourceError(f"{name}: an array cannot have a negative size", name)
+    def variable(self, name: Token, dimensions: Sequence[Node], value: Node | None, extern: bool) -> ast.Variable:
+        """The variable that a declarator makes."""
+        extents = [self._extent(name, dimension) for dimension in dimensions]
         if None in extents[1:]:
             raise SourceError(f"{name}: only the first dimension of an array can be left open", name)
         if self.lanes > 1:
@@ -146,12 +139,21 @@ class _Placement:
             count=count,
             bytes=count * TYPE_BYTES[self.type],
             is_array=bool(dimensions),
-            extern=self.extern,
+            extern=extern,
             pointer_space=self.pointer_space,
             initial=bytes(initial.bytes) if initial else None,
             relocations=initial.relocations if initial else (),
             line=name.line or 0,
         )
+
+    @staticmethod
+    def _extent(name: Token, dimension: Node) -> int | None:
+        """Elements in one direction; None where the brackets are empty."""
+        extent = dimension.children[0] if isinstance(dimension, Tree) else None
+        elements = None if extent is None else integer(extent)
+        if elements is not None and elements < 0:
+            raise SourceError(f"{name}: an array cannot have a negative size", name)
+        return elements
 
 
 class _ModuleReader:
@@ -193,10 +195,9 @@ class _ModuleReader:
         return self.module
 
     def _variables(self, tree: Tree[Token]) -> None:
-        placement = _Placement.read(tree.children)
-        for name, variable in declared(tree, placement):
-            if placement.space not in ("global", "const", "shared", "tex"):
-                raise SourceError(f"a .{placement.space} variable must be declared in a function", name)
+        for name, variable in _declared(tree):
+            if variable.space in ("local", "param"):
+                raise SourceError(f"a .{variable.space} variable must be declared in a function", name)
             known = self.module.variables.get(variable.name)
             if known and not known.extern and not variable.extern:
                 raise SourceError(f"{name} is declared twice", name)
@@ -206,22 +207,21 @@ class _ModuleReader:
 
     def _function(self, tree: Tree[Token]) -> None:
         children = [child for child in tree.children if not (isinstance(child, Token) and child.type == "LINKAGE")]
-        kind, results, name, parameters, *rest = children
+        kind, results, name, parameters, *_ = children
         assert isinstance(name, Token)
-        block = next((part for part in rest if isinstance(part, Tree) and part.data == "block"), None)
+        block = next(_subtrees(tree, "block"), None)
         function = ast.Function(
             name=str(name),
             entry=kind == ".entry",
-            parameters=parameter_list(parameters),
-            results=parameter_list(results),
+            parameters=_parameters(parameters),
+            results=_parameters(results),
             registers={},
             variables={},
             defined=block is not None,
             line=name.line or 0,
         )
-        for part in rest:
-            if isinstance(part, Tree) and part.data == "tuning":
-                self._tune(function, part)
+        for tuning in _subtrees(tree, "tuning"):
+            self._tune(function, tuning)
         known = self.module.functions.get(function.name)
         if known and known.defined and function.defined:
             raise SourceError(f"{name} is defined twice", name)
@@ -325,8 +325,7 @@ class _FunctionReader:
                 scope.declare(name.update(value=name + number), registers[0] if lanes == 1 else ast.Vector(registers))
 
     def _variables(self, tree: Tree[Token], scope: _Scope) -> None:
-        placement = _Placement.read(tree.children)
-        for name, variable in declared(tree, placement):
+        for name, variable in _declared(tree):
             variable.name = self._unique(variable.name)
             scope.declare(name, ast.Symbol(variable.name))
             if variable.space in ("shared", "local", "param"):
@@ -339,7 +338,7 @@ class _FunctionReader:
     def _prototype(self, tree: Tree[Token], scope: _Scope) -> None:
         label, results, _, parameters, *_ = tree.children
         name = self._symbol(label, scope).name
-        self._function.prototypes[name] = ast.Prototype(name, parameter_list(results), parameter_list(parameters))
+        self._function.prototypes[name] = ast.Prototype(name, _parameters(results), _parameters(parameters))
 
     def _call_targets(self, tree: Tree[Token], scope: _Scope) -> None:
         """A list of possible callees tells what a prototype does: they all have the same signature."""
@@ -366,7 +365,7 @@ class _FunctionReader:
                 opcode,
                 tuple(modifiers),
                 tuple([self._operand(node, scope) for node in children[2:-1]]),
-                children[1].line,
+                token(children[1]).line or 0,
                 self._source(tree),
                 *self._guard(children[0], scope),
             )
@@ -381,7 +380,7 @@ class _FunctionReader:
                 callee if isinstance(callee, ast.Register) else self._callee(target, scope).name,
                 self._arguments(arguments, scope),
                 None if prototype is None else self._symbol(prototype, scope).name,
-                first_token(tree.children[1]).line or 0,
+                token(tree.children[1]).line or 0,
                 self._source(tree),
                 *self._guard(guard, scope),
             )
@@ -397,7 +396,7 @@ class _FunctionReader:
         return self._register(name, scope), negated is not None
 
     def _source(self, tree: Tree[Token]) -> str:
-        start, end = first_token(tree.children[0] or tree.children[1]), tree.children[-1]
+        start, end = first_token(tree.children[0] or tree.children[1]), token(tree.children[-1])
         source = self._text[start.start_pos : end.end_pos]
         if "//" in source or "/*" in source:
             source = _COMMENT.sub(" ", source)
@@ -438,7 +437,7 @@ class _FunctionReader:
         return function
 
     def _element(self, tree: Tree[Token], scope: _Scope) -> ast.Operand:
-        name, selector = tree.children
+        name, selector = map(token, tree.children)
         whole = self._operand(name, scope)
         if isinstance(whole, ast.Vector) and _ELEMENTS.get(selector, 4) < len(whole.items):
             return whole.items[_ELEMENTS[selector]]
@@ -464,32 +463,38 @@ class _FunctionReader:
         node, *more = tree.children
         if more:
             texture, *sampler, coordinates = (self._operand(child, scope) for child in tree.children)
+            if len(sampler) > 1:
+                raise SourceError("a texel is [texture, coordinates] or [texture, sampler, coordinates]", first_token(tree))
             points = coordinates.items if isinstance(coordinates, ast.Vector) else (coordinates,)
             return ast.Texel(texture, sampler[0] if sampler else None, points)
-        offset = 0
+        start, offset = node, 0
         if isinstance(node, Tree) and node.data == "displaced":
-            node, offset = node.children[0], displacement(node.children[1])
-        base = self._operand(node, scope)
+            start, offset = node.children[0], displacement(node.children[1])
+        base = self._operand(start, scope)
         if not isinstance(base, ast.Register | ast.Symbol | ast.Immediate):
             raise SourceError("an address is [register], [symbol] or [number], plus an offset", first_token(tree))
         return ast.Address(base, offset)
 
 
-def declared(tree: Tree[Token], placement: _Placement) -> Iterable[tuple[Token, ast.Variable]]:
+def _subtrees(tree: Tree[Token], rule: str) -> Iterator[Tree[Token]]:
+    return (child for child in tree.children if isinstance(child, Tree) and child.data == rule)
+
+
+def _declared(tree: Tree[Token]) -> Iterator[tuple[Token, ast.Variable]]:
     """The variables of a declaration, with the tokens of their names."""
-    for part in tree.children:
-        if isinstance(part, Tree) and part.data == "declarator":
-            name, *dimensions, value = part.children
-            yield name, placement.variable(name, dimensions, value)
+    placement = _Placement.read(next(_subtrees(tree, "placement")))
+    for declarator in _subtrees(tree, "declarator"):
+        name, *dimensions, value = declarator.children
+        yield token(name), placement.variable(token(name), dimensions, value, ".extern" in tree.children)
 
 
-def parameter_list(tree: Node | None) -> tuple[ast.Variable, ...]:
+def _parameters(tree: Node | None) -> tuple[ast.Variable, ...]:
     """Parameters or results of a function or prototype."""
     variables = []
-    for part in tree.children if isinstance(tree, Tree) else ():
-        if isinstance(part, Tree):
-            at = next(i for i, node in enumerate(part.children) if isinstance(node, Token) and node.type == "NAME")
-            variables.append(_Placement.read(part.children).variable(part.children[at], part.children[at + 1 :], None))
+    for parameter in _subtrees(tree, "parameter") if isinstance(tree, Tree) else ():
+        placement, name, *dimensions = parameter.children
+        assert isinstance(placement, Tree)
+        variables.append(_Placement.read(placement).variable(token(name), dimensions, None, extern=False))
     return tuple(variables)
 
 
