@@ -35,6 +35,7 @@ class Frame:
     registers: dict[str, int] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     storage: dict[str, Storage] = field(default_factory=dict)
+    label_names: set[str] = field(default_factory=set)  # all of the body's
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # branch targets
 
 
@@ -79,7 +80,7 @@ def store_parameter(storage: ParameterStorage, offset: int, size: int, values: S
 
 
 def place_parameters(code: Code, storages: Sequence[ParameterStorage], local_bytes: int) -> int:
-    """Turn parameter accesses into moves, or into accesses to local memory above ``local_bytes``; returns its new size."""
+    """Turn parameter accesses into moves, or into accesses to local memory above ``local_bytes``. Returns its size."""
     pieces: dict[ParameterStorage, dict[int, int] | None] = {}
     for storage in storages:
         pieces[storage] = None if storage.address_taken else _pieces(storage, code)
@@ -198,7 +199,7 @@ def _system_call(lowering: Lowering, call: ast.Call, function: ast.Function) -> 
     elif function.name == "__assertfail":
         lowering.emit(Micro(Group.CONTROL, Control.TRAP, Category.MISCELLANEOUS, sub=1))
     else:
-        raise lowering.bad(f"`{function.name}` has no body here; of the system's functions, vprintf and __assertfail work")
+        raise lowering.bad(f"`{function.name}` has no body; of the system's functions, vprintf and __assertfail work")
 
 
 def _store_argument(lowering: Lowering, operand: ast.Operand, value: Source, size: int) -> None:
@@ -221,20 +222,20 @@ def _inline(lowering: Lowering, call: ast.Call, function: ast.Function, after: i
     ):
         if len(formals) != len(actuals):
             raise lowering.bad(f"`{function.name}` takes {len(formals)} {what}, the call gives {len(actuals)}")
-    frame = Frame(function, lowering.frames[-1].local_base + lowering.frames[-1].local_bytes, lowering.code.label())
+    caller, leave = lowering.frames[-1], lowering.code.label()
+    frame = Frame(function, local_base=caller.local_base + caller.local_bytes, leave=leave)
     for formal, actual in zip(function.parameters, call.arguments, strict=True):
         _pass_argument(lowering, frame, formal, actual)
     outputs = [
         _pass_result(lowering, frame, formal, actual)
         for formal, actual in zip(function.results, call.results, strict=True)
     ]
-    assert frame.leave is not None
     lowering.body(frame)
-    lowering.code.place(frame.leave)
+    lowering.code.place(leave)
     for output in outputs:
         if output is not None:
             lowering.emit(output)
-    if lowering.frames and isinstance(call.target, ast.Register):
+    if isinstance(call.target, ast.Register):
         lowering.emit(Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, targets=(after,)))
 
 

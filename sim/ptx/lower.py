@@ -1,8 +1,8 @@
 """From a parsed PTX module to micro-operations.
 
-Each instruction goes through a rule of the table in ``operations.py`` or a handler in ``instructions.py`` and becomes one
-micro-operation over virtual registers. Extra ones are made only for immediates where the record has room for registers
-alone (stores, atomics, texture coordinates), for special registers as operands, and for spilled registers.
+Each instruction goes through a rule of the table in ``operations.py`` or a handler in ``instructions.py`` and becomes
+one micro-operation over virtual registers. Extra ones are made only for immediates where the record has room for
+registers alone (stores, atomics, texture coordinates), for special registers as operands, and for spilled registers.
 
 Registers are matched by width, never by declared type: compilers keep f32 in ``.b32`` registers from sm_100 on.
 """
@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from lockstep.models.core import isa
-from lockstep.models.core.isa import Category, Control, Fetch, Flag, Group, Space, Write
+from lockstep.models.core.isa import Category, Control, Fetch, Group, Space, Write
 from lockstep.sim.errors import UsageError
 from lockstep.sim.ptx import ast
 from lockstep.sim.ptx.allocate import Pressure, allocate
@@ -27,7 +27,6 @@ from lockstep.sim.ptx.operations import (
     FETCH,
     FETCH_LONG,
     FLAGS,
-    LONG,
     ROUNDING,
     RULES,
     WRITE,
@@ -103,7 +102,7 @@ class Lowering:
         try:
             allocation = allocate(self.code, self.limit, self.local_bytes)
         except Pressure as error:
-            raise UsageError(f"{self.module.path}:{self.function.line}: kernel `{self.function.name}` {error}") from None
+            raise self._refused(str(error)) from None
         code, relocations, table = assemble(self.code, allocation.physical)
         return Kernel(
             name=self.function.name,
@@ -140,7 +139,7 @@ class Lowering:
         return result, offset
 
     def _place_statics(self) -> tuple[int, bool]:
-        """Lay out shared memory, the dynamic part last; returns the bytes of the static part, and if there is another."""
+        """Lay out shared memory, dynamic arrays last. Returns the bytes of the static part, and whether there are others."""
         shared, alignment, dynamic = 0, 1, []
         for storage, variable in self.statics.values():
             if storage.space == Space.LOCAL:
@@ -166,6 +165,7 @@ class Lowering:
         """Lower a function's body in its frame."""
         self.frames.append(frame)
         frame.tables = {s.name: s.labels for s in frame.function.body if isinstance(s, ast.BranchTargets)}
+        frame.label_names = {s.name for s in frame.function.body if isinstance(s, ast.Label)}
         self.local_bytes = max(self.local_bytes, frame.local_base + self._place_locals(frame))
         place = self.line, self.text
         for statement in frame.function.body:
@@ -191,10 +191,7 @@ class Lowering:
         self.line, self.text = statement.line, statement.text
         self.source_instructions += 1
         if len(self.code.list) > MAX_CODE:
-            raise UsageError(
-                f"{self.module.path}:{self.function.line}: kernel `{self.function.name}` has more than {MAX_CODE} "
-                "instructions after inlining its calls"
-            )
+            raise self._refused(f"has more than {MAX_CODE} instructions after inlining its calls")
         try:
             if isinstance(statement, ast.Call):
                 lower_call(self, statement)
@@ -207,6 +204,9 @@ class Lowering:
         except BadOperand as error:
             raise UsageError(f"{self.module.path}:{self.line}: `{self.text}`: {error}") from None
 
+    def _refused(self, why: str) -> UsageError:
+        return UsageError(f"{self.module.path}:{self.function.line}: kernel `{self.function.name}` {why}")
+
     def _instruction(self, instruction: ast.Instruction) -> Micro:
         key = (instruction.opcode, *instruction.modifiers)
         rule = RULES.get(key)
@@ -217,8 +217,8 @@ class Lowering:
             micro = handler(self, instruction)
             if micro is not None:
                 return micro
-        attributes = [name for name in key if name in ATTRIBUTES]
-        rule = RULES.get(tuple(name for name in key if name not in ATTRIBUTES))
+        attributes = [name for name in instruction.modifiers if name in ATTRIBUTES]
+        rule = RULES.get((instruction.opcode, *(name for name in instruction.modifiers if name not in ATTRIBUTES)))
         if rule is None or len(set(attributes)) != len(attributes):
             raise UnknownInstruction
         given = {"rnd" if name in ROUNDING and "rnd" in rule.allowed else name for name in attributes}
@@ -246,7 +246,7 @@ class Lowering:
         )
         return Micro(
             rule.group, rule.op, rule.category, sources, self.result(operands[0], rule.result),
-            WRITE.get(rule.result, Write.WORD), rule.sub, flags, rnd, pdst,
+            WRITE.get(rule.result, Write.WORD), rule.sub or int(flush and rule.result == "f64"), flags, rnd, pdst,
             psrc=self.carry_flag() if rule.carry_in else NONE,
         )  # fmt: skip
 
@@ -276,6 +276,12 @@ class Lowering:
         if name not in labels:
             labels[name] = self.code.label()
         return labels[name]
+
+    def branch_target(self, name: str) -> int:
+        """The number of a label that must exist."""
+        if name not in self.frames[-1].label_names:
+            raise BadOperand(f"there is no label `{name}`")
+        return self.label(name)
 
     def register(self, name: str) -> tuple[int, int]:
         """The virtual register of a name, and its bits."""
@@ -378,7 +384,8 @@ class Lowering:
             return register, width
         wide = 64 if bits == 64 else 32
         register = self.code.register(wide)
-        self.emit(move(wide, register, self.source(operand, kind)._replace(fetch=FETCH["b64" if wide == 64 else "b32"])))
+        value = self.source(operand, kind)._replace(fetch=FETCH["b64" if wide == 64 else "b32"])
+        self.emit(move(wide, register, value))
         return register, wide
 
     def address(self, operand: ast.Operand) -> tuple[tuple[Source, ...], int, Storage | None]:

@@ -138,7 +138,7 @@ class Code:
         end = len(self.list)
         result: list[tuple[int, ...]] = []
         for index, micro in enumerate(self.list):
-            following = () if micro.ends_path else (index + 1,)
+            following: tuple[int, ...] = () if micro.ends_path else (index + 1,)
             if micro.group == Group.CONTROL:
                 if micro.op == isa.Control.EXIT:
                     following += (end,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from lockstep.models.core.isa import Category, Double, Fetch, Flag, Float, Group, Int, Long, Packed, Round, Write
 
@@ -51,7 +52,7 @@ class Rule:
 
     ``sources``: the types of the sources; ``optional`` of them, at the end, may be absent.
     ``allowed``: attributes, "rnd" for a rounding. ``required`` must be among those given.
-    ``carry_in``: the hidden carry flag is an input.
+    ``carry_in`` (0 or 1): the hidden carry flag is an input.
     """
 
     group: Group
@@ -64,7 +65,7 @@ class Rule:
     sub: int = 0
     flags: int = 0
     optional: int = 0
-    carry_in: bool = False
+    carry_in: int = 0
 
 
 RULES: dict[tuple[str, ...], Rule] = {}
@@ -95,14 +96,14 @@ def rule(
     )
 
 
-def _integer(name: str, operation: str, arity: int, kinds: Iterable[str] = INTEGERS, **rest: str) -> None:
+def _integer(name: str, operation: str, arity: int, kinds: Iterable[str] = INTEGERS, **rest: Any) -> None:
     """An operation of every integer width, all operands of the one type. ``MIN_`` stands for MIN_S and MIN_U."""
     category = Category.LOGICAL if operation in LOGICAL else Category.INTEGER
     for kind in kinds:
         full = operation + kind[0].upper() if operation.endswith("_") else operation
         wide = kind in LONG
         group, op = (Group.LONG, Long[full]) if wide else (Group.INT, Int[full])
-        rule(name, kind, group, op, category, [kind] * arity, **rest)  # type: ignore[arg-type]
+        rule(name, kind, group, op, category, [kind] * arity, **rest)
 
 
 LOGICAL = {"AND", "OR", "XOR", "NOT", "CNOT", "SHL", "SHR_", "SHF_L_CLAMP", "SHF_L_WRAP", "SHF_R_CLAMP", "SHF_R_WRAP"}
@@ -141,11 +142,11 @@ for _kind in _WORDS:
         ("mad.hi", "madc.hi", "MADHI_", 3),
     ):
         _integer(_name, _operation, _arity, (_kind,), allowed="cc")
-        _integer(_carry, _operation, _arity, (_kind,), allowed="cc", carry_in=True)  # type: ignore[arg-type]
+        _integer(_carry, _operation, _arity, (_kind,), allowed="cc", carry_in=1)
 for _kind, _sub in (("u32", 0), ("s32", 1)):
-    for _half, _suffix in (("lo", ""), ("hi", "HI")):
-        rule(f"mul24.{_half}", _kind, Group.INT, Int[f"MUL{_suffix}24"], Category.INTEGER, [_kind] * 2, sub=_sub)
-        rule(f"mad24.{_half}", _kind, Group.INT, Int[f"MAD{_suffix}24"], Category.INTEGER, [_kind] * 3, sub=_sub)
+    for _part, _suffix in (("lo", ""), ("hi", "HI")):
+        rule(f"mul24.{_part}", _kind, Group.INT, Int[f"MUL{_suffix}24"], Category.INTEGER, [_kind] * 2, sub=_sub)
+        rule(f"mad24.{_part}", _kind, Group.INT, Int[f"MAD{_suffix}24"], Category.INTEGER, [_kind] * 3, sub=_sub)
 
 # Logic, shifts and bit fields ---------------------------------------------------------------------------------------
 
@@ -186,14 +187,14 @@ rule("fns", "b32", Group.INT, Int.FNS, Category.INTEGER, ["b32", "b32", "s32"])
 # f32 and f64 --------------------------------------------------------------------------------------------------------
 
 
-def _f32(name: str, op: Float, arity: int, *, special: bool = False, **rest: str | int) -> None:
+def _f32(name: str, op: Float, arity: int, *, special: bool = False, **rest: Any) -> None:
     category = Category.SPECIAL if special else Category.FLOAT
-    rule(name, "f32", Group.FLOAT, op, category, ["f32"] * arity, **rest)  # type: ignore[arg-type]
+    rule(name, "f32", Group.FLOAT, op, category, ["f32"] * arity, **rest)
 
 
-def _f64(name: str, op: Double, arity: int, *, special: bool = False, **rest: str | int) -> None:
+def _f64(name: str, op: Double, arity: int, *, special: bool = False, **rest: Any) -> None:
     category = Category.SPECIAL_DOUBLE if special else Category.DOUBLE
-    rule(name, "f64", Group.DOUBLE, op, category, ["f64"] * arity, **rest)  # type: ignore[arg-type]
+    rule(name, "f64", Group.DOUBLE, op, category, ["f64"] * arity, **rest)
 
 
 for _name in ("add", "sub", "mul"):

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
 from lockstep.models.cache import folder
 from lockstep.models.core import isa
 from lockstep.sim.errors import UsageError
