@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.models.parameters import MAX_WARPS, SCHEDULERS
+from lockstep.rtl.bits import index_of, next_after, popcount
 
 
 class WarpScheduler(wiring.Component):
@@ -73,3 +75,55 @@ class WarpScheduler(wiring.Component):
     @property
     def warps(self) -> int:
         return self._warps
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        warps = self.warps
+        policy = {name: self.policy == index for index, name in enumerate(SCHEDULERS)}
+        live = Signal(warps)
+        last = Signal(bits_for(warps - 1), init=warps - 1)  # slot granted last
+        greedy = Signal()  # ``last`` still holds the warp that was granted
+        active, promoted = Signal(warps), Signal.like(last)
+        # Row i of the age matrix: the slots that are older than i. Rows and columns of slots that are not live mean
+        # nothing. Only starts write it, so that the matrix needs neither counters nor the order of finishes.
+        older = [Signal(warps, name=f"older_{slot}") for slot in range(warps)]
+
+        candidates = Signal(warps)
+        oldest = Cat(candidates[slot] & ~(older[slot] & candidates).any() for slot in range(warps))
+        kept = candidates & (Const(1, warps) << last)[:warps]
+        granted = Signal(warps)
+        m.d.comb += [
+            candidates.eq(self.request & live & Mux(policy["two-level"], active, ~Const(0, warps))),
+            granted.eq(oldest),
+            self.grant.valid.eq(candidates.any()),
+            self.grant.warp.eq(index_of(granted)),
+        ]
+        with m.If(policy["lrr"] | policy["two-level"]):
+            m.d.comb += granted.eq(next_after(candidates, last))
+        with m.Elif(policy["gto"] & greedy & kept.any()):
+            m.d.comb += granted.eq(kept)
+
+        holder = Signal.like(last)
+        m.d.comb += holder.eq(Mux(self.grant.valid, self.grant.warp, last))
+        m.d.sync += [
+            last.eq(holder),
+            greedy.eq((greedy | self.grant.valid) & ~self.start.bit_select(holder, 1)),
+            live.eq(live & ~self.finish | self.start),
+        ]
+        with m.If(self.start.any()):
+            for slot in range(warps):
+                below = Const((1 << slot) - 1, warps)
+                m.d.sync += older[slot].eq(Mux(self.start[slot], ~self.start | below, older[slot] & ~self.start))
+
+        staying, pending, room = Signal(warps), Signal(warps), Signal()
+        next_pending = next_after(pending, promoted)
+        m.d.comb += [
+            staying.eq(live & ~self.start & ~self.finish & ~self.long_latency),
+            pending.eq(staying & ~active),
+            room.eq(popcount(staying & active) < self.active_warps),
+        ]
+        with m.If(policy["two-level"]):
+            m.d.sync += active.eq(staying & active | Mux(room, next_pending, 0))
+            with m.If(room & pending.any()):
+                m.d.sync += promoted.eq(index_of(next_pending))
+        return m
