@@ -234,3 +234,28 @@ def _fill(target: np.ndarray, values: Any, cls: type) -> None:
     for f in fields(cls):
         value = getattr(values, f.name)
         target[f.name] = f.metadata["allowed"].index(value) if isinstance(value, str) else value
+
+
+def check(gpu: Gpu) -> list[str]:
+    """What contradicts itself in an SM's parameters: one line per error. ``memory.timing.check`` has the memory's."""
+    core, scratchpad = gpu.core, gpu.scratchpad
+    errors = []
+    for name, value, limit_name, limit in (
+        ("core.threads", core.threads, "32 * core.warps", 32 * core.warps),
+        ("core.threads_per_cta", core.threads_per_cta, "core.threads", core.threads),
+        ("core.active_warps", core.active_warps, "core.warps", core.warps),
+        ("core.fetch_width", core.fetch_width, "core.instruction_buffer", core.instruction_buffer),
+        ("core.register_unit", core.register_unit, "core.registers", core.registers),
+        ("scratchpad.bytes_per_cta", scratchpad.bytes_per_cta, "scratchpad.bytes", scratchpad.bytes),
+    ):
+        if value > limit:
+            errors.append(f"{name} = {value}: must not exceed {limit_name} = {limit}")
+    for name, value in (("scratchpad.banks", scratchpad.banks), ("scratchpad.bank_bytes", scratchpad.bank_bytes)):
+        if value & (value - 1):
+            errors.append(f"{name} = {value}: must be a power of two")
+    for category, pipeline in gpu.pipelines.items():
+        memory = CATEGORIES.index(category) >= CATEGORIES.index("shared")
+        if (pipeline.pipe == "lsu") != memory:
+            rule = "memory instructions use lsu" if memory else "lsu is for memory instructions"
+            errors.append(f'pipelines.{category}.pipe = "{pipeline.pipe}": {rule}')
+    return errors

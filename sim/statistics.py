@@ -137,7 +137,7 @@ _ISSUE = (
          "KA's C_mem: nothing issued, all unfinished warps wait for memory or at a barrier, at least one for memory"),
     _raw("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
          "KA's C_idle: idle cycles without those of C_mem"),
-    _of_sm("issue.ract", RATIO, "KA's RACT: share of the launch in which an SM issues; an issue counts all its interval",
+    _of_sm("issue.ract", RATIO, "KA's RACT: share of the launch in which SMs issue; an issue counts all its interval",
            lambda c: ratio(c("sm.active_cycles"), c("gpu.cycles") * c.sms)),
     *(Statistic(f"instructions.{category}", "instructions", f"warp instructions of the category {category}",
                 lambda c, category=category: c.category(category), True) for category in CATEGORIES),
@@ -155,7 +155,7 @@ _ISSUE = (
 )  # fmt: skip
 
 _LSU = (
-    _raw("lsu.instructions", "instructions", "lsu.line_instructions", "instructions that access more than the scratchpad"),
+    _raw("lsu.instructions", "instructions", "lsu.line_instructions", "instructions that use the L1"),
     _raw("lsu.requests", "lines", "lsu.lines", "lines that they ask the L1 for"),
     _of_sm("lsu.requests_per_instruction", RATIO, "lines per instruction",
            lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
