@@ -41,7 +41,8 @@ def compare(component: wiring.Component, bench: Bench, stimulate: Callable[[Benc
     async def process(ctx: Any) -> None:
         def check(leaves: list[Leaf], cycle: int) -> None:
             for name, signal, _, expected in leaves:
-                assert ctx.get(signal) == expected(), f"cycle {cycle}: {name}: RTL {ctx.get(signal)}, model {expected()}"
+                got = ctx.get(signal)
+                assert got == expected(), f"cycle {cycle}: {name}: RTL {got}, model {expected()}"
 
         check(outputs, -1)
         for cycle in range(cycles):

@@ -82,7 +82,7 @@ def _present(state, io, entry):
     else:
         mapping = RANDOM
     line = io.o.line.payload
-    # The count of free entries is as old as the line that leaves now: if that one is random too, one is spoken for.
+    # The free entries were counted before the line that leaves now took one.
     if mapping == RANDOM and entry.store | entry.atomic == 0:
         leaving = io.o.line.valid & (line.mapping == RANDOM) & (line.store | line.atomic == 0)
         if i64(io.i.map_free) <= i64(leaving):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.models.parameters import DISPATCHERS, MAX_CTAS, MAX_SMS
+from lockstep.rtl.bits import index_of, least, next_after
 
 CTA_BITS = 40  # a grid has fewer than 2 ** 40 CTAs
 MAX_INTERVAL = 1024
@@ -75,3 +77,42 @@ class CtaDispatcher(wiring.Component):
     @property
     def sms(self) -> int:
         return self._sms
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        sms = self.sms
+        first = sms - 1  # the SM before SM 0
+        next_cta = Signal(CTA_BITS)
+        wait = Signal(bits_for(MAX_INTERVAL))  # cycles until the interval is over
+        last = Signal(bits_for(sms - 1), init=first)  # SM served last
+
+        served = (Const(1, sms) << self.dispatch.sm)[:sms]
+        candidates, chosen = Signal(sms), Signal(sms)
+        m.d.comb += candidates.eq(Cat(*self.room)[:sms] & ~Mux(self.dispatch.valid, served, 0))
+        lowest_load = Signal.like(self.load[0])
+        highest = (1 << len(lowest_load)) - 1
+        m.d.comb += [
+            lowest_load.eq(least([Mux(candidates[sm], self.load[sm], highest) for sm in range(sms)])),
+            chosen.eq(candidates),
+        ]
+        with m.If(self.policy == DISPATCHERS.index("load-balanced")):
+            m.d.comb += chosen.eq(candidates & Cat(self.load[sm] == lowest_load for sm in range(sms)))
+        sm = Signal.like(last)
+        m.d.comb += sm.eq(index_of(next_after(chosen, last)))
+
+        m.d.sync += self.dispatch.valid.eq(0)
+        with m.If(self.launch):
+            m.d.sync += [next_cta.eq(0), wait.eq(0), last.eq(first), self.remaining.eq(self.ctas)]
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+        with m.Elif((self.remaining != 0) & candidates.any()):
+            m.d.sync += [
+                self.dispatch.valid.eq(1),
+                self.dispatch.sm.eq(sm),
+                self.dispatch.cta.eq(next_cta),
+                self.remaining.eq(self.remaining - 1),
+                next_cta.eq(next_cta + 1),
+                wait.eq(self.interval - 1),
+                last.eq(sm),
+            ]
+        return m

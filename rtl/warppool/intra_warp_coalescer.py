@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.models.parameters import MAX_WARPS
 from lockstep.models.warppool.mapping import Mapping
+from lockstep.rtl.bits import index_of, lowest, select
 
 ADDRESS_BITS = 32
 LINE_SHIFTS = range(5, 8)  # lines of 32, 64 and 128 bytes
@@ -93,3 +95,104 @@ class IntraWarpCoalescer(wiring.Component):
     @property
     def lanes(self) -> int:
         return self._lanes
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        lanes = range(self.lanes)
+        payload = self.request.p.shape()
+        # Two instructions, and what each has left. Their contents are memory: unseen until written, so not reset.
+        buffer = [Signal(payload, reset_less=True, name=f"entry_{i}") for i in range(2)]
+        left = [Signal(self.lanes, reset_less=True, name=f"pending_{i}") for i in range(2)]
+        head, count = Signal(), Signal(range(3))
+
+        entry, pending = Signal(payload), Signal(self.lanes)
+        m.d.comb += [
+            entry.eq(Mux(head, buffer[1], buffer[0])),
+            pending.eq(Mux(head, left[1], left[0])),
+            self.request.ready.eq(count < 2),
+        ]
+
+        # The line of the lowest pending lane, and the lanes that share it.
+        onehot = Signal(self.lanes)
+        base = Signal(ADDRESS_BITS)
+        thread = Signal(bits_for(self.lanes - 1))
+        offset_bits = LINE_SHIFTS[-1]
+        in_line = Signal(ADDRESS_BITS)  # the bits of an address that lie within a line
+        m.d.comb += [
+            onehot.eq(lowest(pending)),
+            base.eq(select(onehot, [entry.address[lane] for lane in lanes])),
+            thread.eq(index_of(onehot)),
+            in_line.eq((1 << self.line_shift) - 1),
+        ]
+        here, rest = Signal(self.lanes), Signal(self.lanes)
+        for lane in lanes:
+            same_line = ((entry.address[lane] ^ base) & ~in_line) == 0
+            m.d.comb += here[lane].eq(pending[lane] & same_line)
+        m.d.comb += rest.eq(pending & ~here)
+
+        # Their words, and the pattern that these make with the lanes.
+        word = [Signal(range(WORDS), name=f"word_{lane}") for lane in lanes]
+        first, words = Signal(range(WORDS)), Signal(range(WORDS + 1))
+        unit = Signal(3)
+
+        def word_of(address: Value) -> Value:
+            return ((address[:offset_bits] & in_line) >> unit)[: len(first)]
+
+        m.d.comb += [
+            unit.eq(Mux(entry.size > 2, entry.size, 2)),
+            first.eq(word_of(base)),
+            words.eq((1 << self.line_shift) >> unit),
+        ]
+        same, run, span = Signal(self.lanes), Signal(self.lanes), Signal(self.lanes)
+        for lane in lanes:
+            m.d.comb += [
+                word[lane].eq(word_of(entry.address[lane])),
+                same[lane].eq(word[lane] == first),
+                run[lane].eq(word[lane] + thread == first + lane),
+                span[lane].eq((lane >= thread) & (first + lane < thread + words)),
+            ]
+        whole = here == entry.mask
+        mapping = Signal(Mapping)
+        with m.If((here & ~onehot) == 0):
+            m.d.comb += mapping.eq(Mapping.SINGLE)
+        with m.Elif(((here & ~run) == 0) & (first == thread) & whole):
+            m.d.comb += mapping.eq(Mapping.CONSECUTIVE)
+        with m.Elif(((here & ~same) == 0) & whole):
+            m.d.comb += mapping.eq(Mapping.BROADCAST)
+        with m.Elif(((here & ~run) == 0) & (here == entry.mask & span)):
+            m.d.comb += mapping.eq(Mapping.RANGE)
+        with m.Else():
+            m.d.comb += mapping.eq(Mapping.RANDOM)
+
+        # The free entries were counted before the line that leaves now took one.
+        line = self.line.p
+        takes = (line.mapping == Mapping.RANDOM) & ~line.store & ~line.atomic & self.line.valid
+        needs = (mapping == Mapping.RANDOM) & ~entry.store & ~entry.atomic
+        present, pop = Signal(), Signal()
+        vacant = ~self.line.valid | self.line.ready
+        m.d.comb += [
+            present.eq(vacant & (count != 0) & ~(needs & (self.map_free <= takes))),
+            pop.eq(present & (rest == 0)),
+        ]
+        with m.If(vacant):
+            m.d.sync += self.line.valid.eq(present)
+        with m.If(present):
+            m.d.sync += [
+                line.number.eq(base >> self.line_shift),
+                line.mask.eq(here),
+                line.last.eq(rest == 0),
+                line.mapping.eq(mapping),
+                line.thread.eq(thread),
+                line.word.eq(first),
+                *(line.words[lane].eq(Mux(mapping == Mapping.RANDOM, word[lane], 0)) for lane in lanes),
+                *(line[name].eq(entry[name]) for name in ("store", "atomic", "warp", "token")),
+            ]
+
+        push = self.request.valid & self.request.ready & self.request.p.mask.any()
+        m.d.sync += [head.eq(head ^ pop), count.eq(count - pop + push)]
+        for i in range(2):
+            with m.If(present & (head == i)):
+                m.d.sync += left[i].eq(rest)
+            with m.If(push & ((head ^ count[0]) == i)):
+                m.d.sync += [buffer[i].eq(self.request.p), left[i].eq(self.request.p.mask)]
+        return m

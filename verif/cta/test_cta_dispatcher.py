@@ -1,4 +1,4 @@
-"""The CTA dispatcher's golden model: every CTA once, in order, where the policy says, and never too many on an SM."""
+"""The CTA dispatcher: every CTA once, in order, where the policy says, never too many; hardware against the model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from lockstep.models.blocks import FOREVER
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.parameters import DISPATCHERS
-from lockstep.verif.bench import Bench, interpreted, seeded
+from lockstep.rtl.cta.cta_dispatcher import CtaDispatcher
+from lockstep.verif.bench import Bench, interpreted, mask, seeded
+from lockstep.verif.simulation import compare
 
 
 class Gpu(Bench):
@@ -102,11 +104,12 @@ def test_dispatches_are_an_interval_apart(interval: int) -> None:
     assert cycles == [1 + interval * n for n in range(4)]
 
 
-def stimulate(bench: Bench, rng: random.Random) -> None:
+def stimulate(bench: Bench, rng: random.Random, sms: int = 128) -> None:
     bench.i["launch"], bench.i["ctas"] = rng.random() < 0.02, rng.choice([0, 1, 5, 40, (1 << 40) - 1])
     if rng.random() < 0.5:
-        bench.i["room"] = [rng.choice([0, 0, 1 << rng.randrange(64), rng.getrandbits(64)]) for _ in range(2)]
-        bench.i["load"] = [rng.randrange(rng.choice([2, 33])) for _ in range(128)]
+        room = rng.choice([0, 0, 1 << rng.randrange(sms), rng.getrandbits(sms), mask(rng, sms)])
+        bench.i["room"] = room & (1 << 64) - 1, room >> 64
+        bench.i["load"][:sms] = [rng.randrange(rng.choice([2, 33])) for _ in range(sms)]
 
 
 @pytest.mark.parametrize("policy", range(2))
@@ -142,6 +145,15 @@ def test_reset_in_mid_run_gives_a_fresh_record(policy: int) -> None:
     bench.reset()
     fresh.i[()] = bench.i
     assert bench.bytes() == fresh.bytes()
+
+
+@pytest.mark.parametrize("policy", DISPATCHERS)
+@pytest.mark.parametrize("sms, interval, cycles", [(1, 1, 300), (2, 2, 500), (7, 1, 1500), (15, 3, 1000), (66, 1, 300)])
+def test_hardware_equals_the_model(policy: str, sms: int, interval: int, cycles: int) -> None:
+    rng = seeded()
+    bench = Bench(cta_dispatcher)
+    bench.i["policy"], bench.i["interval"] = DISPATCHERS.index(policy), interval
+    compare(CtaDispatcher(sms=sms), bench, lambda bench: stimulate(bench, rng, sms), cycles)
 
 
 def run(seed: int) -> str:
