@@ -260,7 +260,8 @@ class _FunctionReader:
     def __init__(self, reader: _ModuleReader, function: ast.Function) -> None:
         self._module, self._text, self._function = reader.module, reader.text, function
         self._root = _Scope(reader.scope)
-        self._taken = {*reader.scope.names, *(part.name for part in function.results + function.parameters)}
+        own = (part.name for part in function.results + function.parameters)
+        self._taken = dict.fromkeys([*reader.scope.names, *own], 0)  # name -> how often it was given away again
         for variable in function.results + function.parameters:
             if variable.space == "reg":
                 function.registers[variable.name] = variable.type
@@ -294,11 +295,11 @@ class _FunctionReader:
     # ---- Declarations
 
     def _unique(self, name: str) -> str:
-        unique, number = name, 0
+        unique = name
         while unique in self._taken:
-            number += 1
-            unique = f"{name}@{number}"
-        self._taken.add(unique)
+            self._taken[name] += 1
+            unique = f"{name}@{self._taken[name]}"
+        self._taken[unique] = 0
         return unique
 
     def _block(self, tree: Tree[Token], parent: _Scope) -> None:
@@ -308,8 +309,8 @@ class _FunctionReader:
                 name = first_token(statement)
                 scope.declare(name, ast.Symbol(self._unique(name)))
         for statement in tree.children:
-            assert isinstance(statement, Tree)
-            self._statements[statement.data](statement, scope)
+            if isinstance(statement, Tree):
+                self._statements[statement.data](statement, scope)
 
     def _registers(self, tree: Tree[Token], scope: _Scope) -> None:
         _, vector, type, *names = tree.children
@@ -464,7 +465,7 @@ class _FunctionReader:
         if more:
             texture, *sampler, coordinates = (self._operand(child, scope) for child in tree.children)
             if len(sampler) > 1:
-                raise SourceError("a texel is [texture, coordinates] or [texture, sampler, coordinates]", first_token(tree))
+                raise SourceError("more than [texture, sampler, coordinates]", first_token(tree))
             points = coordinates.items if isinstance(coordinates, ast.Vector) else (coordinates,)
             return ast.Texel(texture, sampler[0] if sampler else None, points)
         start, offset = node, 0
