@@ -1,0 +1,103 @@
+"""Device memory: one flat arena for global and constant data, its allocator, and its textures.
+
+Host addresses never change: the whole device window is reserved at once, and the operating system gives a page only
+when it is touched. Allocations start at a multiple of :data:`GRANULE` bytes and end with an unused granule, so an access
+beyond an array meets an invalid granule; ``valid`` holds, per granule, how many leading bytes may be accessed.
+"""
+
+from __future__ import annotations
+
+import mmap
+from bisect import insort
+
+import numpy as np
+
+from lockstep.models.core.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL, TEXTURE
+from lockstep.sim.errors import UsageError
+
+__all__ = ["POISON", "Arena"]
+
+WINDOW = LOCAL_PHYSICAL - GLOBAL_BASE  # bytes of device memory
+POISON = 0xCB  # what memory holds that nobody has written
+_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux: address space only
+
+
+def _reserve(size: int) -> np.ndarray:
+    """Zeroed bytes that take no RAM until touched."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return np.frombuffer(mmap.mmap(-1, size, flags=flags), np.uint8)
+
+
+class Arena:
+    """The memory of one device.
+
+    ``address`` and ``valid_address`` are host addresses: of the byte at device address :data:`GLOBAL_BASE`, and of the
+    i2 array of valid bytes per granule. ``textures`` are the TEXTURE records; a handle is its index plus one.
+    """
+
+    def __init__(self, size: int = WINDOW) -> None:
+        if not 0 < size <= WINDOW or size % GRANULE:
+            raise ValueError(f"size of device memory: {size} is not a multiple of {GRANULE} up to {WINDOW}")
+        self.bytes = size
+        self.data = _reserve(size)
+        self.valid = _reserve(2 * (size // GRANULE)).view(np.int16)
+        self.textures = np.zeros(0, TEXTURE)
+        self._free = [(0, size)]  # (offset, bytes), by offset; neighbours are merged
+        self._sizes: dict[int, int] = {}  # device address -> bytes asked for
+
+    @property
+    def address(self) -> int:
+        return self.data.ctypes.data
+
+    @property
+    def valid_address(self) -> int:
+        return self.valid.ctypes.data
+
+    @property
+    def used(self) -> int:
+        """Bytes asked for by live allocations."""
+        return sum(self._sizes.values())
+
+    def allocate(self, size: int) -> int:
+        """The device address of ``size`` fresh bytes, at a multiple of :data:`GRANULE`. Their contents are undefined."""
+        need = (-(-size // GRANULE) + 1) * GRANULE
+        for index, (offset, room) in enumerate(self._free):
+            if room >= need:
+                self._free[index : index + 1] = [(offset + need, room - need)] if room > need else []
+                first, whole = offset // GRANULE, size // GRANULE
+                self.valid[first : first + whole] = GRANULE
+                self.valid[first + whole] = size % GRANULE
+                self._sizes[GLOBAL_BASE + offset] = size
+                return GLOBAL_BASE + offset
+        raise UsageError(f"device memory: {size} bytes asked for, {self.used} of {self.bytes} bytes in use")
+
+    def free(self, address: int) -> None:
+        """Give an allocation back; ``address`` is the one that :meth:`allocate` returned."""
+        size = self._sizes.pop(address)
+        offset, granules = address - GLOBAL_BASE, -(-size // GRANULE) + 1
+        self.valid[offset // GRANULE :][:granules] = 0
+        insort(self._free, (offset, granules * GRANULE))
+        merged: list[tuple[int, int]] = []
+        for start, room in self._free:
+            if merged and sum(merged[-1]) == start:
+                merged[-1] = (merged[-1][0], merged[-1][1] + room)
+            else:
+                merged.append((start, room))
+        self._free = merged
+
+    def live(self, address: int) -> bool:
+        """Whether an allocation starts at ``address``."""
+        return address in self._sizes
+
+    def view(self, address: int, size: int) -> np.ndarray:
+        """The bytes at a device address, to read and write."""
+        offset = address - GLOBAL_BASE
+        return self.data[offset : offset + size]
+
+    def add_texture(self, **fields: int) -> int:
+        """Append a TEXTURE record and return its handle."""
+        texture = np.zeros(1, TEXTURE)
+        for name, value in fields.items():
+            texture[name] = value
+        self.textures = np.concatenate([self.textures, texture])
+        return len(self.textures)
