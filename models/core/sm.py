@@ -1,0 +1,866 @@
+"""One streaming multiprocessor: fetch, scoreboard, issue, pipelines, barriers.
+
+A step is one core cycle: events that are due, fetched instructions, the memory side (``lsu``), one issue per scheduler,
+fetch requests. Pipelines and operand collection are reservations: at issue it is known when each register bank, the
+pipeline and the result are free or ready, so nothing is stepped while an instruction is on its way. Where this is
+not possible (coalescer, L1), the state is stepped.
+
+Timing rules, in core cycles; ``t`` is the cycle of issue:
+
+* operands: each bank delivers one register per cycle from ``t + 1`` on, in order of issue;
+* the pipeline starts with the last operand, at ``t + 1`` when unloaded, and is busy for its initiation interval
+  (scratchpad and constant accesses: for as many cycles as the access has conflicts, if that is longer);
+* the result can be used by an instruction that issues ``latency - 1`` cycles after the start: ``t + latency``;
+* an instruction holds an operand collector of its pipeline from issue to start; none free means the pipeline is blocked;
+* a warp issues nothing for ``control.latency`` cycles after a branch; after a jump the buffer is refilled besides.
+
+An SM that can't do anything sleeps until ``wake``; the cycles in between count as repetitions of the last one.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.core import warp as W
+from lockstep.models.core.events import (
+    EVENT_WHEEL,
+    EVENTS,
+    NEVER,
+    RESERVE,
+    UNBLOCK,
+    next_event,
+    reset_events,
+    schedule,
+    take,
+)
+from lockstep.models.core.isa import (
+    CONTEXT,
+    INSTRUCTION,
+    LANES,
+    MAX_PREDICATES,
+    PT,
+    RZ,
+    Category,
+    Control,
+    Fault,
+    Group,
+    Kind,
+    Space,
+)
+from lockstep.models.core.lsu import LSU, issue_memory, lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
+from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record, words_i32, words_u32
+from lockstep.models.memory.scratchpad import conflict_degree
+from lockstep.models.parameters import (
+    CATEGORIES,
+    MAX_COLLECTORS,
+    MAX_CTAS,
+    MAX_REGISTER_BANKS,
+    MAX_SCHEDULERS,
+    MAX_WARPS,
+    PIPES,
+)
+from lockstep.models.scheduling import warp_scheduler
+
+PIPE_KINDS = len(PIPES)
+PIPE_LSU = PIPES.index("lsu")
+MAX_PIPES = 4
+FETCHES = 512  # in flight; fetches * fetch_latency at most 256
+
+at_instruction = pointer_to(INSTRUCTION)
+INSTRUCTION_BYTES = INSTRUCTION.itemsize
+
+# Why an SM did not issue in a cycle.
+ISSUED, STALLED, IDLE, EMPTY = range(4)
+
+# Counters of one SM. ``sim/statistics.py`` gives them their names and units for users.
+COUNTERS = record(
+    [
+        ("cycles", "i8"),  # with at least one resident CTA
+        ("issued_cycles", "i8"),  # at least one instruction issued
+        ("stall_cycles", "i8"),  # a warp was ready, every ready one's pipeline was blocked
+        ("idle_cycles", "i8"),  # warps resident, none ready
+        ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
+        ("scheduler_stall_cycles", "i8"),  # summed over schedulers: could have issued, had warps, issued nothing
+        ("memory_wait_cycles", "i8"),  # KA: C_mem
+        ("other_idle_cycles", "i8"),  # KA: C_idle
+        ("lsu_busy_cycles", "i8"),  # memory instructions wait in the LSU
+        ("lsu_stalled_cycles", "i8"),  # the L1 refused a request
+        ("resident_warp_cycles", "i8"),
+        ("resident_cta_cycles", "i8"),
+        ("warp_instructions", "i8"),
+        ("thread_instructions", "i8"),
+        ("categories", "i8", (len(CATEGORIES),)),  # warp instructions
+        ("branches", "i8"),
+        ("divergent_branches", "i8"),
+        ("barriers", "i8"),
+        ("fences", "i8"),
+        ("register_reads", "i8"),  # warp registers
+        ("register_writes", "i8"),
+        ("bank_conflict_cycles", "i8"),  # operand reads that waited for a register bank
+        ("scratchpad_accesses", "i8"),  # warp instructions
+        ("scratchpad_conflict_cycles", "i8"),
+        ("uncoalesced", "i8"),  # memory instructions that needed more than one line
+        ("ctas", "i8"),
+        ("warps", "i8"),
+    ]
+)
+
+SM = record(
+    [
+        ("index", "i8"),
+        ("wake", "i8"),  # next cycle in which a step does something
+        ("last", "i8"),  # cycle of the last step
+        ("resident", "i8"),  # slots with a warp that has not ended
+        ("ready", "i8"),  # slots whose next instruction may issue
+        ("blocked", "i8"),  # slots that wait for a barrier, a branch
+        ("memory_wait", "i8"),  # slots whose next instruction waits for a load
+        ("at_barrier", "i8"),
+        ("unit", "i8", (PIPE_KINDS,)),  # ready slots by the pipeline of their next instruction
+        ("pipe_free", "i8", (PIPE_KINDS, MAX_PIPES)),
+        ("collector", "i8", (PIPE_KINDS, MAX_COLLECTORS)),  # start cycles of the last instructions
+        ("collector_at", "i8", (PIPE_KINDS,)),
+        ("bank_free", "i8", (MAX_REGISTER_BANKS,)),
+        ("next_issue", "i8", (MAX_SCHEDULERS,)),
+        ("want_fetch", "i8"),  # slots with room in their buffer
+        ("fetching", "i8"),  # slots with a fetch on its way
+        ("fetch_pointer", "i8"),
+        ("fetch_head", "i8"),
+        ("fetch_count", "i8"),
+        ("fetch_time", "i8", (FETCHES,)),
+        ("fetch_warp", "i4", (FETCHES,)),
+        ("fetch_epoch", "i4", (FETCHES,)),
+        ("fetch_size", "i4", (FETCHES,)),
+        ("partition", "i8", (MAX_SCHEDULERS,)),  # slots of each scheduler
+        ("progress", "i8"),  # last cycle in which a warp ended or passed a barrier
+        ("ended", "i8"),  # CTAs that ended in this step
+        # the last step, repeated while the SM sleeps
+        ("outcome", "i8"),
+        ("stalled_pipes", "i8"),
+        ("idle_schedulers", "i8"),
+        ("all_wait_for_memory", "i8"),
+        ("ctas_resident", "i8"),
+        # where execution stopped
+        ("fault", "i8"),
+        ("fault_pc", "i8"),
+        ("fault_warp", "i8"),
+        ("counters", COUNTERS),
+        ("wheel", EVENT_WHEEL),
+        ("scheduler", warp_scheduler.STATE, (MAX_SCHEDULERS,)),
+        ("scheduler_io", warp_scheduler.PORTS, (MAX_SCHEDULERS,)),
+        ("lsu", LSU),
+        ("ctas", W.CTA, (MAX_CTAS,)),
+        ("warps", W.WARP, (MAX_WARPS,)),
+    ]
+)
+
+# What all SMs share during a launch.
+LAUNCH = record(
+    [
+        ("code", "i8"),  # host address of the instructions
+        ("length", "i8"),
+        ("branch_table", "i8"),  # host address, i4
+        ("slots", "i8", (len(Group),)),  # addresses of the executing functions
+        ("block", "i8", (3,)),
+        ("grid", "i8", (3,)),
+        ("total", "i8"),  # CTAs
+        ("threads", "i8"),  # per CTA
+        ("warps", "i8"),  # per CTA
+        ("per_sm", "i8"),  # resident CTAs
+        ("registers", "i8"),  # per thread
+        ("shared_bytes", "i8"),
+        ("local_bytes", "i8"),
+        ("register_file", "i8"),  # host address: u32[sm][slot][register][lane]
+        ("predicate_file", "i8"),
+        ("scratchpad", "i8"),
+        ("local", "i8"),
+        ("local_physical", "i8"),
+    ]
+)
+
+
+@jit
+def reset(sm, index, config):
+    """An empty SM. Its counters start at zero; they cover one launch."""
+    sm.index = index
+    sm.wake = NEVER
+    sm.last = -1
+    for p in range(PIPE_KINDS):
+        sm.unit[p] = 0
+        for k in range(MAX_PIPES):
+            sm.pipe_free[p, k] = 0
+        for k in range(MAX_COLLECTORS):
+            sm.collector[p, k] = 0
+        sm.collector_at[p] = 0
+    for b in range(MAX_REGISTER_BANKS):
+        sm.bank_free[b] = 0
+    sm.resident = 0
+    sm.ready = 0
+    sm.blocked = 0
+    sm.memory_wait = 0
+    sm.at_barrier = 0
+    sm.want_fetch = 0
+    sm.fetching = 0
+    sm.fetch_pointer = 0
+    sm.fetch_head = 0
+    sm.fetch_count = 0
+    sm.progress = 0
+    sm.ended = 0
+    sm.outcome = EMPTY
+    sm.ctas_resident = 0
+    sm.fault = Fault.NONE
+    reset_events(sm.wheel)
+    schedulers = i64(config.core.schedulers)
+    for k in range(schedulers):
+        sm.next_issue[k] = 0
+        sm.partition[k] = 0
+        for s in range(k, MAX_WARPS, schedulers):
+            sm.partition[k] |= i64(1) << s
+        warp_scheduler.reset(sm.scheduler[k], sm.scheduler_io[k])
+        sm.scheduler_io[k].i.request = 0
+        sm.scheduler_io[k].i.start = 0
+        sm.scheduler_io[k].i.finish = 0
+        sm.scheduler_io[k].i.policy = config.core.scheduler
+        sm.scheduler_io[k].i.active_warps = config.core.active_warps
+    for c in range(MAX_CTAS):
+        sm.ctas[c].live = 0
+    lsu_reset(sm.lsu, config)
+
+
+# ------------------------------------------------------------------------------------------------------- the scoreboard
+
+
+@jit
+def refresh(sm, launch, config, s):
+    """Recompute what slot ``s`` is waiting for: after an issue, a release, a fetch or a jump."""
+    bit = i64(1) << s
+    sm.ready = i64(sm.ready) & ~bit
+    sm.memory_wait = i64(sm.memory_wait) & ~bit
+    for p in range(PIPE_KINDS):
+        sm.unit[p] &= ~bit
+    warp = sm.warps[s]
+    if i64(sm.blocked) & bit != 0 or warp.buffered == 0:
+        return
+    c = at_instruction(i64(launch.code) + i64(warp.pc) * INSTRUCTION_BYTES)
+    busy = i64(warp.pending_predicates & c.pneed)
+    from_memory = i64(0)
+    for k in range(4):
+        busy |= i64(warp.pending[k] & c.need[k])
+        from_memory |= i64(warp.from_memory[k] & c.need[k])
+    if c.group == Group.CONTROL:
+        if c.op == Control.EXIT:
+            busy |= i64(warp.pending_predicates) | i64(warp.outstanding)
+            for k in range(4):
+                busy |= i64(warp.pending[k])
+                from_memory |= i64(warp.from_memory[k])
+        elif c.op == Control.FENCE and warp.outstanding != 0:
+            busy = i64(1)
+            from_memory = i64(1)
+    if busy != 0:
+        if from_memory != 0:
+            sm.memory_wait = i64(sm.memory_wait) | bit
+        return
+    sm.ready = i64(sm.ready) | bit
+    sm.unit[config.pipelines[c.category].pipe] |= bit
+
+
+@jit
+def _release(sm, launch, config, s, pc):
+    """An instruction's results are written: clear its registers in the scoreboard."""
+    warp = sm.warps[s]
+    c = at_instruction(i64(launch.code) + pc * INSTRUCTION_BYTES)
+    for k in range(4):
+        warp.pending[k] &= ~c.writes[k]
+        warp.from_memory[k] &= ~c.writes[k]
+    warp.pending_predicates = warp.pending_predicates & ~c.pwrites
+    if c.group == Group.MEMORY or c.group == Group.ATOMIC or c.group == Group.TEXTURE:
+        warp.outstanding -= 1
+    refresh(sm, launch, config, s)
+
+
+@jit
+def _events(sm, launch, config, now):
+    e = take(sm.wheel, now)
+    while e >= 0:
+        s = i64(sm.wheel.warp[e])
+        pc = i64(sm.wheel.pc[e])
+        if pc == UNBLOCK:
+            sm.blocked = i64(sm.blocked) & ~(i64(1) << s)
+            sm.at_barrier = i64(sm.at_barrier) & ~(i64(1) << s)
+            refresh(sm, launch, config, s)
+        else:
+            _release(sm, launch, config, s, pc)
+        e = take(sm.wheel, now)
+
+
+# -------------------------------------------------------------------------------------------------------------- fetching
+
+
+@jit
+def _fetch_wanted(sm, launch, config, s):
+    warp = sm.warps[s]
+    if (
+        (i64(sm.fetching) >> s) & 1 == 0
+        and warp.buffered + config.core.fetch_width <= config.core.instruction_buffer
+        and warp.pc + warp.buffered < launch.length
+    ):
+        sm.want_fetch = i64(sm.want_fetch) | (i64(1) << s)
+
+
+@jit
+def _flush(sm, launch, config, s):
+    """The warp jumped: drop what was fetched and what is on its way."""
+    warp = sm.warps[s]
+    warp.buffered = 0
+    warp.epoch += 1
+    sm.fetching = i64(sm.fetching) & ~(i64(1) << s)
+    _fetch_wanted(sm, launch, config, s)
+
+
+@jit
+def _fetch(sm, launch, config, now):
+    """Deliver fetches that are due, then start new ones, round robin over the warps with room in their buffer."""
+    while sm.fetch_count > 0 and sm.fetch_time[sm.fetch_head] <= now:
+        k = i64(sm.fetch_head)
+        s = i64(sm.fetch_warp[k])
+        warp = sm.warps[s]
+        if warp.epoch == sm.fetch_epoch[k]:
+            was_empty = warp.buffered == 0
+            sm.fetching = i64(sm.fetching) & ~(i64(1) << s)
+            warp.buffered += sm.fetch_size[k]
+            if was_empty:
+                refresh(sm, launch, config, s)
+            _fetch_wanted(sm, launch, config, s)
+        sm.fetch_head = (k + 1) % FETCHES
+        sm.fetch_count -= 1
+
+
+@jit
+def _request_fetches(sm, launch, config, now):
+    for _ in range(config.core.fetches):
+        want = i64(sm.want_fetch)
+        if want == 0:
+            return
+        above = want & (i64(-1) << i64(sm.fetch_pointer))
+        s = ctz(above if above != 0 else want)
+        sm.want_fetch = want & ~(i64(1) << s)
+        sm.fetching = i64(sm.fetching) | (i64(1) << s)
+        sm.fetch_pointer = (s + 1) % MAX_WARPS
+        warp = sm.warps[s]
+        k = (i64(sm.fetch_head) + i64(sm.fetch_count)) % FETCHES
+        sm.fetch_time[k] = now + i64(config.core.fetch_latency)
+        sm.fetch_warp[k] = s
+        sm.fetch_epoch[k] = warp.epoch
+        left = i64(launch.length) - i64(warp.pc) - i64(warp.buffered)
+        sm.fetch_size[k] = min(i64(config.core.fetch_width), left)
+        sm.fetch_count += 1
+
+
+# --------------------------------------------------------------------------------------------------- issue and execution
+
+
+@jit
+def _blocked_pipe(sm, config, p, now):
+    """The cycle up to which pipeline ``p`` takes no instruction: no collector is free."""
+    return i64(sm.collector[p, i64(sm.collector_at[p])]) if p != PIPE_LSU or not lsu_full(sm.lsu, config) else i64(NEVER)
+
+
+@jit
+def _reserve(sm, config, c, s, now, cycles):
+    """Reserve register banks, a collector and the pipeline, which is busy for ``cycles``; returns the start cycle."""
+    start = now + 1
+    banks = i64(config.core.register_banks)
+    for k in range(c.reads):
+        bank = (s + i64(c.read[k])) % banks
+        granted = max(i64(sm.bank_free[bank]), now + 1)
+        sm.bank_free[bank] = granted + 1
+        start = max(start, granted)
+    sm.counters.bank_conflict_cycles += start - now - 1
+    sm.counters.register_reads += i64(c.reads)
+    p = i64(config.pipelines[c.category].pipe)
+    copies = i64(0)
+    if p == 0:
+        copies = i64(config.pipes.alu)
+    elif p == 1:
+        copies = i64(config.pipes.sfu)
+    elif p == 2:
+        copies = i64(config.pipes.dp)
+    else:
+        copies = i64(config.pipes.lsu)
+    best = i64(0)
+    for k in range(1, copies):
+        if sm.pipe_free[p, k] < sm.pipe_free[p, best]:
+            best = i64(k)
+    start = max(start, i64(sm.pipe_free[p, best]))
+    sm.pipe_free[p, best] = start + max(i64(config.pipelines[c.category].interval), cycles)
+    at = i64(sm.collector_at[p])
+    sm.collector[p, at] = start
+    sm.collector_at[p] = (at + 1) % i64(config.core.collectors)
+    return start
+
+
+@jit
+def _hold(warp, c, memory):
+    """Mark the results of an instruction as pending."""
+    written = i64(0)
+    for k in range(4):
+        warp.pending[k] |= c.writes[k]
+        if memory:
+            warp.from_memory[k] |= c.writes[k]
+        written += popcount(i64(c.writes[k]))
+    warp.pending_predicates = warp.pending_predicates | c.pwrites
+    return written
+
+
+@jit
+def _block(sm, s):
+    sm.blocked = i64(sm.blocked) | (i64(1) << s)
+
+
+@jit
+def _open_barrier(sm, config, cta, barrier, now):
+    """Let the waiters of a completed barrier go on."""
+    slots = W.release(cta, barrier)
+    later = now + i64(config.pipelines[Category.SYNCHRONIZATION].latency)
+    while slots != 0:
+        s = ctz(slots)
+        slots &= slots - 1
+        schedule(sm.wheel, later, s, UNBLOCK)
+    sm.progress = now
+
+
+@jit
+def _deadlocked(cta):
+    """Every warp that is left waits at a barrier, and none of the barriers is complete."""
+    return cta.live > 0 and popcount(i64(cta.waiting)) == cta.live
+
+
+@jit
+def _value(x, c, which, otherwise):
+    """A uniform source: the value in the first lane that executes."""
+    if c.kind[which] == Kind.IMMEDIATE:
+        return i64(c.imm[which])
+    if c.kind[which] == Kind.REGISTER:
+        return i64(words_u32(i64(x.regs) + i64(c.src[which]) * (4 * LANES), LANES)[ctz(i64(x.mask))])
+    return otherwise
+
+
+@jit
+def _predicate(preds, index, negated):
+    """A predicate as a lane mask."""
+    value = i64(words_u32(preds + i64(index) * 4, 1)[0])
+    return ~value & 0xFFFF_FFFF if negated != 0 else value
+
+
+@jit
+def _barrier(sm, launch, config, x, c, s, now):
+    warp = sm.warps[s]
+    cta = sm.ctas[warp.cta]
+    which = _value(x, c, 0, i64(0))
+    threads = _value(x, c, 1, i64(0))
+    if which < 0 or which >= W.BARRIERS or threads % LANES != 0:
+        return i64(Fault.BAD_BARRIER)
+    sm.counters.barriers += 1
+    if c.op == Control.REDUCE:
+        votes = _predicate(i64(x.preds), c.psrc, c.psrc_not) & i64(x.mask)
+        cta.votes[which] += popcount(votes)
+        cta.voters[which] += popcount(i64(x.mask))
+    waits = c.op != Control.ARRIVE
+    W.arrive(cta, which, s, warp, threads, waits)
+    if waits:
+        _block(sm, s)
+        sm.at_barrier = i64(sm.at_barrier) | (i64(1) << s)
+    if W.complete(cta, which):
+        if c.op == Control.REDUCE:
+            _broadcast(sm, launch, c, cta, which)
+        _open_barrier(sm, config, cta, which, now)
+    elif waits and _deadlocked(cta):
+        return i64(Fault.BARRIER_DEADLOCK)
+    return i64(Fault.NONE)
+
+
+@jit
+def _broadcast(sm, launch, c, cta, which):
+    """The result of a barrier reduction goes to every lane that waits, in the instruction's destination."""
+    votes = i64(cta.votes[which])
+    result = votes
+    if c.sub == 1:
+        result = i64(1) if votes == cta.voters[which] else i64(0)
+    elif c.sub == 2:
+        result = i64(1) if votes != 0 else i64(0)
+    slots = i64(cta.at[which])
+    while slots != 0:
+        warp = sm.warps[ctz(slots)]
+        slots &= slots - 1
+        mask = i64(warp.alive)
+        if c.dst != RZ:
+            registers = words_u32(i64(warp.regs) + i64(c.dst) * (4 * LANES), LANES)
+            for lane in range(LANES):
+                if (mask >> lane) & 1 != 0:
+                    registers[lane] = result
+        if c.pdst != PT:
+            word = words_u32(i64(warp.preds) + i64(c.pdst) * 4, 1)
+            word[0] = (i64(word[0]) & ~mask) | (mask if result != 0 else 0)
+
+
+@jit
+def _end_warp(sm, launch, config, s, now):
+    """The last lane of a warp has exited."""
+    bit = i64(1) << s
+    warp = sm.warps[s]
+    cta = sm.ctas[warp.cta]
+    sm.resident = i64(sm.resident) & ~bit
+    sm.want_fetch = i64(sm.want_fetch) & ~bit
+    _block(sm, s)
+    sm.scheduler_io[s % i64(config.core.schedulers)].i.finish |= bit
+    sm.progress = now
+    cta.live -= 1
+    cta.warps = i64(cta.warps) & ~bit
+    if cta.live == 0:
+        sm.ended += 1
+        sm.ctas_resident -= 1
+        return i64(Fault.NONE)
+    for b in range(W.BARRIERS):
+        if cta.arrived[b] != 0 and W.complete(cta, b):
+            _open_barrier(sm, config, cta, b, now)
+    return i64(Fault.BARRIER_DEADLOCK) if _deadlocked(cta) else i64(Fault.NONE)
+
+
+@jit
+def _control(sm, launch, config, x, c, s, now):
+    """Branches, exits, barriers. Returns a fault."""
+    warp = sm.warps[s]
+    op = i64(c.op)
+    mask = i64(x.mask)
+    limit = i64(config.core.reconvergence_stack)
+    start = _reserve(sm, config, c, s, now, i64(1))
+    resume = start - 1 + i64(config.pipelines[c.category].latency)
+    if op == Control.BRANCH or op == Control.INDEXED:
+        sm.counters.branches += 1
+        if op == Control.BRANCH:
+            if mask != 0 and mask != warp.mask:
+                sm.counters.divergent_branches += 1
+            fault = W.branch(warp, i64(c.target), i64(c.reconverge), mask, limit)
+        else:
+            table = words_i32(i64(launch.branch_table) + i64(c.target) * 4, i64(c.imm[3]))
+            index = words_u32(i64(x.regs) + i64(c.src[0]) * (4 * LANES), LANES)
+            targets = x.address
+            for lane in range(LANES):
+                if (mask >> lane) & 1 != 0:
+                    if i64(index[lane]) >= i64(c.imm[3]):
+                        x.fault_lane = lane
+                        return i64(Fault.BAD_BRANCH_INDEX)
+                    targets[lane] = table[i64(index[lane])]
+            before = i64(warp.depth)
+            fault = W.branch_indexed(warp, targets, i64(c.reconverge), mask, limit)
+            if warp.depth > before + 1:
+                sm.counters.divergent_branches += 1
+        _block(sm, s)
+        schedule(sm.wheel, resume, s, UNBLOCK)
+        return fault
+    if mask == 0:
+        warp.pc += 1
+        W.pop_reconverged(warp)
+        return i64(Fault.NONE)
+    if op == Control.EXIT:
+        if W.exit_lanes(warp, mask) != 0:
+            return _end_warp(sm, launch, config, s, now)
+        return i64(Fault.NONE)
+    if op == Control.TRAP:
+        return i64(Fault.ASSERT) if c.sub == 1 else i64(Fault.TRAP)
+    fault = i64(Fault.NONE)
+    if op == Control.BARRIER or op == Control.ARRIVE or op == Control.REDUCE:
+        fault = _barrier(sm, launch, config, x, c, s, now)
+    elif op == Control.FENCE:
+        sm.counters.fences += 1
+    warp.pc += 1
+    W.pop_reconverged(warp)
+    return fault
+
+
+@jit
+def _context(sm, launch, x, warp, s, now):
+    """Show the executing functions the warp that issues."""
+    cta = sm.ctas[warp.cta]
+    x.active = warp.mask
+    x.regs = warp.regs
+    x.preds = warp.preds
+    x.present = warp.present
+    x.warp = warp.index
+    x.sm = sm.index
+    x.slot = s
+    x.now = now
+    x.shared = cta.shared
+    x.local = warp.local
+    x.local_physical = warp.local_physical
+    for k in range(3):
+        x.ctaid[k] = cta.ctaid[k]
+
+
+@jit
+def _issue(sm, launch, config, x, s, now):
+    """Issue the next instruction of slot ``s``: execute it, reserve its resources, note what it will write."""
+    warp = sm.warps[s]
+    pc = i64(warp.pc)
+    where = i64(launch.code) + pc * INSTRUCTION_BYTES
+    c = at_instruction(where)
+    _context(sm, launch, x, warp, s, now)
+    mask = i64(warp.mask)
+    if c.guard != PT:
+        mask &= _predicate(i64(warp.preds), c.guard, c.guard_not)
+    x.mask = mask
+    counters = sm.counters
+    counters.warp_instructions += 1
+    counters.thread_instructions += popcount(mask)
+    counters.categories[c.category] += 1
+    warp.buffered -= 1
+    group = i64(c.group)
+    if group == Group.CONTROL:
+        fault = _control(sm, launch, config, x, c, s, now)
+    else:
+        x.touched = 0
+        x.touched_shared = 0
+        fault = i64(0)
+        if mask != 0:
+            fault = call(i64(launch.slots[group]), addressof(x), where)
+        warp.pc += 1
+        W.pop_reconverged(warp)
+        if group == Group.MEMORY or group == Group.ATOMIC or group == Group.TEXTURE:
+            _memory(sm, launch, config, x, c, s, pc, now)
+        else:
+            start = _reserve(sm, config, c, s, now, i64(1))
+            written = _hold(warp, c, False)
+            if written != 0 or i64(c.pwrites) != 0:
+                schedule(sm.wheel, start - 1 + i64(config.pipelines[c.category].latency), s, pc)
+            counters.register_writes += written
+    if fault != Fault.NONE:
+        sm.fault = fault
+        sm.fault_pc = pc
+        sm.fault_warp = s
+        return
+    if (i64(sm.resident) >> s) & 1 != 0:
+        if warp.pc != pc + 1:
+            _flush(sm, launch, config, s)
+        else:
+            _fetch_wanted(sm, launch, config, s)
+    refresh(sm, launch, config, s)
+
+
+@jit
+def _distinct(x, bytes_):
+    """How many different addresses the lanes touch: constant accesses take a cycle for each."""
+    touched = i64(x.touched)
+    count = i64(0)
+    while touched != 0:
+        first = i64(x.address[ctz(touched)])
+        count += 1
+        rest = touched & (touched - 1)
+        while rest != 0:
+            lane = ctz(rest)
+            rest &= rest - 1
+            if i64(x.address[lane]) == first:
+                touched &= ~(i64(1) << lane)
+        touched &= touched - 1
+    return max(count, i64(1))
+
+
+@jit
+def _memory(sm, launch, config, x, c, s, pc, now):
+    """Timing of loads, stores, atomics and texture fetches after their execution."""
+    warp = sm.warps[s]
+    counters = sm.counters
+    touched = i64(x.touched)
+    in_scratchpad = i64(x.touched_shared)
+    cached = touched & ~in_scratchpad
+    space = i64(c.space)
+    cycles = i64(1)
+    latency = i64(config.pipelines[c.category].latency)
+    if in_scratchpad != 0:
+        counters.scratchpad_accesses += 1
+        cycles = conflict_degree(
+            x, i64(config.scratchpad.banks), i64(config.scratchpad.bank_bytes), i64(c.bytes), i64(c.vec)
+        )
+        counters.scratchpad_conflict_cycles += cycles - 1
+        latency = i64(config.pipelines[Category.SHARED].latency)
+    elif space == Space.CONST or space == Space.PARAM:
+        cycles = _distinct(x, i64(c.bytes))
+        cached = i64(0)
+    start = _reserve(sm, config, c, s, now, cycles)
+    warp.outstanding += 1
+    written = _hold(warp, c, cached != 0)
+    counters.register_writes += written
+    done = start - 1 + latency + cycles - 1
+    if cached == 0:
+        schedule(sm.wheel, done, s, pc)
+    else:
+        issue_memory(sm.lsu, config, x, c, cached, start, done if in_scratchpad != 0 else i64(0), s, pc)
+
+
+@jit
+def _select(sm, launch, config, x, now):
+    """One issue per scheduler. Leaves what happened in ``outcome`` and its companions; returns the next cycle to look."""
+    wake = i64(NEVER)
+    free = i64(0)
+    sm.stalled_pipes = 0
+    sm.idle_schedulers = 0
+    issued = i64(0)
+    could = i64(sm.ready)
+    schedulers = i64(config.core.schedulers)
+    for k in range(schedulers):
+        scheduler_io = sm.scheduler_io[k]
+        requests = i64(0)
+        mine = i64(sm.partition[k])
+        if sm.next_issue[k] > now:
+            if i64(sm.ready) & mine != 0:
+                wake = min(wake, i64(sm.next_issue[k]))
+        elif i64(sm.ready) & mine != 0 and sm.wheel.count < EVENTS - RESERVE:
+            for p in range(PIPE_KINDS):
+                waiting = i64(sm.unit[p]) & mine
+                if waiting != 0:
+                    until = _blocked_pipe(sm, config, p, now)
+                    if until <= now:
+                        requests |= waiting
+                    else:
+                        sm.stalled_pipes = i64(sm.stalled_pipes) | (i64(1) << p)
+                        wake = min(wake, until)
+        scheduler_io.i.request = requests
+        scheduler_io.i.long_latency = (i64(sm.memory_wait) | i64(sm.at_barrier)) & mine
+        warp_scheduler.comb(sm.scheduler[k], scheduler_io)
+        if scheduler_io.c.grant.valid != 0:
+            s = i64(scheduler_io.c.grant.warp)
+            sm.next_issue[k] = now + i64(config.core.issue_interval)
+            issued += 1
+            _issue(sm, launch, config, x, s, now)
+        elif sm.next_issue[k] <= now and i64(sm.resident) & mine != 0:
+            sm.idle_schedulers += 1
+        warp_scheduler.step(sm.scheduler[k], scheduler_io)
+        scheduler_io.i.start = 0
+        scheduler_io.i.finish = 0
+        if warp_scheduler.idle(sm.scheduler[k], scheduler_io) == 0:
+            wake = now + 1
+    if issued != 0:
+        sm.outcome = ISSUED
+        return now + 1
+    if i64(sm.resident) == 0:
+        sm.outcome = EMPTY
+    elif could != 0:
+        sm.outcome = STALLED
+    else:
+        sm.outcome = IDLE
+    return wake
+
+
+@jit
+def _count(sm, n):
+    """Add ``n`` cycles like the last one to the counters."""
+    if n == 0 or sm.outcome == EMPTY:
+        return
+    counters = sm.counters
+    counters.cycles += n
+    outcome = i64(sm.outcome)
+    if outcome == ISSUED:
+        counters.issued_cycles += n
+    elif outcome == STALLED:
+        counters.stall_cycles += n
+    else:
+        counters.idle_cycles += n
+    if outcome != ISSUED:
+        if sm.all_wait_for_memory != 0:
+            counters.memory_wait_cycles += n
+        elif outcome == IDLE:
+            counters.other_idle_cycles += n
+    pipes = i64(sm.stalled_pipes)
+    for p in range(PIPE_KINDS):
+        if (pipes >> p) & 1 != 0:
+            counters.stall_pipe_cycles[p] += n
+    counters.scheduler_stall_cycles += i64(sm.idle_schedulers) * n
+    counters.resident_warp_cycles += popcount(i64(sm.resident)) * n
+    counters.resident_cta_cycles += i64(sm.ctas_resident) * n
+    if sm.lsu.busy != 0:
+        counters.lsu_busy_cycles += n
+    if sm.lsu.refused != 0:
+        counters.lsu_stalled_cycles += n
+
+
+@jit
+def step(sm, port, launch, config, x, now):
+    """One core cycle. On return ``wake`` is the next cycle in which a step would do more than count."""
+    _count(sm, now - i64(sm.last) - 1)
+    sm.last = now
+    sm.ended = 0
+    _events(sm, launch, config, now)
+    _fetch(sm, launch, config, now)
+    lsu_step(sm.lsu, port, config, now)
+    completed = take_completed(sm.lsu)
+    while completed >= 0:
+        schedule(
+            sm.wheel,
+            i64(sm.lsu.token_ready[completed]),
+            i64(sm.lsu.token_warp[completed]),
+            i64(sm.lsu.token_pc[completed]),
+        )
+        completed = take_completed(sm.lsu)
+    wake = _select(sm, launch, config, x, now)
+    _request_fetches(sm, launch, config, now)
+    waiting = i64(sm.memory_wait)
+    sm.all_wait_for_memory = (
+        1 if waiting != 0 and (waiting | i64(sm.at_barrier)) & i64(sm.resident) == i64(sm.resident) else 0
+    )
+    _count(sm, i64(1))
+    if sm.want_fetch != 0:
+        wake = min(wake, now + 1)
+    if sm.fetch_count > 0:
+        wake = min(wake, i64(sm.fetch_time[sm.fetch_head]))
+    wake = min(wake, next_event(sm.wheel, now))
+    sm.wake = max(min(wake, lsu_wake(sm.lsu, port, config, now)), now + 1)
+
+
+@jit
+def start_cta(sm, launch, config, number, now):
+    """Place CTA ``number`` into a free slot of this SM, before the SM's step of the same cycle."""
+    _count(sm, now - 1 - i64(sm.last))
+    sm.last = now - 1
+    sm.wake = now
+    slot = i64(0)
+    while sm.ctas[slot].live != 0:
+        slot += 1
+    cta = sm.ctas[slot]
+    cta.index = number
+    cta.ctaid[0] = number % i64(launch.grid[0])
+    cta.ctaid[1] = number // i64(launch.grid[0]) % i64(launch.grid[1])
+    cta.ctaid[2] = number // (i64(launch.grid[0]) * i64(launch.grid[1]))
+    cta.live = launch.warps
+    cta.waiting = 0
+    cta.warps = 0
+    for b in range(W.BARRIERS):
+        cta.arrived[b] = 0
+        cta.at[b] = 0
+        cta.votes[b] = 0
+        cta.voters[b] = 0
+    per_sm = i64(launch.per_sm)
+    cta.shared = i64(launch.scratchpad) + (i64(sm.index) * per_sm + slot) * i64(launch.shared_bytes)
+    for k in range(launch.warps):
+        s = slot * i64(launch.warps) + k
+        bit = i64(1) << s
+        warp = sm.warps[s]
+        position = i64(sm.index) * MAX_WARPS + s
+        warp.cta = slot
+        warp.index = k
+        warp.regs = i64(launch.register_file) + position * i64(launch.registers) * (4 * LANES)
+        warp.preds = i64(launch.predicate_file) + position * (4 * (MAX_PREDICATES + 1))
+        words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF
+        warp.local = i64(launch.local) + position * i64(launch.local_bytes) * LANES
+        warp.local_physical = i64(launch.local_physical) + position * i64(launch.local_bytes) * LANES
+        lanes = min(i64(launch.threads) - k * LANES, i64(LANES))
+        W.start(warp, (i64(1) << lanes) - 1, i64(launch.length))
+        warp.epoch += 1
+        sm.fetching = i64(sm.fetching) & ~bit
+        cta.warps = i64(cta.warps) | bit
+        sm.resident = i64(sm.resident) | bit
+        sm.blocked = i64(sm.blocked) & ~bit
+        sm.scheduler_io[s % i64(config.core.schedulers)].i.start |= bit
+        _fetch_wanted(sm, launch, config, s)
+    sm.ctas_resident += 1
+    sm.counters.ctas += 1
+    sm.counters.warps += i64(launch.warps)
+    sm.progress = now
+
+
+__all__ = ["CONTEXT", "COUNTERS", "LAUNCH", "SM", "reset", "start_cta", "step"]

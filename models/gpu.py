@@ -1,0 +1,385 @@
+"""The whole GPU: SMs, CTA dispatch and the memory system in one compiled loop, and the class that holds its records."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lockstep.models import jit as J
+from lockstep.models.core import (
+    access,
+    atomic,
+    convert,
+    floating,
+    integer,
+    packed,
+    predicate,
+    texture,
+    warp_ops,
+)
+from lockstep.models.core import sm as SM
+from lockstep.models.core.isa import (
+    CONTEXT,
+    LANES,
+    LOCAL_PHYSICAL,
+    MAX_PREDICATES,
+    Fault,
+    Group,
+)
+from lockstep.models.core.lsu import TOKENS
+from lockstep.models.cta import cta_dispatcher
+from lockstep.models.jit import entry, i64, jit, record, u64
+from lockstep.models.memory import system
+from lockstep.models.occupancy import Occupancy, occupancy
+from lockstep.models.parameters import MAX_SMS, MAX_WARPS, Gpu, config
+
+RUN = record(
+    [
+        ("now", "i8"),  # core cycle
+        ("ended", "i8"),  # CTAs
+        ("dispatcher_wake", "i8"),  # next cycle in which the dispatcher does more than wait
+        ("dispatcher_next", "i8"),  # next cycle that it has not seen
+        ("cycles", "i8"),  # cycles of the launch, set when it has ended
+        ("sms", "i8"),
+        ("skip", "i8"),  # 0: step every SM in every cycle
+        ("fault", "i8"),
+        ("fault_sm", "i8"),
+        ("steps", "i8"),  # SM steps done, for the benchmark of the model itself
+        ("progress", "i8"),  # a cycle since which a warp has ended or passed a barrier
+        ("dispatcher", cta_dispatcher.STATE),
+        ("dispatcher_io", cta_dispatcher.PORTS),
+    ]
+)
+
+
+@jit
+def _dispatch(state, sms, launch, settings, now):
+    """One cycle of the CTA dispatcher. The cycles since its last one are passed over: nothing changed in them."""
+    block, io = state.dispatcher, state.dispatcher_io
+    if now > state.dispatcher_next:
+        cta_dispatcher.skip(block, io, now - i64(state.dispatcher_next))
+    io.i.room[0] = 0
+    io.i.room[1] = 0
+    for s in range(state.sms):
+        load = i64(sms[s].ctas_resident)
+        io.i.load[s] = load
+        if load < launch.per_sm:
+            io.i.room[s >> 6] |= u64(i64(1) << (s & 63))
+    if io.o.dispatch.valid != 0:
+        s = i64(io.o.dispatch.sm)
+        SM.start_cta(sms[s], launch, settings, i64(io.o.dispatch.cta), now)
+    cta_dispatcher.step(block, io)
+    io.i.launch = 0
+    state.dispatcher_next = now + 1
+    state.dispatcher_wake = min(now + 1 + i64(cta_dispatcher.idle(block, io)), i64(SM.NEVER))
+
+
+@entry
+def begin(state, sms, launch, settings):
+    """Reset the SMs and show the grid to the dispatcher."""
+    for s in range(state.sms):
+        SM.reset(sms[s], s, settings)
+        sms[s].last = i64(state.now) - 1
+    io = state.dispatcher_io
+    cta_dispatcher.reset(state.dispatcher, io)
+    io.i.policy = settings.launch.dispatcher
+    io.i.interval = settings.launch.dispatch_interval
+    io.i.launch = 1
+    io.i.ctas = launch.total
+
+
+@entry
+def run(state, sms, memory, launch, settings, context, until):
+    """Advance to core cycle ``until`` at most. Stops early when the launch has ended (``cycles`` set) or faulted.
+
+    A cycle is: CTA dispatch, every SM that has something to do, the memory system. With ``skip`` the next cycle is the
+    earliest in which any of them has something to do; without it every SM is stepped in every cycle, with equal results.
+    """
+    count = i64(state.sms)
+    wakes = memory.sm_wake
+    while state.now < until:
+        now = i64(state.now)
+        if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
+            started = i64(state.dispatcher_io.o.dispatch.sm) if state.dispatcher_io.o.dispatch.valid != 0 else i64(-1)
+            _dispatch(state, sms, launch, settings, now)
+            if started >= 0:
+                wakes[started] = now
+        following = i64(state.dispatcher_wake)
+        for s in range(count):
+            if wakes[s] <= now or state.skip == 0:
+                sm = sms[s]
+                wakes[s] = SM.NEVER
+                SM.step(sm, memory.ports[s], launch, settings, context, now)
+                state.steps += 1
+                wakes[s] = min(i64(wakes[s]), i64(sm.wake))
+                if sm.ended != 0:
+                    state.ended += i64(sm.ended)
+                    state.progress = now
+                    state.dispatcher_wake = now + 1
+                    following = now + 1
+                if sm.fault != Fault.NONE:
+                    state.fault = sm.fault
+                    state.fault_sm = s
+                    return
+        system.memory_step(memory, settings, now)
+        following = min(following, i64(system.memory_wake(memory, now)))
+        for s in range(count):
+            following = min(following, i64(wakes[s]))
+        if following >= SM.NEVER:
+            if state.ended == launch.total:
+                state.cycles = now + 1
+            else:
+                state.fault = Fault.NO_PROGRESS
+            return
+        state.now = max(following, now + 1) if state.skip != 0 else now + 1
+        if now - state.progress > settings.launch.no_progress:
+            if _latest_progress(sms, count) < now - i64(settings.launch.no_progress):
+                state.fault = Fault.NO_PROGRESS
+                return
+            state.progress = _latest_progress(sms, count)
+
+
+@jit
+def _latest_progress(sms, count):
+    latest = i64(0)
+    for s in range(count):
+        latest = max(latest, i64(sms[s].progress))
+    return latest
+
+
+class Arena(Protocol):
+    """Device memory, as a launch needs it: host addresses of the bytes and of their validity (see ``core.isa``)."""
+
+    address: int
+    bytes: int
+    valid_address: int
+
+
+@dataclass
+class Stop:
+    """Why a launch stopped early, and where."""
+
+    fault: Fault
+    cycle: int
+    sm: int = -1
+    pc: int = -1
+    cta: tuple[int, int, int] = (-1, -1, -1)
+    warp: int = -1  # in its CTA
+    lane: int = -1
+    address: int = 0
+
+
+@dataclass
+class Raw:
+    """What a launch leaves behind. The arrays are copies of the records' counters."""
+
+    cycles: int
+    occupancy: Occupancy
+    stop: Stop | None
+    broken_laws: list[str]
+    sms: np.ndarray  # one SM.COUNTERS per SM
+    l1: np.ndarray
+    lsu: dict[str, np.ndarray]
+    slices: np.ndarray
+    channels: np.ndarray
+    steps: int  # of SMs, which the run loop made
+
+
+CHUNK = 200_000  # core cycles between two looks at the clock and the keyboard
+_EXECUTE = {
+    Group.INT: integer.execute_integer,
+    Group.LONG: integer.execute_long,
+    Group.FLOAT: floating.execute_float,
+    Group.DOUBLE: floating.execute_double,
+    Group.CONVERT: convert.execute_convert,
+    Group.PREDICATE: predicate.execute_predicate,
+    Group.MEMORY: access.execute_memory,
+    Group.ATOMIC: atomic.execute_atomic,
+    Group.TEXTURE: texture.execute_texture,
+    Group.WARP: warp_ops.execute_warp,
+    Group.PACKED: packed.execute_packed,
+}
+
+
+def _anonymous(nbytes: int) -> np.ndarray:
+    """Zeroed bytes that take memory only once they are touched."""
+    return np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8)
+
+
+def _one(kind: np.dtype) -> np.ndarray:
+    return np.zeros(1, kind)[0:1].reshape(())
+
+
+class Machine:
+    """The records of one GPU. Memory contents and the L2 outlive a launch; everything else starts anew.
+
+    ``skip`` = False steps every SM in every cycle: the same results, slowly (for tests).
+    """
+
+    def __init__(self, gpu: Gpu, skip: bool = True) -> None:
+        self.gpu = gpu
+        self.skip = skip
+        self.grids = 0
+        self.memory = system.memory_create(gpu)
+        self.sms = np.zeros(gpu.core.sms, SM.SM)
+        self._settings = config(gpu)[0:1].reshape(())
+        self._context = _one(CONTEXT)
+        self._launch = _one(SM.LAUNCH)
+        self._state = _one(RUN)
+        positions = gpu.core.sms * MAX_WARPS
+        self._predicates = _anonymous(positions * (MAX_PREDICATES + 1) * 4)
+        self._registers = np.zeros(0, np.uint8)
+        self._scratchpad = np.zeros(0, np.uint8)
+        self._local = np.zeros(0, np.uint8)
+
+    def launch(
+        self,
+        code: np.ndarray,
+        branch_table: np.ndarray,
+        registers: int,
+        local_bytes: int,
+        shared_bytes: int,
+        dynamic_bytes: int,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        params: bytes,
+        arena: Arena,
+        textures: np.ndarray,
+        progress: Callable[[int, int, int], None] | None = None,
+    ) -> Raw:
+        """Run one grid. ``shared_bytes`` is a CTA's scratchpad in all, ``dynamic_bytes`` the dynamic part of it.
+
+        ``progress`` is called now and then with core cycles, CTAs that have ended and CTAs in all.
+        """
+        gpu = self.gpu
+        threads = block[0] * block[1] * block[2]
+        fit = occupancy(gpu, threads, registers, shared_bytes)
+        held = self._prepare(fit, code, branch_table, registers, local_bytes, shared_bytes, grid, block, threads)
+        parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
+        context = self._context
+        for name, value in dict(
+            lanes=LANES, ntid=block, nctaid=grid, warps=gpu.core.warps, sms=gpu.core.sms, grid=self.grids,
+            memory=arena.address, memory_bytes=arena.bytes, valid=arena.valid_address, shared_bytes=shared_bytes,
+            dynamic_bytes=dynamic_bytes, local_bytes=local_bytes, param=parameters.ctypes.data, param_bytes=len(params),
+            textures=textures.ctypes.data, texture_count=len(textures), fault_lane=-1, fault_address=0, fault=0,
+        ).items():  # fmt: skip
+            context[name] = value
+        self.grids += 1
+        self._run(progress)
+        del held, parameters
+        return self._collect(fit)
+
+    def _prepare(self, fit, code, branch_table, registers, local_bytes, shared_bytes, grid, block, threads) -> list:
+        """Fill the launch record and reset everything that a launch starts with. Returns what must stay alive."""
+        gpu = self.gpu
+        sms = gpu.core.sms
+        self._registers = self._at_least(self._registers, sms * MAX_WARPS * registers * LANES * 4)
+        self._scratchpad = self._at_least(self._scratchpad, sms * max(fit.ctas, 1) * shared_bytes)
+        self._local = self._at_least(self._local, sms * MAX_WARPS * local_bytes * LANES)
+        code = np.ascontiguousarray(code)
+        table = np.ascontiguousarray(branch_table, np.int32)
+        launch = self._launch
+        for name, value in dict(
+            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, grid=grid,
+            total=grid[0] * grid[1] * grid[2], threads=threads, warps=fit.warps_per_cta, per_sm=fit.ctas,
+            registers=registers, shared_bytes=shared_bytes, local_bytes=local_bytes,
+            register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
+            scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
+        ).items():  # fmt: skip
+            launch[name] = value
+        for group, function in _EXECUTE.items():
+            launch["slots"][group] = J.address(function)
+        system.memory_launch(self.memory)
+        self.sms["counters"] = np.zeros((), SM.COUNTERS)
+        state = self._state
+        state[()] = np.zeros((), RUN)
+        state["sms"], state["skip"] = sms, self.skip
+        state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = gpu.launch.overhead
+        begin(J.argument(state), J.argument(self.sms), J.argument(launch), J.argument(self._settings))
+        return [code, table]
+
+    @staticmethod
+    def _at_least(array: np.ndarray, nbytes: int) -> np.ndarray:
+        return array if array.nbytes >= nbytes else _anonymous(nbytes)
+
+    def _run(self, progress: Callable[[int, int, int], None] | None) -> None:
+        state = self._state
+        arguments = [
+            J.argument(state), J.argument(self.sms), self.memory.argument, J.argument(self._launch),
+            J.argument(self._settings), J.argument(self._context),
+        ]  # fmt: skip
+        chunk = CHUNK if J.COMPILED else CHUNK // 1000
+        while state["cycles"] == 0 and state["fault"] == 0:
+            run(*arguments, int(state["now"]) + chunk)
+            if progress:
+                progress(int(state["now"]), int(state["ended"]), int(self._launch["total"]))
+
+    def _collect(self, fit: Occupancy) -> Raw:
+        state, lsu = self._state, self.sms["lsu"]
+        stop = self._stop() if state["fault"] else None
+        return Raw(
+            cycles=int(state["cycles"]) if stop is None else int(state["now"]),
+            occupancy=fit,
+            stop=stop,
+            broken_laws=[] if stop else self._broken_laws(),
+            sms=self.sms["counters"].copy(),
+            l1=lsu["l1"]["stats"].copy(),
+            lsu={name: lsu[name].copy() for name in ("lines", "line_instructions", "uncoalesced")},
+            slices=self.memory.slices["stats"].copy(),
+            channels=self.memory.channels["stats"].copy(),
+            steps=int(state["steps"]),
+        )
+
+    def _stop(self) -> Stop:
+        state = self._state
+        fault = Fault(int(state["fault"]))
+        if fault == Fault.NO_PROGRESS:
+            return self._slowest(fault)
+        sm = self.sms[int(state["fault_sm"])]
+        stop = self._place(fault, int(state["fault_sm"]), int(sm["fault_warp"]), int(sm["fault_pc"]))
+        stop.lane, stop.address = int(self._context["fault_lane"]), int(self._context["fault_address"])
+        return stop
+
+    def _slowest(self, fault: Fault) -> Stop:
+        """No progress: point at a warp that is still there."""
+        for index, sm in enumerate(self.sms):
+            resident = int(sm["resident"]) & (1 << 64) - 1
+            if resident:
+                slot = (resident & -resident).bit_length() - 1
+                return self._place(fault, index, slot, int(sm["warps"][slot]["pc"]))
+        return Stop(fault, int(self._state["now"]))
+
+    def _place(self, fault: Fault, index: int, slot: int, pc: int) -> Stop:
+        sm = self.sms[index]
+        warp = sm["warps"][slot]
+        cta = tuple(int(v) for v in sm["ctas"][int(warp["cta"])]["ctaid"])
+        return Stop(fault, int(self._state["now"]), index, pc, cta, int(warp["index"]))  # type: ignore[arg-type]
+
+    def _broken_laws(self) -> list[str]:
+        """The conservation laws that a finished launch has broken, beside those of the memory system."""
+        counters, lsu = self.sms["counters"], self.sms["lsu"]
+        launch = self._launch
+        pairs = [
+            ("CTAs", counters["ctas"].sum(), launch["total"]),
+            ("warps", counters["warps"].sum(), launch["total"] * launch["warps"]),
+            ("instructions by category", counters["categories"].sum(), counters["warp_instructions"].sum()),
+            (
+                "cycles by outcome",
+                (counters["issued_cycles"] + counters["stall_cycles"] + counters["idle_cycles"]).sum(),
+                counters["cycles"].sum(),
+            ),
+            ("memory instructions in the LSUs", lsu["tokens"].sum(), len(lsu) * TOKENS),
+            ("events", self.sms["wheel"]["count"].sum(), 0),
+            ("lines of the LSUs", lsu["lines"].sum(), self._accesses()),
+        ]
+        wrong = [f"{name}: {int(left)} against {int(right)}" for name, left, right in pairs if left != right]
+        return wrong + system.conservation(self.memory, lsu["l1"])
+
+    def _accesses(self) -> int:
+        stats = self.sms["lsu"]["l1"]["stats"]
+        kinds = ("loads", "stores", "atomics", "bypass_loads", "local_loads", "local_stores")
+        return int(sum(stats[kind].sum() for kind in kinds))
