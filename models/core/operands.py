@@ -10,8 +10,8 @@ Order matters: immediates pass through ``r``, so all sources are fetched before 
 from __future__ import annotations
 
 from lockstep.models.core.isa import CONTEXT, LANES, PT, RZ, Fetch, Kind, Write
-from lockstep.models.core.numerics import LOW_HALF, flush, half_to_single, single_to_bfloat, single_to_half
-from lockstep.models.jit import addressof, i64, inline, jit, u32, u64, words_u32, words_u64
+from lockstep.models.core.numerics import LOW_HALF, flush, half_to_single, round_to
+from lockstep.models.jit import addressof, bits_f32, f64, i64, inline, u32, u64, words_u32, words_u64
 
 REGISTER_BYTES = 4 * LANES
 ALL = (1 << LANES) - 1  # the mask of a full warp
@@ -19,7 +19,7 @@ _SCRATCH = CONTEXT.fields["a"][1]
 _SCRATCH_BYTES = CONTEXT.fields["b"][1] - _SCRATCH
 _RESULT = CONTEXT.fields["r"][1]
 
-_NO_KIND, _IMMEDIATE = int(Kind.NONE), int(Kind.IMMEDIATE)
+_NO_KIND, _REGISTER, _IMMEDIATE = int(Kind.NONE), int(Kind.REGISTER), int(Kind.IMMEDIATE)
 _WORD, _S16, _U16, _S8, _U8 = int(Fetch.WORD), int(Fetch.S16), int(Fetch.U16), int(Fetch.S8), int(Fetch.U8)
 _FTZ, _F16, _BF16, _PAIR, _S32 = int(Fetch.FTZ), int(Fetch.F16), int(Fetch.BF16), int(Fetch.PAIR), int(Fetch.S32)
 _S16_LONG, _U16_LONG = int(Fetch.S16_LONG), int(Fetch.U16_LONG)
@@ -46,7 +46,7 @@ def result_address(x):
     return addressof(x) + _RESULT
 
 
-@jit
+@inline
 def fill_words(where, word, lanes):
     """The same word in every lane."""
     words = words_u32(where, LANES)
@@ -54,7 +54,7 @@ def fill_words(where, word, lanes):
         words[lane] = u32(word)
 
 
-@jit
+@inline
 def fill_longs(where, long, lanes):
     """The same 64 bits in every lane."""
     longs = words_u64(where, LANES)
@@ -62,7 +62,7 @@ def fill_longs(where, long, lanes):
         longs[lane] = u64(long)
 
 
-@jit
+@inline
 def extend(x, mode, source, target):
     """Turn the words of a register (pair) at ``source`` into lane values at ``target`` as :class:`isa.Fetch` says."""
     words = words_u32(source, LANES)
@@ -101,39 +101,40 @@ def extend(x, mode, source, target):
     return target
 
 
-@jit
-def fetch_other(x, instruction, which):
-    """The lanes of a source that is not just a register. An absent one and RZ are zero, as 32 and as 64 bits."""
+@inline
+def _fetch(x, instruction, which):
     target = scratch_address(x, which)
     mode = i64(instruction.fetch[which])
     kind = i64(instruction.kind[which])
     register = i64(instruction.src[which])
-    if kind == _NO_KIND or (kind != _IMMEDIATE and register == RZ):
-        fill_longs(target, 0, x.lanes)
+    if kind == _REGISTER and register != RZ:
+        source = register_address(x, register)
+        return source if mode == _WORD else extend(x, mode, source, target)
+    value = i64(instruction.imm[which]) if kind == _IMMEDIATE else 0
+    if mode == _WORD:
+        fill_words(target, value, x.lanes)
         return target
-    if kind == _IMMEDIATE:
-        value = i64(instruction.imm[which])
-        if mode == _WORD:
-            fill_words(target, value, x.lanes)
-            return target
-        if mode == _PAIR:
-            fill_longs(target, value, x.lanes)
-            return target
-        source = result_address(x)
-        fill_words(source, value, x.lanes)
-        return extend(x, mode, source, target)
-    return extend(x, mode, register_address(x, register), target)
+    if kind != _IMMEDIATE or mode == _PAIR:
+        fill_longs(target, value, x.lanes)
+        return target
+    source = result_address(x)
+    fill_words(source, value, x.lanes)
+    return extend(x, mode, source, target)
 
 
 @inline
 def fetch(x, instruction, which):
-    """Host address of the lanes of source ``which`` (0 to 3)."""
-    if instruction.fetch[which] == _WORD and instruction.kind[which] == 1 and instruction.src[which] != RZ:
-        return register_address(x, i64(instruction.src[which]))
-    return fetch_other(x, instruction, which)
+    """Host address of the lanes of source ``which`` (0 to 3). An absent one and RZ are zero."""
+    return _fetch(x, instruction, i64(which))  # not a literal: one compiled function for all four
 
 
-@jit
+@inline
+def sources(x, instruction):
+    """Host addresses of the lanes of the sources a, b and c."""
+    return fetch(x, instruction, 0), fetch(x, instruction, 1), fetch(x, instruction, 2)
+
+
+@inline
 def store_words(x, register, source):
     """Write the words at ``source`` to a register in the lanes of the mask."""
     if register == RZ:
@@ -149,7 +150,7 @@ def store_words(x, register, source):
             old[lane] = new[lane] if (mask >> lane) & 1 else old[lane]
 
 
-@jit
+@inline
 def store_longs(x, register, source):
     """Write the u64 values at ``source`` to a register pair in the lanes of the mask."""
     if register == RZ:
@@ -168,7 +169,7 @@ def store_longs(x, register, source):
             high[lane] = u32(new[lane] >> u64(32)) if (mask >> lane) & 1 else high[lane]
 
 
-@jit
+@inline
 def write_result(x, mode, rnd, register):
     """Write the result to a register as :class:`isa.Write` says."""
     source = result_address(x)
@@ -181,12 +182,10 @@ def write_result(x, mode, rnd, register):
     if mode == _HALF:
         for lane in range(x.lanes):
             words[lane] = u32(i64(words[lane]) & LOW_HALF)
-    elif mode == _WRITE_F16:
+    elif mode == _WRITE_F16 or mode == _WRITE_BF16:
+        precision = 11 if mode == _WRITE_F16 else 8
         for lane in range(x.lanes):
-            words[lane] = u32(single_to_half(words[lane], rnd))
-    elif mode == _WRITE_BF16:
-        for lane in range(x.lanes):
-            words[lane] = u32(single_to_bfloat(words[lane], rnd))
+            words[lane] = u32(round_to(f64(bits_f32(words[lane])), rnd, i64(16), precision))
     store_words(x, register, source)
 
 
