@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from lockstep.models.cta import cta_dispatcher
 from lockstep.models.jit import entry, i64, jit, record, u64
 from lockstep.models.memory import system
 from lockstep.models.occupancy import Occupancy, occupancy
-from lockstep.models.parameters import MAX_SMS, MAX_WARPS, Gpu, config
+from lockstep.models.parameters import MAX_WARPS, Gpu, config
 
 RUN = record(
     [
@@ -97,7 +97,7 @@ def run(state, sms, memory, launch, settings, context, until):
     """Advance to core cycle ``until`` at most. Stops early when the launch has ended (``cycles`` set) or faulted.
 
     A cycle is: CTA dispatch, every SM that has something to do, the memory system. With ``skip`` the next cycle is the
-    earliest in which any of them has something to do; without it every SM is stepped in every cycle, with equal results.
+    earliest in which any of them has something to do; without it every SM is stepped in every cycle. Results are equal.
     """
     count = i64(state.sms)
     wakes = memory.sm_wake

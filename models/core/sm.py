@@ -11,7 +11,7 @@ Timing rules, in core cycles; ``t`` is the cycle of issue:
 * the pipeline starts with the last operand, at ``t + 1`` when unloaded, and is busy for its initiation interval
   (scratchpad and constant accesses: for as many cycles as the access has conflicts, if that is longer);
 * the result can be used by an instruction that issues ``latency - 1`` cycles after the start: ``t + latency``;
-* an instruction holds an operand collector of its pipeline from issue to start; none free means the pipeline is blocked;
+* an instruction holds an operand collector of its pipeline from issue to start; none free: the pipeline is blocked;
 * a warp issues nothing for ``control.latency`` cycles after a branch; after a jump the buffer is refilled besides.
 
 An SM that can't do anything sleeps until ``wake``; the cycles in between count as repetitions of the last one.
@@ -290,7 +290,7 @@ def _events(sm, launch, config, now):
         e = take(sm.wheel, now)
 
 
-# -------------------------------------------------------------------------------------------------------------- fetching
+# ------------------------------------------------------------------------------------------------------------- fetching
 
 
 @jit
@@ -353,13 +353,15 @@ def _request_fetches(sm, launch, config, now):
         sm.fetch_count += 1
 
 
-# --------------------------------------------------------------------------------------------------- issue and execution
+# -------------------------------------------------------------------------------------------------- issue and execution
 
 
 @jit
 def _blocked_pipe(sm, config, p, now):
     """The cycle up to which pipeline ``p`` takes no instruction: no collector is free."""
-    return i64(sm.collector[p, i64(sm.collector_at[p])]) if p != PIPE_LSU or not lsu_full(sm.lsu, config) else i64(NEVER)
+    if p == PIPE_LSU and lsu_full(sm.lsu, config):
+        return i64(NEVER)
+    return i64(sm.collector[p, i64(sm.collector_at[p])])
 
 
 @jit
@@ -695,9 +697,8 @@ def _memory(sm, launch, config, x, c, s, pc, now):
 
 @jit
 def _select(sm, launch, config, x, now):
-    """One issue per scheduler. Leaves what happened in ``outcome`` and its companions; returns the next cycle to look."""
+    """One issue per scheduler. Leaves what happened in ``outcome`` and its companions; returns the cycle to look next."""
     wake = i64(NEVER)
-    free = i64(0)
     sm.stalled_pipes = 0
     sm.idle_schedulers = 0
     issued = i64(0)
