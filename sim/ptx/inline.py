@@ -147,7 +147,7 @@ def _access_registers(access: ParameterAccess, registers: dict[int, int]) -> lis
 
 def _access_memory(access: ParameterAccess, code: Code) -> list[Micro]:
     operands, moves = {}, []
-    for element, (value, bits) in enumerate(zip(access.values, access.widths, strict=True)):
+    for element, (value, bits) in enumerate(zip(access.values, access.widths, strict=False)):
         if value.register == NONE:
             operands[element] = code.register(bits)
             moves.append(move(bits, operands[element], value))

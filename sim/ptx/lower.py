@@ -40,8 +40,6 @@ MODULE_SPACES = {"global": Space.GLOBAL, "const": Space.CONST}  # textures and s
 
 def lower(module: ast.Module, registers_per_thread: int) -> Program:
     """Lower every kernel of a module. Raises :class:`UsageError`."""
-    if module.address_size != 64:
-        raise UsageError(f"{module.path}: .address_size {module.address_size} is not supported, only 64")
     addresses = _function_addresses(module)
     kernels = {
         name: Lowering(module, function, addresses, registers_per_thread).kernel()
@@ -139,7 +137,7 @@ class Lowering:
         return result, offset
 
     def _place_statics(self) -> tuple[int, bool]:
-        """Lay out shared memory, dynamic arrays last. Returns the bytes of the static part, and whether there are others."""
+        """Lay out shared memory, dynamic arrays last. Returns the static bytes, and whether there are dynamic arrays."""
         shared, alignment, dynamic = 0, 1, []
         for storage, variable in self.statics.values():
             if storage.space == Space.LOCAL:
@@ -166,7 +164,8 @@ class Lowering:
         self.frames.append(frame)
         frame.tables = {s.name: s.labels for s in frame.function.body if isinstance(s, ast.BranchTargets)}
         frame.label_names = {s.name for s in frame.function.body if isinstance(s, ast.Label)}
-        self.local_bytes = max(self.local_bytes, frame.local_base + self._place_locals(frame))
+        self._place_locals(frame)
+        self.local_bytes = max(self.local_bytes, frame.local_base + frame.local_bytes)
         place = self.line, self.text
         for statement in frame.function.body:
             if isinstance(statement, ast.Label):
@@ -176,8 +175,8 @@ class Lowering:
         self.line, self.text = place
         self.frames.pop()
 
-    def _place_locals(self, frame: Frame) -> int:
-        """Give local variables their places; returns the bytes that they take above the frame's base."""
+    def _place_locals(self, frame: Frame) -> None:
+        """Give local variables their places. Frames of functions that do not call each other overlap."""
         offset = frame.local_base = _aligned(frame.local_base, 16)
         for variable in frame.function.variables.values():
             if variable.space == "local":
@@ -185,7 +184,6 @@ class Lowering:
                 frame.storage[variable.name] = Storage(variable.name, Space.LOCAL, offset)
                 offset += variable.bytes
         frame.local_bytes = offset - frame.local_base
-        return frame.local_bytes
 
     def _statement(self, statement: ast.Instruction | ast.Call) -> None:
         self.line, self.text = statement.line, statement.text
