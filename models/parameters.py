@@ -177,7 +177,7 @@ class Launch:
     overhead: int = integer(0, 0, 10_000_000, "core cycles", "from launch to the first CTA")
     dispatcher: str = choice("round-robin", DISPATCHERS, "CTA placement")
     dispatch_interval: int = integer(1, 1, 1024, "core cycles", "between two CTA dispatches")
-    no_progress: int = integer(1_000_000, 1000, 1 << 40, "core cycles", "no warp makes progress: stop the run")
+    no_progress: int = integer(5_000_000, 1000, 1 << 40, "core cycles", "no warp ends or passes a barrier: stop")
     max_grid: int = integer(65535, 1, 2**31 - 1, "CTAs", "grid limit in y and z; x may have 2^31 - 1")
 
 

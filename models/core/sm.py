@@ -697,7 +697,7 @@ def _memory(sm, launch, config, x, c, s, pc, now):
 
 @jit
 def _select(sm, launch, config, x, now):
-    """One issue per scheduler. Leaves what happened in ``outcome`` and its companions; returns the cycle to look next."""
+    """One issue per scheduler. Leaves the result in ``outcome`` and its companions; returns the cycle to look next."""
     wake = i64(NEVER)
     sm.stalled_pipes = 0
     sm.idle_schedulers = 0
