@@ -1,8 +1,8 @@
 """Device memory: one flat arena for global and constant data, its allocator, and its textures.
 
 Host addresses never change: the whole device window is reserved at once, and the operating system gives a page only
-when it is touched. Allocations start at a multiple of :data:`GRANULE` bytes and end with an unused granule, so an access
-beyond an array meets an invalid granule; ``valid`` holds, per granule, how many leading bytes may be accessed.
+when it is touched. Allocations start at a multiple of :data:`GRANULE` bytes and end with an unused granule, so an
+access beyond an array meets an invalid granule; ``valid`` holds, per granule, how many leading bytes may be accessed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Arena:
         return sum(self._sizes.values())
 
     def allocate(self, size: int) -> int:
-        """The device address of ``size`` fresh bytes, at a multiple of :data:`GRANULE`. Their contents are undefined."""
+        """The device address of ``size`` bytes, at a multiple of :data:`GRANULE`. What is in them is undefined."""
         need = (-(-size // GRANULE) + 1) * GRANULE
         for index, (offset, room) in enumerate(self._free):
             if room >= need:
@@ -88,6 +88,11 @@ class Arena:
     def live(self, address: int) -> bool:
         """Whether an allocation starts at ``address``."""
         return address in self._sizes
+
+    def before(self, address: int) -> tuple[int, int] | None:
+        """Device address and size of the last allocation that does not begin after ``address``."""
+        bases = [base for base in self._sizes if base <= address]
+        return (max(bases), self._sizes[max(bases)]) if bases else None
 
     def view(self, address: int, size: int) -> np.ndarray:
         """The bytes at a device address, to read and write."""

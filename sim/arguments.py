@@ -1,0 +1,100 @@
+"""Kernel arguments: from Python values to the parameter block, checked against the kernel's declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lockstep.sim.buffers import Buffer, Texture
+from lockstep.sim.errors import UsageError
+from lockstep.sim.ptx.program import Kernel, Parameter
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu
+
+__all__ = ["pack"]
+
+POINTER_BYTES = 8
+# The NumPy kinds that a parameter of PTX type u, s, f or b takes. nvcc declares int as .u32, so signedness is free.
+KINDS = {"u": "iub", "s": "iub", "f": "f", "b": "iubfc"}
+
+
+def pack(gpu: Gpu, kernel: Kernel, args: Sequence[Any]) -> bytes:
+    """The parameter block of a launch.
+
+    Raises :class:`UsageError` when the number of arguments, or the type, size or range of one does not fit.
+    """
+    if len(args) != len(kernel.parameters):
+        takes = ", ".join(_declared(parameter) for parameter in kernel.parameters) or "none"
+        raise UsageError(f"{kernel.name}: {len(args)} arguments given, it takes {len(kernel.parameters)}: {takes}")
+    block = bytearray(kernel.param_bytes)
+    for index, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
+        try:
+            data = _encode(gpu, parameter, value)
+        except UsageError as error:
+            raise UsageError(f"{kernel.name}: argument {index} ({_declared(parameter)}): {error}") from None
+        block[parameter.offset : parameter.offset + parameter.bytes] = data
+    return bytes(block)
+
+
+def _declared(parameter: Parameter) -> str:
+    """A parameter's type as in PTX: ``.u32``, ``.b8[24]``."""
+    if parameter.is_array:
+        return f"struct of {parameter.bytes} bytes"
+    return f".{parameter.type}"
+
+
+def _encode(gpu: Gpu, parameter: Parameter, value: Any) -> bytes:
+    if isinstance(value, Buffer | Texture):
+        return _pointer(gpu, parameter, value)
+    if isinstance(value, bytes | bytearray | memoryview | np.void):
+        data = value.tobytes() if isinstance(value, np.void | memoryview) else bytes(value)
+        if len(data) != parameter.bytes:
+            raise UsageError(f"{len(data)} bytes given, it has {parameter.bytes}")
+        return data
+    if parameter.is_array:
+        raise UsageError(f"a struct by value is given as bytes or as a NumPy record, not as {type(value).__name__}")
+    if isinstance(value, np.generic):
+        return _scalar(parameter, value)
+    if isinstance(value, bool | int):
+        return _integer(parameter, int(value))
+    if isinstance(value, float):
+        return _float(parameter, value)
+    if isinstance(value, np.ndarray):
+        raise UsageError("a NumPy array is not in device memory; pass gpu.to_device(array)")
+    raise UsageError(f"{type(value).__name__} is not a buffer, a NumPy scalar, bytes or a texture")
+
+
+def _pointer(gpu: Gpu, parameter: Parameter, value: Buffer | Texture) -> bytes:
+    what = "a buffer" if isinstance(value, Buffer) else "a texture"
+    if value.gpu is not gpu:
+        raise UsageError(f"{what} of another Gpu")
+    if parameter.bytes != POINTER_BYTES or parameter.is_array or parameter.type[0] == "f":
+        raise UsageError(f"{what} given, which takes {POINTER_BYTES} bytes")
+    if isinstance(value, Texture):
+        return value.handle.to_bytes(POINTER_BYTES, "little")
+    gpu.require_live(value)
+    return value.address.to_bytes(POINTER_BYTES, "little")
+
+
+def _scalar(parameter: Parameter, value: np.generic) -> bytes:
+    if value.dtype.kind not in KINDS[parameter.type[0]] or value.dtype.itemsize != parameter.bytes:
+        raise UsageError(f"np.{value.dtype} given, which has another type or size")
+    return value.tobytes()
+
+
+def _integer(parameter: Parameter, value: int) -> bytes:
+    if parameter.type[0] == "f":
+        raise UsageError(f"int given; write np.float{8 * parameter.bytes}({value})")
+    bits = 8 * parameter.bytes
+    if not -(1 << (bits - 1)) <= value < 1 << bits:
+        raise UsageError(f"{value} does not fit into {bits} bits")
+    return (value % (1 << bits)).to_bytes(parameter.bytes, "little")
+
+
+def _float(parameter: Parameter, value: float) -> bytes:
+    if parameter.type[0] != "f":
+        raise UsageError(f"float given; write np.float32({value}) or np.float64({value})")
+    return np.dtype(f"f{parameter.bytes}").type(value).tobytes()

@@ -1,0 +1,183 @@
+"""A modelled GPU as a user sees it: device memory, modules, launches.
+
+::
+
+    gpu = Gpu("gtx480", l1_mshrs=64)
+    module = gpu.load("saxpy.ptx")
+    x, y = gpu.to_device(xs), gpu.to_device(ys)
+    run = module.launch("saxpy", grid=(64,), block=(256,), args=[x, y, np.float32(2), np.int32(n)])
+    ys = gpu.from_device(y)
+    run.cycles, run.stats["l1.misses"]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from lockstep.sim import description, statistics
+from lockstep.sim.buffers import Buffer, Texture
+from lockstep.sim.errors import UsageError
+from lockstep.sim.memory import POISON, Arena
+from lockstep.sim.module import Module, Run
+
+__all__ = ["Gpu"]
+
+FILTERS = ("point", "linear")
+ADDRESS_MODES = ("clamp", "wrap", "mirror", "border")
+FORMATS = {"u": 0, "i": 1, "f": 2}
+
+
+class Gpu:
+    """One device.
+
+    ``gpu`` is the name of a description or the path of a TOML file. Parameters of the description are overridden by
+    ``settings`` (``{"l1.mshrs": 64}``) or as keywords, with an underscore for the dot (``l1_mshrs=64``). ``progress``
+    is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core cycle.
+
+    Memory keeps its contents between launches. L1s are invalidated at a launch, the L2 is not.
+    """
+
+    def __init__(
+        self,
+        gpu: str | os.PathLike[str] = "gtx480",
+        mechanisms: Sequence[str] = (),
+        settings: Mapping[str, Any] | None = None,
+        progress: Callable[[int, int, int], None] | None = None,
+        **keywords: Any,
+    ) -> None:
+        if mechanisms:
+            raise UsageError(f"mechanism {mechanisms[0]!r}: not known; this version has none yet")
+        dotted = {key.replace(".", "_"): key for key in description.PARAMETERS}
+        named = {dotted.get(key, key): value for key, value in keywords.items()}
+        self.description = description.load(gpu, {**(settings or {}), **named})
+        self.mechanisms: tuple[str, ...] = ()
+        self.memory = Arena()
+        self.progress = progress
+        self.runs: list[Run] = []
+        self._raw: dict[str, np.ndarray] = {}
+
+    # ----------------------------------------------------------------------------------------------------------- memory
+
+    def to_device(self, array: ArrayLike) -> Buffer:
+        """Copy an array of any dtype and shape into fresh device memory."""
+        host = np.ascontiguousarray(array)
+        buffer = self._allocate(host.shape, host.dtype)
+        self._bytes(buffer)[:] = host.reshape(-1).view(np.uint8)
+        return buffer
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Buffer:
+        """Fresh device memory filled with a pattern that shows what a kernel leaves unwritten."""
+        buffer = self._allocate((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype))
+        self._bytes(buffer)[:] = POISON
+        return buffer
+
+    def from_device(self, buffer: Buffer) -> np.ndarray:
+        """A copy of a buffer, with the dtype and shape that went in; of a pointer into one, the elements from there."""
+        self.require_live(buffer)
+        if buffer.offset == 0:
+            return self._bytes(buffer).copy().view(buffer.dtype).reshape(buffer.shape)
+        count = (buffer.nbytes - buffer.offset) // buffer.dtype.itemsize
+        if not 0 <= buffer.offset <= buffer.nbytes:
+            raise UsageError(f"{buffer}: points outside its {buffer.nbytes} bytes")
+        return self.memory.view(buffer.address, count * buffer.dtype.itemsize).copy().view(buffer.dtype)
+
+    def free(self, buffer: Buffer) -> None:
+        """Give a buffer's memory back."""
+        self.require_live(buffer)
+        self.memory.free(buffer.base)
+
+    def require_live(self, buffer: Buffer) -> None:
+        """Raise :class:`UsageError` for a buffer that was freed or belongs to another Gpu."""
+        if buffer.gpu is not self:
+            raise UsageError(f"{buffer}: belongs to another Gpu")
+        if not self.memory.live(buffer.base):
+            raise UsageError(f"{buffer}: was freed")
+
+    def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
+        if dtype.hasobject:
+            raise UsageError("an array of Python objects cannot be in device memory")
+        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        return Buffer(self, self.memory.allocate(size), dtype, shape)
+
+    def _bytes(self, buffer: Buffer) -> np.ndarray:
+        return self.memory.view(buffer.base, buffer.nbytes)
+
+    def texture(
+        self,
+        image: ArrayLike,
+        *,
+        filter: str = "point",
+        address: str = "clamp",
+        normalized: bool = False,
+        channels: int = 1,
+        as_float: bool = False,
+    ) -> Texture:
+        """A texture of a copy of ``image``: 1-D, 2-D (row, column) or 3-D; with ``channels``, the last axis holds them.
+
+        ``filter`` is "point" or "linear", ``address`` "clamp", "wrap", "mirror" or "border". ``normalized``:
+        coordinates run from 0 to 1. ``as_float``: integer texels are read as numbers in [0, 1] or [-1, 1].
+        """
+        for name, value, allowed in (("filter", filter, FILTERS), ("address", address, ADDRESS_MODES)):
+            if value not in allowed:
+                raise UsageError(f"texture: {name} = {value!r}: must be one of {', '.join(allowed)}")
+        texels = np.ascontiguousarray(image)
+        if channels not in (1, 2, 4) or (channels > 1 and texels.shape[-1] != channels):
+            raise UsageError(f"texture: {channels} channels: must be 1, 2 or 4, and the length of the last axis")
+        shape = texels.shape[:-1] if channels > 1 else texels.shape
+        if texels.dtype.kind not in FORMATS or texels.dtype.itemsize > 4 or not 1 <= len(shape) <= 3:
+            rule = "must be integers or floats of up to 32 bits, 1-D to 3-D"
+            raise UsageError(f"texture: {texels.dtype}{list(shape)}: {rule}")
+        depth, height, width = (1,) * (3 - len(shape)) + shape
+        buffer = self.to_device(texels)
+        handle = self.memory.add_texture(
+            address=buffer.address,
+            width=width,
+            height=height,
+            depth=depth,
+            dimensions=len(shape),
+            channels=channels,
+            bytes=texels.dtype.itemsize,
+            format=FORMATS[texels.dtype.kind],
+            pitch=width * channels * texels.dtype.itemsize,
+            linear=FILTERS.index(filter),
+            wrap=ADDRESS_MODES.index(address),
+            normalized=int(normalized),
+            as_float=int(as_float),
+        )
+        return Texture(self, handle, buffer)
+
+    # -------------------------------------------------------------------------------------------------------- execution
+
+    def load(self, path_or_text: str | os.PathLike[str]) -> Module:
+        """Load a module: a path to ``.ptx`` or ``.cu``, or the text of either (recognised by its line breaks)."""
+        return Module(self, path_or_text)
+
+    @cached_property
+    def machine(self) -> Any:
+        """The compiled model; made at the first launch, because it takes a moment."""
+        from lockstep.models.gpu import Machine
+
+        return Machine(self.description)
+
+    def record(self, run: Run) -> None:
+        """Add a finished launch to :attr:`stats`."""
+        self.runs.append(run)
+        self._raw = statistics.accumulate(self._raw, run.raw)
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """The statistics of all launches together; empty before the first."""
+        return statistics.compute(self._raw, self.description) if self._raw else {}
+
+    @property
+    def per_sm(self) -> list[dict[str, float]]:
+        """The same for every SM."""
+        if not self._raw:
+            return []
+        return [statistics.compute(self._raw, self.description, sm) for sm in range(self.description.core.sms)]

@@ -1,0 +1,286 @@
+"""A loaded PTX module on a GPU: its variables in device memory, and the launch of its kernels."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lockstep.models.core.isa import GRANULE, LOCAL_PHYSICAL, Fault
+from lockstep.models.occupancy import occupancy
+from lockstep.models.parameters import MAX_WARPS
+from lockstep.models.parameters import Gpu as Description
+from lockstep.sim import statistics
+from lockstep.sim.arguments import POINTER_BYTES, pack
+from lockstep.sim.buffers import Texture
+from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
+from lockstep.sim.ptx import program
+from lockstep.sim.ptx.program import Kernel
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu
+
+__all__ = ["Module", "Run"]
+
+IN_MEMORY = ("global", "const")
+BOUND = ("tex", "texref", "surfref", "samplerref")
+MAX_BLOCK = (1024, 1024, 64)  # threads in x, y and z (CUDA C Programming Guide, all compute capabilities from 2.0)
+MAX_GRID_X = 2**31 - 1
+
+Extent = int | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished launch."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    gpu: Description
+    raw: dict[str, np.ndarray] = field(repr=False)
+    wall_seconds: float
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles."""
+        return int(self.raw["gpu.cycles"].sum())
+
+    @property
+    def warp_instructions(self) -> int:
+        return int(self.raw["sm.warp_instructions"].sum())
+
+    @property
+    def thread_instructions(self) -> int:
+        return int(self.raw["sm.thread_instructions"].sum())
+
+    @property
+    def ipc(self) -> float:
+        """Warp instructions per core cycle."""
+        return self.warp_instructions / self.cycles
+
+    @cached_property
+    def stats(self) -> dict[str, float]:
+        """All statistics of ``docs/statistics.md``."""
+        return statistics.compute(self.raw, self.gpu)
+
+    @cached_property
+    def per_sm(self) -> list[dict[str, float]]:
+        """Those that an SM has, for every SM."""
+        return [statistics.compute(self.raw, self.gpu, sm) for sm in range(self.gpu.core.sms)]
+
+
+class Module:
+    """The kernels and variables of one PTX or CUDA file. Made by ``Gpu.load``."""
+
+    def __init__(self, gpu: Gpu, path_or_text: str | os.PathLike[str]) -> None:
+        self.gpu = gpu
+        self._text: str | None = None
+        source = self._as_ptx(path_or_text)
+        self.program = program.load(source, gpu.description.core.registers_per_thread)
+        self._addresses = self._place_variables()
+        self._handles: dict[str, int] = {}
+
+    def _as_ptx(self, path_or_text: str | os.PathLike[str]) -> str | os.PathLike[str]:
+        from lockstep.sim import nvrtc
+
+        if isinstance(path_or_text, str) and "\n" in path_or_text:
+            if ".version" not in path_or_text:
+                return nvrtc.compile_text(path_or_text)
+            self._text = path_or_text
+            return path_or_text
+        path = Path(path_or_text)
+        return nvrtc.compile_file(path) if path.suffix == ".cu" else path
+
+    # -------------------------------------------------------------------------------------------------------- variables
+
+    def _place_variables(self) -> dict[str, int]:
+        """Allocate and initialise the module-scope variables; returns their device addresses."""
+        memory = self.gpu.memory
+        variables = {name: v for name, v in self.program.variables.items() if v.space in IN_MEMORY}
+        addresses = {name: memory.allocate(v.bytes) for name, v in variables.items()}
+        for name, variable in variables.items():
+            data = memory.view(addresses[name], variable.bytes)
+            data[:] = 0
+            if variable.initial is not None:
+                data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+            for offset, symbol, _generic in variable.relocations:  # generic and global addresses are the same
+                target = addresses.get(symbol.name, self.program.functions.get(symbol.name))
+                if target is None:
+                    raise UsageError(f"{self.program.path}: {name}: initialised with the unknown symbol {symbol.name}")
+                pointer = (target + symbol.offset).to_bytes(POINTER_BYTES, "little")
+                data[offset : offset + POINTER_BYTES] = np.frombuffer(pointer, np.uint8)
+        return addresses
+
+    def set_symbol(self, name: str, value: ArrayLike | Texture | bytes, offset: int = 0) -> None:
+        """Copy an array into a module-scope ``.const`` or ``.global`` variable, from byte ``offset`` on.
+
+        A texture or surface reference is bound to a texture instead.
+        """
+        variable = self._variable(name)
+        if variable.space in BOUND:
+            if not isinstance(value, Texture) or value.gpu is not self.gpu:
+                raise UsageError(f"{name}: is a texture reference; set it to a gpu.texture(...) of this Gpu")
+            self._handles[name] = value.handle
+            return
+        if isinstance(value, Texture):
+            raise UsageError(f"{name}: is a .{variable.space} variable, not a texture reference")
+        data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.ascontiguousarray(value)
+        if not 0 <= offset <= variable.bytes - data.nbytes:
+            raise UsageError(f"{name}: {data.nbytes} bytes at offset {offset} do not fit into its {variable.bytes}")
+        target = self.gpu.memory.view(self._addresses[name] + offset, data.nbytes)
+        target[:] = data.reshape(-1).view(np.uint8)
+
+    def get_symbol(self, name: str, dtype: Any = np.uint8) -> np.ndarray:
+        """A copy of a module-scope variable."""
+        variable = self._variable(name)
+        if variable.space in BOUND:
+            raise UsageError(f"{name}: is a texture reference and has no value")
+        return self.gpu.memory.view(self._addresses[name], variable.bytes).copy().view(dtype)
+
+    def _variable(self, name: str) -> Any:
+        found = _unmangled(name, self.program.variables)
+        if found is None:
+            known = ", ".join(self.program.variables) or "none"
+            raise UsageError(f"{self.program.path}: no variable {name!r}; it has {known}")
+        return self.program.variables[found]
+
+    # ---------------------------------------------------------------------------------------------------------- kernels
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by its name, in C++ also without the mangling when it is unambiguous."""
+        found = _unmangled(name, self.program.kernels)
+        if found is None:
+            known = ", ".join(self.program.kernels) or "none"
+            raise UsageError(f"{self.program.path}: no kernel {name!r}; it has {known}")
+        return self.program.kernels[found]
+
+    def launch(
+        self, name: str, grid: Extent, block: Extent, args: Sequence[Any] = (), shared_bytes: int = 0
+    ) -> Run:
+        """Run a kernel to its end.
+
+        ``shared_bytes`` is dynamic shared memory. Raises :class:`UsageError` for what cannot be launched, and
+        :class:`KernelFault` for what the kernel does wrong.
+        """
+        kernel = self.kernel(name)
+        grid, block = _extent(name, "grid", grid), _extent(name, "block", block)
+        self._check_extents(kernel, grid, block)
+        self._check_resources(kernel, math.prod(block), shared_bytes)
+        params = pack(self.gpu, kernel, args)
+        ready = self._relocated(kernel)
+        machine = self.gpu.machine
+        start = time.perf_counter()
+        result = machine.launch(ready, grid, block, params, shared_bytes, self.gpu.memory, progress=self.gpu.progress)
+        wall = time.perf_counter() - start
+        if result.fault is not None:
+            raise KernelFault(self._fault_text(kernel, result.fault))
+        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, wall)
+        self.gpu.record(run)
+        return run
+
+    def _check_extents(self, kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+        description = self.gpu.description
+        limit, threads = description.core.threads_per_cta, math.prod(block)
+        if threads > limit:
+            raise UsageError(f"{kernel.name}: block {block} has {threads} threads; {description.name} allows {limit}")
+        others = description.launch.max_grid
+        for what, extent, most in (("block", block, MAX_BLOCK), ("grid", grid, (MAX_GRID_X, others, others))):
+            if any(value > maximum for value, maximum in zip(extent, most, strict=True)):
+                raise UsageError(f"{kernel.name}: {what} {extent}: beyond the limit {most}")
+        if kernel.required_block and block != kernel.required_block:
+            raise UsageError(f"{kernel.name}: block {block}: the kernel requires {kernel.required_block} (.reqntid)")
+        if kernel.max_block and threads > math.prod(kernel.max_block):
+            most_threads = math.prod(kernel.max_block)
+            raise UsageError(f"{kernel.name}: block {block}: the kernel allows {most_threads} threads (.maxntid)")
+
+    def _check_resources(self, kernel: Kernel, threads: int, shared_bytes: int) -> None:
+        description = self.gpu.description
+        if shared_bytes < 0:
+            raise UsageError(f"{kernel.name}: shared_bytes = {shared_bytes}: must not be negative")
+        shared, limit = kernel.shared_bytes + shared_bytes, description.scratchpad.bytes_per_cta
+        if shared > limit:
+            text = f"{shared} bytes of shared memory ({kernel.shared_bytes} static, {shared_bytes} dynamic)"
+            raise UsageError(f"{kernel.name}: {text}; {description.name} allows {limit} per CTA")
+        fit = occupancy(description, threads, kernel.registers, shared)
+        if fit.ctas == 0:
+            need = f"a CTA of {threads} threads, {kernel.registers} registers each, {shared} bytes of shared memory"
+            raise UsageError(f"{kernel.name}: {need} does not fit on an SM: too many {' and '.join(fit.limited_by)}")
+        local = description.core.sms * MAX_WARPS * 32 * kernel.local_bytes
+        if local > 2**32 - LOCAL_PHYSICAL:
+            raise UsageError(f"{kernel.name}: {kernel.local_bytes} bytes of local memory per thread do not fit")
+
+    def _relocated(self, kernel: Kernel) -> Kernel:
+        """The kernel with the addresses of variables and the handles of textures in its code."""
+        if not kernel.relocations:
+            return kernel
+        code = kernel.code.copy()
+        for relocation in kernel.relocations:
+            value = self._symbol_value(kernel, relocation.symbol) + relocation.addend
+            if relocation.field == "offset":
+                code["offset"][relocation.pc] += value
+            else:
+                code["imm"][relocation.pc, int(relocation.field.removeprefix("imm"))] += value
+        return replace(kernel, code=code)
+
+    def _symbol_value(self, kernel: Kernel, symbol: str) -> int:
+        if symbol in self._addresses:
+            return self._addresses[symbol]
+        if symbol in self._handles:
+            return self._handles[symbol]
+        if symbol in self.program.variables:
+            raise UsageError(f"{kernel.name}: the texture reference {symbol} is not set; use module.set_symbol")
+        raise UsageError(f"{self.program.path}: {kernel.name}: unknown symbol {symbol}")
+
+    # ----------------------------------------------------------------------------------------------------------- faults
+
+    def _fault_text(self, kernel: Kernel, fault: Any) -> str:
+        """One line: what happened, in which instruction, CTA, warp and lane, at which address."""
+        code = Fault(fault.code).name
+        line = int(kernel.code["line"][fault.pc]) if 0 <= fault.pc < len(kernel.code) else 0
+        text = self._source_line(line)
+        place = f"{kernel.path}:{line}" if line else kernel.path
+        where = f"CTA {tuple(int(c) for c in fault.cta)}, warp {fault.warp}"
+        if code in WITH_ADDRESS:
+            where += f", lane {fault.lane}, address {fault.address:#x}{self._nearest(fault.address)}"
+        return f"{kernel.name}: {FAULTS[code]} at {place}: {text!r}, {where}, cycle {fault.cycle}"
+
+    def _source_line(self, line: int) -> str:
+        try:
+            lines = (self._text if self._text is not None else Path(self.program.path).read_text()).splitlines()
+        except OSError:
+            return ""
+        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+    def _nearest(self, address: int) -> str:
+        """How an address lies to the allocation before it."""
+        found = self.gpu.memory.before(address)
+        if found is None or address >= found[0] + found[1] + GRANULE:
+            return ""
+        base, size = found
+        return f" (byte {address - base} of an allocation of {size})"
+
+
+def _extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:
+    items = (value,) if isinstance(value, int | np.integer) else tuple(value)
+    if not 1 <= len(items) <= 3 or not all(isinstance(i, int | np.integer) and i >= 1 for i in items):
+        raise UsageError(f"{kernel}: {what} = {value}: must be one to three positive integers")
+    x, y, z = (*(int(i) for i in items), 1, 1)[:3]
+    return x, y, z
+
+
+def _unmangled(name: str, known: Any) -> str | None:
+    """``name`` itself, or the only C++ name that it is short for."""
+    if name in known:
+        return name
+    prefix = f"{len(name)}{name}"
+    found = [k for k in known if k.startswith((f"_Z{prefix}", f"_ZL{prefix}"))]
+    return found[0] if len(found) == 1 else None
