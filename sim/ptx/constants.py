@@ -172,20 +172,22 @@ def _unary(sign: Token, operand: Constant) -> Constant:
 def _binary(left: Constant, sign: Token, right: Constant) -> Constant:
     if "f32" in (left.type, right.type):
         raise SourceError("a number written as 0fXXXXXXXX cannot be part of an expression", sign)
-    if sign in _COMPARISONS:
-        return Constant.of(_COMPARISONS[sign](left.value, right.value), "s64")
-    if sign in ("+", "-", "*", "/") and "f64" in (left.type, right.type):
-        return Constant.of(float(_ARITHMETIC[sign](float(left.value), float(right.value))), "f64")
-    if "f64" in (left.type, right.type):
+    floating = "f64" in (left.type, right.type)
+    if floating and (sign == "%" or sign in _BITWISE or sign in ("<<", ">>")):
         raise SourceError(f"{sign} takes integers", sign)
     if sign in _BITWISE:
         return Constant.of(_BITWISE[sign](left.bits, right.bits), "u64")
     if sign in ("<<", ">>"):
         distance = min(right.bits, 64)
         return Constant.of(int(left.value) << distance if sign == "<<" else int(left.value) >> distance, left.type)
-    type = "u64" if "u64" in (left.type, right.type) else "s64"
-    operands = Constant(left.bits, type).value, Constant(right.bits, type).value
-    if sign in ("/", "%") and operands[1] == 0:
+    if floating:
+        type, operands = "f64", (float(left.value), float(right.value))
+    else:
+        type = "u64" if "u64" in (left.type, right.type) else "s64"
+        operands = Constant(left.bits, type).value, Constant(right.bits, type).value
+    if sign in _COMPARISONS:
+        return Constant.of(_COMPARISONS[sign](*operands), "s64")
+    if sign in ("/", "%") and operands[1] == 0 and not floating:
         raise SourceError("division by zero in a constant expression", sign)
     return Constant.of(_ARITHMETIC[sign](*operands), type)
 
@@ -224,11 +226,13 @@ class InitialValue:
         if not dimensions:
             raise SourceError(f"{self._name}: too many nested braces", self._name)
         stride = math.prod(dimensions[1:]) * TYPE_BYTES[self._type]
-        end = offset + dimensions[0] * stride
+        start, end = offset, offset + dimensions[0] * stride
         for item in node.children:
             if offset >= end:
                 raise SourceError(f"{self._name}: more initial values than elements", self._name)
             if isinstance(item, Tree) and item.data == "list":
+                if (offset - start) % stride:
+                    raise SourceError(f"{self._name}: a nested brace in the middle of a row", self._name)
                 self._fill(item, dimensions[1:], offset)
                 offset += stride
             else:

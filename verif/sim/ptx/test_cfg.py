@@ -6,8 +6,6 @@ import os
 import random
 import time
 
-import pytest
-
 from lockstep.sim.ptx.cfg import ControlFlowGraph, reconvergence
 
 EXIT: tuple[int, ...] = ()
@@ -117,7 +115,7 @@ def test_random_graphs_against_the_definition() -> None:
     generator = random.Random(seed)
     for _ in range(150):
         count = generator.randint(1, 14)
-        program = []
+        program: list[tuple[int, ...]] = []
         for index in range(count):
             kind = generator.random()
             if kind < 0.5 and index + 1 < count:
@@ -145,10 +143,10 @@ def test_random_graphs_against_the_definition() -> None:
             assert [result[index]] == nearest
 
 
-@pytest.mark.parametrize("count", [20_000])
-def test_large_programs_take_a_moment(count: int) -> None:
+def test_large_programs_take_a_moment() -> None:
+    count = 20_000
     program = [(index + 1,) if index % 5 else (index + 1, index + 4) for index in range(count - 5)]
     program += [(index + 1,) for index in range(count - 5, count - 1)] + [EXIT]
-    start = time.perf_counter()
+    start = time.process_time()
     assert reconvergence(program)[0] == 4
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
