@@ -1,0 +1,99 @@
+"""The command ``lockstep``. Exit codes: 0 done, 1 a result was wrong, 2 wrong input, 130 interrupted.
+
+Everything heavy is imported inside the commands: ``lockstep --help`` needs none of it, and ``lockstep run`` neither the
+RTL nor, with a module that was loaded before, the PTX parser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from lockstep.sim.errors import UsageError
+from lockstep.sim.job import SIZES
+
+__all__ = ["main"]
+
+EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors in one line, as all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+class Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"lockstep {version('lockstep-sm')}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="lockstep", description="Whole CUDA kernels on a cycle-level GPU model.", epilog=EPILOG)
+    parser.add_argument("--version", action=Version, nargs=0, help="print the version")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        added.add_argument("--json", metavar="FILE", help="write the result as JSON; - is standard output")
+        return added
+
+    def run_options(to: argparse.ArgumentParser, size: str) -> None:
+        to.add_argument("--size", choices=SIZES, default=size, help=f"of the input (default: {size})")
+        to.add_argument("--seed", type=int, default=1, help="of the input (default: 1)")
+        to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter: l1.mshrs=64")
+
+    run = command("run", "Run one kernel and check its result.")
+    run.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")
+    run.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="see `lockstep gpus` (default: gtx480)")
+    run.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", help="mechanisms")
+    run_options(run, "small")
+
+    compare = command("compare", "Run kernels in several configurations, side by side.")
+    compare.add_argument("kernels", metavar="KERNEL", nargs="+")
+    compare.add_argument("--with", dest="mechanisms", metavar="M[,M]", action="append", help="mechanisms; or baseline")
+    compare.add_argument("--gpu", metavar="NAME|FILE.toml", action="append", help="may be given several times")
+    run_options(compare, "small")
+
+    bench = command("bench", "Measure the speed of the model.")
+    bench.add_argument("kernels", metavar="KERNEL", nargs="*")
+    bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml")
+    run_options(bench, "small")
+
+    command("kernels", "List the kernels.")
+    command("gpus", "List the GPU descriptions.")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+        from lockstep.sim import commands
+
+        return getattr(commands, options.command)(options)
+    except UsageError as error:
+        return _fail(str(error), 2)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except MemoryError:
+        return _fail("out of memory", 2)
+    except BrokenPipeError:
+        # The reader (`| head`) has gone: what is buffered must not fail once more at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        return 1
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"lockstep: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

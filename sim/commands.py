@@ -1,0 +1,145 @@
+"""The commands behind :mod:`lockstep.sim.cli`: each takes the parsed options and returns the exit code."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from typing import Any
+
+from lockstep.sim import description
+from lockstep.sim.job import Job, execute
+from lockstep.sim.output import Display, check_writable, table, write_json
+
+BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
+BASELINE = "baseline"  # the name of no mechanisms
+
+# What `run` shows of the statistics; `--json` has all of them.
+HIGHLIGHTS = (
+    "occupancy.ratio", "issue.lanes", "issue.stall_core_cycles", "issue.idle_core_cycles",
+    "lsu.requests_per_instruction", "lsu.stalled", "l1.accesses", "l1.miss_rate", "l1.lat_rt_core_cycles", "l2.accesses", "l2.miss_rate",
+    "dram.read_bytes", "dram.written_bytes", "dram.row_hit_rate", "dram.bandwidth_used",
+)  # fmt: skip
+
+
+def _mechanisms(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name and name != BASELINE)
+
+
+def _settings(options: Namespace) -> dict[str, Any]:
+    return dict(description.parse_setting(text) for text in options.set)
+
+
+def _finish(options: Namespace, value: Any, results: list[dict[str, Any]]) -> int:
+    """Write the JSON, complain about wrong results."""
+    if options.json:
+        write_json(options.json, value)
+    wrong = [result for result in results if not result["checked"]]
+    for result in wrong:
+        name = f"{result['kernel']} on {result['gpu']}"
+        print(f"lockstep: {name}: wrong result: {result['message']}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def run(options: Namespace) -> int:
+    check_writable(options.json)
+    job = Job(
+        options.kernel, options.gpu, options.size, options.seed, _mechanisms(options.mechanisms), _settings(options)
+    )
+    with Display() as watch:
+        result = execute(job, watch)
+    if options.json != "-":
+        from lockstep.sim.statistics import STATISTICS
+
+        rows = [(key, result[key], "") for key in ("cycles", "warp_instructions", "thread_instructions", "ipc")]
+        rows += [(key, result["stats"][key], STATISTICS[key].doc) for key in HIGHLIGHTS]
+        rows += [("wall_seconds", result["wall_seconds"], ""), ("kwips", result["kwips"], "simulation speed")]
+        table(f"{result['kernel']}, {result['size']}, on {result['gpu']}", ("", "value", ""), rows)
+        print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
+    return _finish(options, result, [result])
+
+
+def compare(options: Namespace) -> int:
+    check_writable(options.json)
+    settings = _settings(options)
+    base = Job("", size=options.size, seed=options.seed, settings=settings)
+    results = []
+    with Display() as watch:
+        for kernel in options.kernels:
+            for gpu in options.gpu or [base.gpu]:
+                for mechanisms in options.mechanisms or [BASELINE]:
+                    job = replace(base, kernel=kernel, gpu=gpu, mechanisms=_mechanisms(mechanisms))
+                    results.append(execute(job, watch))
+    if options.json != "-":
+        first = {result["kernel"]: result for result in reversed(results)}
+        measures = ("cycles", "speed-up", "IPC", "occupancy", "L1 miss", "L2 miss", "DRAM used")
+        columns = ("kernel", "GPU", "with", *measures, "checked")
+        table(f"size {options.size}; speed-up in cycles against the kernel's first row", columns, [
+            (r["kernel"], r["gpu"], ",".join(r["mechanisms"]) or BASELINE, r["cycles"],
+             first[r["kernel"]]["cycles"] / r["cycles"], r["ipc"], r["stats"]["occupancy.ratio"],
+             r["stats"]["l1.miss_rate"], r["stats"]["l2.miss_rate"], r["stats"]["dram.bandwidth_used"], r["checked"])
+            for r in results
+        ])  # fmt: skip
+    return _finish(options, results, results)
+
+
+def bench(options: Namespace) -> int:
+    check_writable(options.json)
+    settings = _settings(options)
+    results = []
+    with Display() as watch:
+        for kernel in options.kernels or BENCHMARK:
+            results.append(execute(Job(kernel, options.gpu, options.size, options.seed, (), settings), watch))
+    for result in results:
+        result["machine"] = machine()
+    if options.json != "-":
+        columns = ("kernel", "warp instructions", "cycles", "IPC", "seconds", "kwips", "checked")
+        table(f"{options.gpu}, {options.size}; kwips: thousand warp instructions per second, one core", columns, [
+            (r["kernel"], r["warp_instructions"], r["cycles"], r["ipc"], r["wall_seconds"], r["kwips"], r["checked"])
+            for r in results
+        ])  # fmt: skip
+        print(machine())
+    return _finish(options, results, results)
+
+
+def machine() -> str:
+    """CPU, cores, and the versions that matter for speed."""
+    import numba
+    import numpy
+
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as file:
+            model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), model)
+    except OSError:
+        pass  # not Linux
+    versions = f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {numpy.__version__}"
+    return f"{model}, {os.cpu_count()} cores, {versions}"
+
+
+def kernels(options: Namespace) -> int:
+    from lockstep.sim import kernels as registry
+
+    check_writable(options.json)
+    found = [registry.find(name) for name in registry.names()]
+    if options.json != "-":
+        table("kernels", ("name", "suite", "what it does"), [(k.name, k.suite, k.title) for k in found])
+    rows = [{"name": k.name, "title": k.title, "suite": k.suite, "ptx": str(k.ptx)} for k in found]
+    return _finish(options, rows, [])
+
+
+def gpus(options: Namespace) -> int:
+    check_writable(options.json)
+    found = [description.load(name) for name in description.names()]
+    if options.json != "-":
+        columns = ("name", "SMs", "warps", "schedulers", "L1 KB", "L2 KB", "DRAM GB/s", "source")
+        table("GPU descriptions; clocks in MHz and all other parameters with --json", columns, [
+            (g.name, g.core.sms, g.core.warps, f"{g.core.schedulers} {g.core.scheduler}",
+             g.l1.sets * g.l1.ways * g.l1.line_bytes // 1024,
+             g.l2.slices * g.l2.sets * g.l2.ways * g.l1.line_bytes // 1024,
+             g.dram.channels * g.dram.bus_bytes * 2 * g.clocks.dram // 1000, g.source)
+            for g in found
+        ])  # fmt: skip
+    return _finish(options, [description.values(gpu) for gpu in found], [])

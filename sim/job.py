@@ -1,0 +1,103 @@
+"""One kernel on one GPU: make its input, run it, check its output, and gather what is reported about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["SIZES", "Job", "execute"]
+
+SIZES = ("tiny", "small", "full")  # as in lockstep.sim.kernels, which the command line must not import for its help
+
+
+class Watch:
+    """What a job tells about its progress; this one keeps it to itself."""
+
+    def phase(self, text: str) -> None:
+        """A part of the work begins."""
+
+    def progress(self, ended: int, total: int, cycle: int) -> None:
+        """CTAs of the current launch, and its core cycle."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run. ``settings`` override parameters of the GPU's description."""
+
+    kernel: str
+    gpu: str = "gtx480"
+    size: str = "small"
+    seed: int = 1
+    mechanisms: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def execute(job: Job, watch: Watch | None = None) -> dict[str, Any]:
+    """Run a job; the result has the keys of the JSON output.
+
+    ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
+    of making, copying and checking data. Neither contains compilation. Raises :class:`UsageError`.
+    """
+    from lockstep.sim import description, kernels
+    from lockstep.sim.gpu import Gpu
+
+    watch = watch or Watch()
+    kernel = kernels.find(job.kernel)
+    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress)
+    watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
+    module = gpu.load(kernel.ptx)
+    watch.phase("preparing the model: the first time, it is compiled, which takes about a minute")
+    _ = gpu.machine
+    start = time.perf_counter()
+    watch.phase(f"{kernel.name}: making input, size {job.size}")
+    data = _guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))
+    watch.phase(f"{kernel.name} on {gpu.description.name}")
+    outputs = _guard(kernel.name, "run", lambda: kernel.run(gpu, module, data))
+    watch.phase(f"{kernel.name}: checking")
+    check = _guard(kernel.name, "reference", lambda: kernels.check(kernel, outputs, data))
+    wall = time.perf_counter() - start
+    simulated = sum(run.wall_seconds for run in gpu.runs)
+    cycles = sum(run.cycles for run in gpu.runs)
+    instructions = sum(run.warp_instructions for run in gpu.runs)
+    return {
+        "kernel": kernel.name,
+        "gpu": gpu.description.name,
+        "mechanisms": list(job.mechanisms),
+        "size": job.size,
+        "seed": job.seed,
+        "launches": len(gpu.runs),
+        "cycles": cycles,
+        "warp_instructions": instructions,
+        "thread_instructions": sum(run.thread_instructions for run in gpu.runs),
+        "ipc": instructions / cycles if cycles else 0.0,
+        "checked": check.passed,
+        "compared": check.compared,
+        "message": check.message,
+        "wall_seconds": wall,
+        "kwips": instructions / simulated / 1000 if simulated else 0.0,
+        "stats": gpu.stats,
+        "per_sm": gpu.per_sm,
+        "configuration": description.values(gpu.description),
+    }
+
+
+def _guard(kernel: str, what: str, function: Callable[[], Any]) -> Any:
+    """Call into a ``kernel.py``; what goes wrong in there is its author's mistake, told in one line."""
+    from lockstep.sim.errors import UsageError
+
+    try:
+        return function()
+    except UsageError:
+        raise
+    except Exception as error:
+        trace = error.__traceback__
+        place = ""
+        while trace is not None:
+            file = Path(trace.tb_frame.f_code.co_filename)
+            if file.name == "kernel.py" or file.stem == kernel:
+                place = f" at {file}:{trace.tb_lineno}"
+            trace = trace.tb_next
+        raise UsageError(f"{kernel}: {what}(){place}: {type(error).__name__}: {error}") from error

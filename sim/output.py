@@ -1,0 +1,128 @@
+"""What commands show: tables and progress through rich, and JSON files that are never half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lockstep.sim.errors import UsageError
+from lockstep.sim.job import Watch
+
+__all__ = ["Display", "check_writable", "table", "write_json"]
+
+PATIENCE = 2.0  # seconds without a word; also between the lines of a log
+
+
+def check_writable(target: str | None) -> None:
+    """Refuse a ``--json`` target that cannot be written, before the work is done."""
+    if target in (None, "-"):
+        return
+    folder = Path(str(target)).absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(str(target)).is_dir():
+        raise UsageError(f"--json {target}: cannot be written there")
+
+
+def write_json(target: str, value: Any) -> None:
+    """Write to a file, or to standard output for ``-``. The file is replaced as a whole or not at all."""
+    text = json.dumps(value, indent=2) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+        return
+    path = Path(target).absolute()
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table; numbers to the right, with separators."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    lines = [list(row) for row in rows]
+    result = Table(title=title, title_justify="left")
+    for index, name in enumerate(columns):
+        numbers = all(isinstance(line[index], int | float) for line in lines)
+        last = index == len(columns) - 1  # the one with prose, if any
+        result.add_column(name, justify="right" if numbers else "left", no_wrap=not last)
+    for line in lines:
+        result.add_row(*(Text(_cell(value)) for value in line))
+    # A pipe has no width: take what the table needs, so that nothing is cut off.
+    Console(width=None if sys.stdout.isatty() else 200).print(result)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+
+
+class Display(Watch):
+    """Progress on standard error for work that takes longer than :data:`PATIENCE`: a line on a terminal, else a log."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._text = ""
+        self._detail = ""
+        self._last = time.monotonic()
+        self._live: Any = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+
+    def __enter__(self) -> Display:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        if self._live is not None:
+            self._live.stop()
+
+    def phase(self, text: str) -> None:
+        with self._lock:
+            self._text, self._detail = text, ""
+
+    def progress(self, ended: int, total: int, cycle: int) -> None:
+        with self._lock:
+            self._detail = f": {ended:,} of {total:,} CTAs, {cycle:,} cycles"
+
+    def _show(self) -> None:
+        interval = PATIENCE
+        while not self._stop.wait(interval):
+            with self._lock:
+                text = self._text + self._detail
+            if not text:
+                continue
+            if not sys.stderr.isatty():
+                print(text, file=sys.stderr, flush=True)
+                continue
+            interval = 0.2
+            if self._live is None:
+                from rich.console import Console
+
+                self._live = Console(stderr=True).status(text)
+                self._live.start()
+            self._live.update(text)
