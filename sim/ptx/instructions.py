@@ -37,7 +37,7 @@ from lockstep.models.core.isa import (
 )
 from lockstep.sim.ptx import ast
 from lockstep.sim.ptx.inline import ParameterStorage, load_parameter, store_parameter
-from lockstep.sim.ptx.micro import NONE, WINDOWS, Micro, Source, Storage, move
+from lockstep.sim.ptx.micro import NONE, WINDOWS, Micro, Source, Storage, immediate, move
 from lockstep.sim.ptx.operations import BITS, FETCH, FETCH_LONG, ROUNDING, WRITE
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ SPECIALS: dict[str, tuple[Special, int]] = {
 
 _PACK = {(32, 2): Long.PACK16X2, (32, 4): Long.PACK8X4, (64, 2): Long.PACK, (64, 4): Long.PACK16}
 _UNPACK = {(32, 2): Long.UNPACK16X2, (32, 4): Long.UNPACK8X4, (64, 2): Long.UNPACK, (64, 4): Long.UNPACK16}
-_MOVED = ("pred", *(kind for kind, bits in BITS.items() if bits in (16, 32, 64)))
+_MOVED = tuple(kind for kind, bits in BITS.items() if bits != 8 and "f16" not in kind)
 
 
 @handles("mov")
@@ -190,8 +190,7 @@ def mov(low: Lowering, instruction: ast.Instruction) -> Micro:
                 raise BadOperand(f"{value.name} does not have {bits} bits")
             micro.write = Write.WORD  # %gridid had 32 bits in old PTX; the low word
         return micro
-    immediate = isinstance(value, ast.Immediate)
-    return move(bits, low.result(target, raw), low.source(value, kind if immediate else raw)._replace(fetch=FETCH[raw]))
+    return move(bits, low.result(target, raw), low.source(value, kind if isinstance(value, ast.Immediate) else raw))
 
 
 def _pack(low: Lowering, target: ast.Operand, value: ast.Vector, kind: str) -> Micro:
@@ -199,11 +198,15 @@ def _pack(low: Lowering, target: ast.Operand, value: ast.Vector, kind: str) -> M
     if (bits, count) not in _PACK:
         raise BadOperand(f".{kind} cannot be made of {count} elements")
     piece = f"b{bits // count}"
-    sources = tuple(low.source(item, piece)._replace(fetch=Fetch.U32) for item in value.items)
+    sources = tuple(_zero_extended(low.source(item, piece)) for item in value.items)
     write = Write.PAIR if bits == 64 else Write.WORD
     return Micro(
         Group.LONG, _PACK[bits, count], Category.INTEGER, sources, low.result(target, f"b{bits}"), write
     )  # fmt: skip
+
+
+def _zero_extended(source: Source) -> Source:
+    return immediate(Fetch.U32, source.bits) if source.register == NONE else source._replace(fetch=Fetch.U32)
 
 
 def _unpack(low: Lowering, target: ast.Vector, value: ast.Operand, kind: str) -> Micro:
@@ -212,7 +215,9 @@ def _unpack(low: Lowering, target: ast.Vector, value: ast.Operand, kind: str) ->
         raise BadOperand(f".{kind} cannot be taken apart into {count} elements")
     piece = f"b{max(bits // count, 16)}"
     registers = [low.result(item, piece) for item in target.items]
-    source = low.source(value, f"b{bits}")._replace(fetch=Fetch.PAIR if bits == 64 else Fetch.U32)
+    source = low.source(value, f"b{bits}")
+    if bits == 32:
+        source = _zero_extended(source)
     return Micro(
         Group.LONG, _UNPACK[bits, count], Category.INTEGER, (source,), registers[0], Write.WORD,
         results=dict(enumerate(registers[1:])),
@@ -334,7 +339,7 @@ def set_(low: Lowering, instruction: ast.Instruction) -> Micro:
     return micro
 
 
-_SELECTED = {kind for kind, bits in BITS.items() if bits >= 16} - {"f16", "bf16", "f16x2", "bf16x2"}
+_SELECTED = [kind for kind, bits in BITS.items() if bits >= 16 and "f16" not in kind]
 
 
 @handles("selp")
@@ -488,8 +493,6 @@ def _cvt_from_integer(
 ) -> Micro:  # fmt: skip
     if rounding not in ("rn", "rz", "rm", "rp"):
         raise UnknownInstruction
-    if kind == "bf16" and BITS[source_kind] > 16:
-        raise BadOperand(f".{source_kind} to .bf16 is not supported; convert to .f32 first")
     source = _relaxed(low, value, source_kind)._replace(fetch=FETCH_LONG[source_kind])
     op = Convert.INT_TO_F64 if kind == "f64" else Convert.INT_TO_F32
     return Micro(
@@ -530,8 +533,6 @@ def _cvt_floats(
     elif kind == "f64":
         group, op = Group.CONVERT, int(Convert.F32_TO_F64)
     elif source_kind == "f64":
-        if kind != "f32":
-            raise BadOperand(f".f64 to .{kind} is not supported; convert to .f32 first")
         group, op = Group.CONVERT, int(Convert.F64_TO_F32)
     return Micro(group, op, Category.CONVERSION, (source,), register, write, flags=flags, rnd=rnd)
 
@@ -600,7 +601,7 @@ _CATEGORIES = {
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _HINTS = ("L1::", "L2::")
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-_LOADED = [kind for kind in BITS if kind not in ("pred", "f16x2", "bf16x2")]
+_LOADED = [kind for kind in BITS if kind != "pred" and "f16" not in kind]
 
 
 def _ordering(modifiers: Modifiers, semantics: tuple[str, ...]) -> int:
@@ -685,9 +686,10 @@ def _stored(low: Lowering, value: ast.Operand, kind: str) -> tuple[Source, int]:
 
 
 def _elements(operand: ast.Operand, vector: str | None) -> tuple[ast.Operand, ...]:
+    """The registers of a vector access; one in braces stands for itself."""
     elements = items(operand)
     expected = _VECTORS[vector] if vector else 1
-    if len(elements) != expected or (vector is not None) != isinstance(operand, ast.Vector):
+    if len(elements) != expected:
         raise BadOperand(f"takes {expected} element{'s in braces' if vector else ''} of data, not {len(elements)}")
     return elements
 
@@ -843,9 +845,7 @@ def surface(low: Lowering, instruction: ast.Instruction) -> Micro:
     texel, data = (second, first) if loads else (first, second)
     if not isinstance(texel, ast.Texel) or texel.sampler is not None:
         raise BadOperand("takes a surface and coordinates in brackets")
-    values = items(data) if vector is None else _elements(data, vector)  # {x} stands for x
-    if vector is None and len(values) != 1:
-        raise BadOperand(f"takes 1 element of data, not {len(values)}")
+    values = _elements(data, vector)
     coordinates = _coordinates(low, texel.coordinates, dimensions, "s32")
     micro = Micro(
         Group.TEXTURE, Texture.SURFACE_LOAD if loads else Texture.SURFACE_STORE, Category.TEXTURE,

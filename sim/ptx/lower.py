@@ -20,7 +20,7 @@ from lockstep.sim.ptx.allocate import Pressure, allocate
 from lockstep.sim.ptx.assemble import assemble
 from lockstep.sim.ptx.inline import Frame, ParameterStorage, lower_call, place_parameters
 from lockstep.sim.ptx.instructions import HANDLERS, SPECIALS, BadOperand, UnknownInstruction
-from lockstep.sim.ptx.micro import NONE, Code, Micro, Source, Storage, move
+from lockstep.sim.ptx.micro import NONE, Code, Micro, Source, Storage, immediate, move
 from lockstep.sim.ptx.operations import (
     ATTRIBUTES,
     BITS,
@@ -137,7 +137,7 @@ class Lowering:
         return result, offset
 
     def _place_statics(self) -> tuple[int, bool]:
-        """Lay out shared memory, dynamic arrays last. Returns the static bytes, and whether there are dynamic arrays."""
+        """Lay out shared memory, dynamic arrays last. Returns the static bytes, and whether arrays follow."""
         shared, alignment, dynamic = 0, 1, []
         for storage, variable in self.statics.values():
             if storage.space == Space.LOCAL:
@@ -334,7 +334,7 @@ class Lowering:
                 raise BadOperand(f"{operand.name} has {bits} bits, .{kind} takes {max(BITS[kind], 16)}")
             return Source(fetch, register)
         if isinstance(operand, ast.Immediate):
-            return Source(fetch, bits=constant(operand, kind))
+            return immediate(fetch, constant(operand, kind))
         if isinstance(operand, ast.Special):
             register, bits = self.special(operand)
             if bits != BITS[kind]:
@@ -382,8 +382,9 @@ class Lowering:
             return register, width
         wide = 64 if bits == 64 else 32
         register = self.code.register(wide)
-        value = self.source(operand, kind)._replace(fetch=FETCH["b64" if wide == 64 else "b32"])
-        self.emit(move(wide, register, value))
+        value = self.source(operand, kind)
+        fetch = Fetch.PAIR if wide == 64 else Fetch.WORD
+        self.emit(move(wide, register, value._replace(fetch=fetch)))
         return register, wide
 
     def address(self, operand: ast.Operand) -> tuple[tuple[Source, ...], int, Storage | None]:

@@ -45,6 +45,32 @@ class Source(NamedTuple):
     storage: Storage | None = None
 
 
+_EXTENSIONS = {  # width, signed, and the fetch that takes the extended value as it is
+    Fetch.S8: (8, True, Fetch.WORD),
+    Fetch.U8: (8, False, Fetch.WORD),
+    Fetch.S16: (16, True, Fetch.WORD),
+    Fetch.U16: (16, False, Fetch.WORD),
+    Fetch.S8_LONG: (8, True, Fetch.PAIR),
+    Fetch.U8_LONG: (8, False, Fetch.PAIR),
+    Fetch.S16_LONG: (16, True, Fetch.PAIR),
+    Fetch.U16_LONG: (16, False, Fetch.PAIR),
+    Fetch.S32: (32, True, Fetch.PAIR),
+    Fetch.U32: (32, False, Fetch.PAIR),
+}
+
+
+def immediate(fetch: Fetch, bits: int) -> Source:
+    """A number as a source. Integer extensions are done here, so that execution need not repeat them."""
+    if fetch in _EXTENSIONS:
+        width, signed, fetch = _EXTENSIONS[fetch]
+        bits &= (1 << width) - 1
+        if signed and bits >> (width - 1):
+            bits -= 1 << width
+    if fetch == Fetch.WORD:
+        bits &= 0xFFFF_FFFF
+    return Source(fetch, bits=bits)
+
+
 @dataclass(slots=True, eq=False)
 class Micro:
     """One micro-operation; the fields are those of :data:`isa.INSTRUCTION`."""
