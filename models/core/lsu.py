@@ -55,12 +55,15 @@ LSU = record(
         ("token_bytes", "i4", (TOKENS,)),
         ("token_lines", "i4", (TOKENS,)),  # lines that are still to be answered, plus one while lines are to be sent
         ("token_sent", "i4", (TOKENS,)),  # lines sent
+        ("token_texture", "i4", (TOKENS,)),  # a texture fetch
         ("token_same", "i4", (TOKENS,)),  # atomics: most lanes on one address
         ("token_ready", "i8", (TOKENS,)),  # not done before this cycle, whatever the memory answers
         ("token_extra", "i8", (TOKENS,)),  # cycles from the last answer to done
         ("uncoalesced", "i8"),  # instructions of more than one line
         ("lines", "i8"),
         ("line_instructions", "i8"),
+        ("texture_hits", "i8"),  # lines of texture fetches that hit in the L1 ...
+        ("texture_misses", "i8"),  # ... and the others
         ("l1", L1.L1),
         ("coalescer", coalescer.STATE),
         ("io", coalescer.PORTS),
@@ -85,6 +88,8 @@ def lsu_reset(lsu, config):
     lsu.uncoalesced = 0
     lsu.lines = 0
     lsu.line_instructions = 0
+    lsu.texture_hits = 0
+    lsu.texture_misses = 0
     L1.l1_reset(lsu.l1, config)
     coalescer.reset(lsu.coalescer, lsu.io)
     lsu.io.i.line_shift = ctz(i64(config.l1.line_bytes))
@@ -142,6 +147,7 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
     lsu.token_bytes[token] = i64(c.bytes) * i64(c.vec)
     lsu.token_lines[token] = 1
     lsu.token_sent[token] = 0
+    lsu.token_texture[token] = 1 if c.group == Group.TEXTURE and kind == L1.LOAD else 0
     lsu.token_same[token] = _most_on_one_address(x, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
     lsu.token_ready[token] = ready
     lsu.token_extra[token] = max(i64(config.pipelines[c.category].latency) - i64(config.l1.latency), i64(0))
@@ -197,6 +203,11 @@ def _offer_line(lsu, port, config, now):
         return i64(0)
     lsu.lines += 1
     lsu.token_sent[token] += 1
+    if lsu.token_texture[token] != 0:
+        if code == L1.HIT:
+            lsu.texture_hits += 1
+        else:
+            lsu.texture_misses += 1
     last = line.last != 0
     stores = kind == L1.STORE or kind == L1.LOCAL_STORE
     if not stores:

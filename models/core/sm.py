@@ -75,6 +75,7 @@ COUNTERS = record(
     [
         ("cycles", "i8"),  # with at least one resident CTA
         ("issued_cycles", "i8"),  # at least one instruction issued
+        ("active_cycles", "i8"),  # KA: N_act, an issue is under way; one takes ``issue_interval`` cycles
         ("stall_cycles", "i8"),  # a warp was ready, every ready one's pipeline was blocked
         ("idle_cycles", "i8"),  # warps resident, none ready
         ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
@@ -208,8 +209,9 @@ def reset(sm, index, config):
     sm.fault = Fault.NONE
     reset_events(sm.wheel)
     schedulers = i64(config.core.schedulers)
-    for k in range(schedulers):
+    for k in range(MAX_SCHEDULERS):
         sm.next_issue[k] = 0
+    for k in range(schedulers):
         sm.partition[k] = 0
         for s in range(k, MAX_WARPS, schedulers):
             sm.partition[k] |= i64(1) << s
@@ -749,12 +751,16 @@ def _select(sm, launch, config, x, now):
 
 
 @jit
-def _count(sm, n):
-    """Add ``n`` cycles like the last one to the counters."""
+def _count(sm, first, n):
+    """Add the ``n`` cycles from ``first`` on, all like the last one, to the counters."""
     if n == 0 or sm.outcome == EMPTY:
         return
     counters = sm.counters
     counters.cycles += n
+    until = i64(0)
+    for k in range(MAX_SCHEDULERS):
+        until = max(until, i64(sm.next_issue[k]))
+    counters.active_cycles += min(max(until - first, i64(0)), n)
     outcome = i64(sm.outcome)
     if outcome == ISSUED:
         counters.issued_cycles += n
@@ -783,7 +789,7 @@ def _count(sm, n):
 @jit
 def step(sm, port, launch, config, x, now):
     """One core cycle. On return ``wake`` is the next cycle in which a step would do more than count."""
-    _count(sm, now - i64(sm.last) - 1)
+    _count(sm, i64(sm.last) + 1, now - i64(sm.last) - 1)
     sm.last = now
     sm.ended = 0
     _events(sm, launch, config, now)
@@ -804,7 +810,7 @@ def step(sm, port, launch, config, x, now):
     sm.all_wait_for_memory = (
         1 if waiting != 0 and (waiting | i64(sm.at_barrier)) & i64(sm.resident) == i64(sm.resident) else 0
     )
-    _count(sm, i64(1))
+    _count(sm, now, i64(1))
     if sm.want_fetch != 0:
         wake = min(wake, now + 1)
     if sm.fetch_count > 0:
@@ -816,7 +822,7 @@ def step(sm, port, launch, config, x, now):
 @jit
 def start_cta(sm, launch, config, number, now):
     """Place CTA ``number`` into a free slot of this SM, before the SM's step of the same cycle."""
-    _count(sm, now - 1 - i64(sm.last))
+    _count(sm, i64(sm.last) + 1, now - 1 - i64(sm.last))
     sm.last = now - 1
     sm.wake = now
     slot = i64(0)
