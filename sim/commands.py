@@ -19,8 +19,8 @@ BASELINE = "baseline"  # the name of no mechanisms
 # What `run` shows of the statistics; `--json` has all of them.
 HIGHLIGHTS = (
     "occupancy.ratio", "issue.lanes", "issue.stall_core_cycles", "issue.idle_core_cycles",
-    "lsu.requests_per_instruction", "lsu.stalled", "l1.accesses", "l1.miss_rate", "l1.lat_rt_core_cycles", "l2.accesses", "l2.miss_rate",
-    "dram.read_bytes", "dram.written_bytes", "dram.row_hit_rate", "dram.bandwidth_used",
+    "lsu.requests_per_instruction", "lsu.stalled", "l1.accesses", "l1.miss_rate", "l1.lat_rt_core_cycles",
+    "l2.accesses", "l2.miss_rate", "dram.read_bytes", "dram.written_bytes", "dram.row_hit_rate", "dram.bandwidth_used",
 )  # fmt: skip
 
 
