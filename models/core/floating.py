@@ -61,7 +61,6 @@ from lockstep.models.jit import (
     words_f64,
     words_i64,
     words_u32,
-    words_u64,
 )
 
 _FTZ, _SAT, _NAN, _XORSIGN = int(Flag.FTZ), int(Flag.SAT), int(Flag.NAN), int(Flag.XORSIGN)

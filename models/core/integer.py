@@ -218,7 +218,7 @@ def _permute(x, mode, r, a, b, c):
 
 
 @inline
-def _look_up(x, table, r, a, b, c):
+def look_up(x, table, r, a, b, c):
     """lop3: a truth table on the bits of three words; index 4a + 2b + c."""
     t0, t1, t2, t3 = -(table & 1), -((table >> 1) & 1), -((table >> 2) & 1), -((table >> 3) & 1)
     t4, t5, t6, t7 = -((table >> 4) & 1), -((table >> 5) & 1), -((table >> 6) & 1), -((table >> 7) & 1)
@@ -330,7 +330,7 @@ def execute_int(context, instruction):
     elif op == Int.PRMT:
         _permute(x, sub, r, a, b, c)
     elif op == Int.LOP3:
-        _look_up(x, sub, r, a, b, c)
+        look_up(x, sub, r, a, b, c)
     else:
         for lane in range(x.lanes):
             r[lane] = u32(_rare(op, sub, i64(a[lane]), i64(b[lane]), i64(c[lane])))
