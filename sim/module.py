@@ -123,7 +123,7 @@ class Module:
     def set_symbol(self, name: str, value: ArrayLike | Texture | bytes, offset: int = 0) -> None:
         """Copy an array into a module-scope ``.const`` or ``.global`` variable, from byte ``offset`` on.
 
-        A texture or surface reference is bound to a texture instead.
+        A texture or surface reference is bound to a texture instead; a texture object is stored as its handle.
         """
         variable = self._variable(name)
         if variable.space in BOUND:
@@ -132,7 +132,7 @@ class Module:
             self._handles[name] = value.handle
             return
         if isinstance(value, Texture):
-            raise UsageError(f"{name}: is a .{variable.space} variable, not a texture reference")
+            value = value.handle.to_bytes(POINTER_BYTES, "little")
         data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.ascontiguousarray(value)
         if not 0 <= offset <= variable.bytes - data.nbytes:
             raise UsageError(f"{name}: {data.nbytes} bytes at offset {offset} do not fit into its {variable.bytes}")
