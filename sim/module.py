@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lockstep.models.core.isa import GRANULE, LOCAL_PHYSICAL, Fault
+from lockstep.models.core.isa import GRANULE, LOCAL_PHYSICAL
 from lockstep.models.occupancy import occupancy
 from lockstep.models.parameters import MAX_WARPS
 from lockstep.models.parameters import Gpu as Description
@@ -26,6 +26,7 @@ from lockstep.sim.ptx import program
 from lockstep.sim.ptx.program import Kernel
 
 if TYPE_CHECKING:
+    from lockstep.models.gpu import Stop
     from lockstep.sim.gpu import Gpu
 
 __all__ = ["Module", "Run"]
@@ -181,8 +182,8 @@ class Module:
         start = time.perf_counter()
         result = machine.launch(ready, grid, block, params, shared_bytes, self.gpu.memory, progress=self.gpu.progress)
         wall = time.perf_counter() - start
-        if result.fault is not None:
-            raise KernelFault(self._fault_text(kernel, result.fault))
+        if result.stop is not None:
+            raise KernelFault(self._fault_text(kernel, result.stop))
         run = Run(kernel.name, grid, block, self.gpu.description, result.raw, wall)
         self.gpu.record(run)
         return run
@@ -242,16 +243,16 @@ class Module:
 
     # ----------------------------------------------------------------------------------------------------------- faults
 
-    def _fault_text(self, kernel: Kernel, fault: Any) -> str:
+    def _fault_text(self, kernel: Kernel, stop: Stop) -> str:
         """One line: what happened, in which instruction, CTA, warp and lane, at which address."""
-        code = Fault(fault.code).name
-        line = int(kernel.code["line"][fault.pc]) if 0 <= fault.pc < len(kernel.code) else 0
-        text = self._source_line(line)
-        place = f"{kernel.path}:{line}" if line else kernel.path
-        where = f"CTA {tuple(int(c) for c in fault.cta)}, warp {fault.warp}"
-        if code in WITH_ADDRESS:
-            where += f", lane {fault.lane}, address {fault.address:#x}{self._nearest(fault.address)}"
-        return f"{kernel.name}: {FAULTS[code]} at {place}: {text!r}, {where}, cycle {fault.cycle}"
+        line = int(kernel.code["line"][stop.pc]) if 0 <= stop.pc < len(kernel.code) else 0
+        place = f"{kernel.path}:{line}: {self._source_line(line)!r}" if line else kernel.path
+        where = f"CTA {stop.cta}, warp {stop.warp}"
+        if stop.lane >= 0:
+            where += f", lane {stop.lane}"
+        if stop.fault.name in WITH_ADDRESS:
+            where += f", address {stop.address:#x}{self._nearest(stop.address)}"
+        return f"{kernel.name}: {FAULTS[stop.fault.name]} at {place}, {where}, cycle {stop.cycle}"
 
     def _source_line(self, line: int) -> str:
         try:

@@ -1,9 +1,8 @@
 """The statistics of a run: one name, unit, meaning and formula each, in one table.
 
-The model counts events in records of its own, one per SM, L2 slice, DRAM channel. :func:`flatten` turns such records
-into raw counts: arrays by name, an element or row per instance. Raw counts of several launches add up
-(:func:`accumulate`), and :func:`compute` makes the statistics from them, for the whole GPU or for one SM, so a ratio is
-always the ratio of sums. ``python -m lockstep.sim.statistics`` prints ``docs/statistics.md``.
+A launch returns raw counts: arrays by name, with an element or row per SM, L2 slice or DRAM channel. Those of several
+launches add up (:func:`accumulate`), and :func:`compute` makes the statistics from them, for the whole GPU or for one
+SM, so a ratio is always the ratio of sums. ``python -m lockstep.sim.statistics`` prints ``docs/statistics.md``.
 
 Keys carry their units: ``_core_cycles``, ``_dram_cycles``, ``_bytes``. Others are counts, or ratios where the text says
 so. A *line* is one request of the coalescer, for one cache line. Counts of instructions are warp instructions.
@@ -11,7 +10,7 @@ so. A *line* is one request of the coalescer, for one cache line. Counts of inst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,23 +21,13 @@ from lockstep.models.memory.l2 import STALLS
 from lockstep.models.memory.timing import burst
 from lockstep.models.parameters import CATEGORIES, PIPES, Gpu
 
-__all__ = ["STATISTICS", "Raw", "Statistic", "accumulate", "compute", "flatten", "markdown"]
+__all__ = ["STATISTICS", "Raw", "Statistic", "accumulate", "compute", "markdown"]
 
 Raw = Mapping[str, np.ndarray]
 """Raw counts by name. The first axis is the instance: SM for ``sm.``, ``lsu.`` and ``l1.``, slice for ``l2.``, channel
 for ``dram.``; ``requests.`` and ``replies.`` (the crossbar's directions) and ``gpu.`` have one."""
 
-# Which part's records a prefix stands for.
 PER_SM = ("sm", "lsu", "l1")
-OF_GPU = ("gpu", "requests", "replies", "l2", "dram")
-
-
-def flatten(prefix: str, records: np.ndarray, fields: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-    """Copies of the integer fields of an array of records, as raw counts called ``prefix.field``."""
-    array = np.atleast_1d(records)
-    assert array.dtype.names is not None
-    chosen = array.dtype.names if fields is None else tuple(fields)
-    return {f"{prefix}.{name}": array[name].astype(np.int64) for name in chosen if array.dtype[name].base.kind in "iu"}
 
 
 def accumulate(total: Raw, more: Raw) -> dict[str, np.ndarray]:
