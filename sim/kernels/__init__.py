@@ -34,6 +34,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
 from lockstep.sim.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from lockstep.sim.errors import UsageError
 from lockstep.sim.kernels import SIZES, Close, Data, Exact, Kernel, Outputs, check, find, load, names
 
