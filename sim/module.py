@@ -182,8 +182,8 @@ class Module:
         start = time.perf_counter()
         result = machine.launch(ready, grid, block, params, shared_bytes, self.gpu.memory, progress=self.gpu.progress)
         wall = time.perf_counter() - start
-        if result.stop is not None:
-            raise KernelFault(self._fault_text(kernel, result.stop))
+        if result.fault is not None:
+            raise KernelFault(self._fault_text(kernel, result.fault))
         run = Run(kernel.name, grid, block, self.gpu.description, result.raw, wall)
         self.gpu.record(run)
         return run
@@ -250,9 +250,9 @@ class Module:
         where = f"CTA {stop.cta}, warp {stop.warp}"
         if stop.lane >= 0:
             where += f", lane {stop.lane}"
-        if stop.fault.name in WITH_ADDRESS:
+        if stop.code.name in WITH_ADDRESS:
             where += f", address {stop.address:#x}{self._nearest(stop.address)}"
-        return f"{kernel.name}: {FAULTS[stop.fault.name]} at {place}, {where}, cycle {stop.cycle}"
+        return f"{kernel.name}: {FAULTS[stop.code.name]} at {place}, {where}, cycle {stop.cycle}"
 
     def _source_line(self, line: int) -> str:
         try:
