@@ -111,7 +111,7 @@ def test_bad_files_are_refused(tmp_path: Path, source: str, message: str) -> Non
 
 
 def test_unknown_kernel_names_the_known() -> None:
-    with pytest.raises(UsageError, match="gemn.*gemm"):
+    with pytest.raises(UsageError, match=r"gemn.*gemm"):
         find("gemn")
     with pytest.raises(UsageError, match=r"none\.py: no such file"):
         find("none.py")
