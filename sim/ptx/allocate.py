@@ -6,7 +6,8 @@ conjunction of their sets is zero: live ranges with holes cost nothing. 64-bit v
 Registers are coloured in the order in which they become live, lowest free place first; or pairs before the others, when
 that takes fewer registers.
 
-A thread's register keeps its value where the thread does not execute, so a write under a guard reads its register too.
+A thread's register keeps its value where the thread does not execute, so a write under a guard reads its register too;
+but only what may have been written on the way needs to be kept.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def liveness(code: Code) -> Liveness:
     for index, micro in enumerate(code.list):
         if micro.guard != NONE:
             reads[index] += writes[index]
-    live_out = _live_out(graph, reads, writes)
+    live_in, live_out = _block_liveness(graph, reads, writes)
+    undefined = _undefined(graph, live_in[0], writes)
     count = len(code.bits)
     result = Liveness([0] * count, [[] for _ in range(count)], [[] for _ in range(count)])
 
@@ -102,12 +104,15 @@ def liveness(code: Code) -> Liveness:
                 until.setdefault(register, index - 1)
                 result.references[register].append(index)
         for register, last in until.items():
-            occupy(register, block.start, last)
+            if register not in undefined[number]:
+                occupy(register, block.start, last)
     return result
 
 
-def _live_out(graph: ControlFlowGraph, reads: list[list[int]], writes: list[list[int]]) -> list[set[int]]:
-    """The registers that are live at the end of every block."""
+def _block_liveness(
+    graph: ControlFlowGraph, reads: list[list[int]], writes: list[list[int]]
+) -> tuple[list[set[int]], list[set[int]]]:
+    """The registers that are live at the start and at the end of every block."""
     used: list[set[int]] = []
     defined: list[set[int]] = []
     for block in graph.blocks:
@@ -131,7 +136,21 @@ def _live_out(graph: ControlFlowGraph, reads: list[list[int]], writes: list[list
             fresh = [p for p in graph.predecessors[number] if p not in waiting]
             waiting.update(fresh)
             todo += fresh
-    return live_out
+    return live_in, live_out
+
+
+def _undefined(graph: ControlFlowGraph, exposed: set[int], writes: list[list[int]]) -> list[set[int]]:
+    """Of the registers that are live at the entry: those that no path has written at the start of each block."""
+    undefined = [set(exposed) for _ in graph.blocks]
+    todo = list(range(len(undefined) - 1, -1, -1)) if exposed else []
+    while todo:
+        number = todo.pop()
+        leaving = undefined[number].difference(*(writes[index] for index in graph.blocks[number]))
+        for successor in graph.successors[number]:
+            if not undefined[successor] <= leaving:
+                undefined[successor] &= leaving
+                todo.append(successor)
+    return undefined
 
 
 # ------------------------------------------------------------------------------------------------------------ colouring

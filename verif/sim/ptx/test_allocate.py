@@ -257,6 +257,24 @@ def test_a_guarded_write_keeps_the_old_value_alive() -> None:
     assert liveness(code).points[value] == 0b00111
 
 
+def test_what_no_path_has_written_is_not_kept() -> None:
+    """The first guarded write of a value in the code needs no place before it; the second one keeps the first."""
+    code = Code()
+    other, value, guard = code.register(32), code.register(32), code.register(1)
+    guarded = [move(32, value, Source(Fetch.WORD, bits=n)) for n in range(2)]
+    for micro in guarded:
+        micro.guard = guard
+    loop = code.label()
+    code.list = [move(32, other, Source(Fetch.WORD, bits=1)), store(other)]
+    code.list += [guarded[0], store(other), guarded[1], store(value)]
+    code.list.append(Micro(Group.CONTROL, Control.EXIT, Category.CONTROL))
+    assert liveness(code).points[value] == 0b0011100
+    code.place(loop)
+    code.labels[loop] = 0
+    code.list[-1] = Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, targets=(loop,))
+    assert liveness(code).points[value] == 0b1111111
+
+
 def test_the_spilled_value_is_the_one_outside_the_loop() -> None:
     """Seventeen values in sixteen registers: the one that the loop does not touch goes to memory."""
     code = Code()

@@ -249,10 +249,11 @@ def test_fields(line: str, fields: dict[str, Any]) -> None:
 
 def test_masks_and_banks() -> None:
     code = kernel(
+        "mov.u64 %rd3, 0; setp.eq.u32 %p1, 1, 2; mov.u32 %r1, 4; mov.u64 %rd4, 0;"
         "ld.global.v2.u64 {%rd1, %rd2}, [%rd3]; @!%p1 mad.wide.u32 %rd4, %r1, %r1, %rd1;"
         "setp.eq.and.s64 %p2, %rd4, %rd2, %p1; @%p2 st.global.u64 [%rd3], %rd4; ret;"
     ).code
-    load_, mad, setp, store = code[:4]
+    load_, mad, setp, store = code[4:8]
     pair = {f"rd{n}": int(r) for n, r in ((1, load_["v"][0]), (2, load_["v"][1]), (3, load_["src"][0]))}
     assert all(place % 2 == 0 for place in pair.values())
     both = [3 << place for place in pair.values()]
