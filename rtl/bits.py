@@ -1,11 +1,11 @@
-"""Combinational helpers on masks, shared by the blocks."""
+"""Combinational helpers on masks, shared by the blocks. They use their arguments repeatedly: pass signals."""
 
 from __future__ import annotations
 
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Const, Mux, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 
 def lowest(mask: Value) -> Value:
@@ -39,10 +39,13 @@ def popcount(mask: Value) -> Value:
     return popcount(mask[:half]) + popcount(mask[half:]) if half else mask
 
 
-def least(values: list[Value]) -> Value:
+def least(m: Module, values: list[Value]) -> Signal:
     """The smallest of unsigned values, by a tree of comparisons."""
+    result = Signal(len(values[0]), name=f"least_of_{len(values)}")
     if len(values) == 1:
-        return values[0]
-    half = len(values) // 2
-    low, high = least(values[:half]), least(values[half:])
-    return Mux(low <= high, low, high)
+        m.d.comb += result.eq(values[0])
+    else:
+        half = len(values) // 2
+        low, high = least(m, values[:half]), least(m, values[half:])
+        m.d.comb += result.eq(Mux(low <= high, low, high))
+    return result

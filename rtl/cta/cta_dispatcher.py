@@ -89,16 +89,13 @@ class CtaDispatcher(wiring.Component):
         served = (Const(1, sms) << self.dispatch.sm)[:sms]
         candidates, chosen = Signal(sms), Signal(sms)
         m.d.comb += candidates.eq(Cat(*self.room)[:sms] & ~Mux(self.dispatch.valid, served, 0))
-        lowest_load = Signal.like(self.load[0])
-        highest = (1 << len(lowest_load)) - 1
-        m.d.comb += [
-            lowest_load.eq(least([Mux(candidates[sm], self.load[sm], highest) for sm in range(sms)])),
-            chosen.eq(candidates),
-        ]
+        most = (1 << len(self.load[0])) - 1
+        lowest_load = least(m, [Mux(candidates[sm], self.load[sm], most) for sm in range(sms)])
+        m.d.comb += chosen.eq(candidates)
         with m.If(self.policy == DISPATCHERS.index("load-balanced")):
             m.d.comb += chosen.eq(candidates & Cat(self.load[sm] == lowest_load for sm in range(sms)))
-        sm = Signal.like(last)
-        m.d.comb += sm.eq(index_of(next_after(chosen, last)))
+        onehot, sm = Signal(sms), Signal.like(last)
+        m.d.comb += [onehot.eq(next_after(chosen, last)), sm.eq(index_of(onehot))]
 
         m.d.sync += self.dispatch.valid.eq(0)
         with m.If(self.launch):

@@ -115,15 +115,17 @@ class WarpScheduler(wiring.Component):
                 below = Const((1 << slot) - 1, warps)
                 m.d.sync += older[slot].eq(Mux(self.start[slot], ~self.start | below, older[slot] & ~self.start))
 
-        staying, pending, room = Signal(warps), Signal(warps), Signal()
-        next_pending = next_after(pending, promoted)
+        staying, kept_active, pending, next_pending = Signal(warps), Signal(warps), Signal(warps), Signal(warps)
+        room = Signal()
         m.d.comb += [
             staying.eq(live & ~self.start & ~self.finish & ~self.long_latency),
+            kept_active.eq(staying & active),
             pending.eq(staying & ~active),
-            room.eq(popcount(staying & active) < self.active_warps),
+            next_pending.eq(next_after(pending, promoted)),
+            room.eq(popcount(kept_active) < self.active_warps),
         ]
         with m.If(policy["two-level"]):
-            m.d.sync += active.eq(staying & active | Mux(room, next_pending, 0))
+            m.d.sync += active.eq(kept_active | Mux(room, next_pending, 0))
             with m.If(room & pending.any()):
                 m.d.sync += promoted.eq(index_of(next_pending))
         return m
