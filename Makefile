@@ -1,0 +1,42 @@
+# make demo    runs kernels on two GPUs and compares them; works on a fresh machine
+# make test    the test suite
+# make lint    style and types
+# make ptx     compiles the kernels' CUDA C again (needs nvcc; nothing else does)
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+DEMO := saxpy reduction transpose-naive transpose-tiled hotspot spmv sgemm
+
+demo: $(VENV)/.installed
+	@mkdir -p out
+	@echo "Seven kernels on two GPUs, every result checked against NumPy."
+	@$(BIN)/lockstep compare $(DEMO) --gpu gtx480 --gpu gtx980 --json out/demo.json
+	@echo "Next: $(BIN)/lockstep run spmv, or see README.md"
+
+test: $(VENV)/.developer
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.developer
+	$(BIN)/ruff check
+	$(BIN)/mypy sim models rtl verif
+
+ptx:
+	$(MAKE) -C sim/kernels ptx
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("lockstep needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing into $(VENV)."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.developer: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing into $(VENV), with what the tests need."
+	@$(PIP) --editable '.[dev,cuda]'
+	@touch $@ $(VENV)/.installed
+
+.PHONY: demo test lint ptx
