@@ -145,8 +145,9 @@ def test_random_graphs_against_the_definition() -> None:
 
 def test_large_programs_take_a_moment() -> None:
     count = 20_000
-    program = [(index + 1,) if index % 5 else (index + 1, index + 4) for index in range(count - 5)]
-    program += [(index + 1,) for index in range(count - 5, count - 1)] + [EXIT]
+    program: list[tuple[int, ...]] = [(index + 1,) for index in range(count - 1)]
+    program[: count - 5 : 5] = [(index + 1, index + 4) for index in range(0, count - 5, 5)]
+    program.append(EXIT)
     start = time.process_time()
     assert reconvergence(program)[0] == 4
     assert time.process_time() - start < 5

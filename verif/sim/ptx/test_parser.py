@@ -383,6 +383,7 @@ def test_entries_and_their_directives() -> None:
         (".global .f32 x[3] = {1.5, 0f40000000, -3};", 12, struct.pack("<3f", 1.5, 2, -3)),
         (".global .f32 x = 1e300;", 4, struct.pack("<f", float("inf"))),
         (".global .f64 x[2] = {1.0 / 4, 0d4000000000000000};", 16, struct.pack("<2d", 0.25, 2)),
+        (".global .f32 x = 0f7F800001;", 4, struct.pack("<I", 0x7F800001)),
         (".global .f64 x = 0f40000000;", 8, struct.pack("<d", 2)),
         (".global .b32 x = 0f40000000;", 4, struct.pack("<f", 2)),
         (".global .f16 x = 1.5;", 2, struct.pack("<e", 1.5)),
