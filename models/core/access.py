@@ -136,7 +136,7 @@ def execute_memory(context, address):
         lanes = x.mask if space != GENERIC else lanes_in(x, each)
         if lanes != 0:
             if instruction.op == LOAD:
-                load_elements(x, instruction, each, lanes, found >= CONSECUTIVE)
+                load_elements(x, instruction, each, lanes, i64(found >= CONSECUTIVE))
             else:
-                store_elements(x, instruction, each, lanes, found >= CONSECUTIVE)
+                store_elements(x, instruction, each, lanes, i64(found >= CONSECUTIVE))
     return i64(Fault.NONE)
