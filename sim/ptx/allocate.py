@@ -243,28 +243,36 @@ def _scores(code: Code, live: Liveness, temporaries: set[int]) -> list[float]:
 
 
 def _crowded_out(code: Code, live: Liveness, limit: int, temporaries: set[int]) -> list[int]:
-    """The registers to spill so that at no point more than ``limit`` are live."""
-    change = np.zeros(len(code.list) + 1, np.int64)
+    """The registers to spill so that at no point more than ``limit`` are live: a sweep over the points in order."""
+    starting: list[list[int]] = [[] for _ in code.list]
+    ending: list[list[int]] = [[] for _ in code.list]
     for register, ranges in enumerate(live.ranges):
-        for first, last in ranges:
-            change[first] += words(code.bits[register])
-            change[last + 1] -= words(code.bits[register])
-    pressure = np.cumsum(change)
-    if pressure.max() <= limit:
-        return []
-    scores = _scores(code, live, temporaries)
-    victims = []
-    while pressure.max() > limit:
-        point = int(pressure.argmax())
-        present = [r for r, points in enumerate(live.points) if points >> point & 1 and scores[r] < np.inf]
-        if not present:
-            raise Pressure(f"needs {int(pressure[point])} registers for one instruction, {limit} are allowed")
-        victim = min(present, key=lambda register: scores[register])
-        scores[victim] = np.inf
-        victims.append(victim)
-        for first, last in live.ranges[victim]:
-            pressure[first : last + 1] -= words(code.bits[victim])
-    return victims
+        if words(code.bits[register]):
+            for first, last in ranges:
+                starting[first].append(register)
+                ending[last].append(register)
+    scores: list[float] = []
+    victims: dict[int, None] = {}
+    present: set[int] = set()
+    pressure = 0
+    for point in range(len(code.list)):
+        for register in starting[point]:
+            if register not in victims:
+                present.add(register)
+                pressure += words(code.bits[register])
+        while pressure > limit:
+            scores = scores or _scores(code, live, temporaries)
+            victim = min(present, key=lambda register: (scores[register], register))
+            if scores[victim] == np.inf:
+                raise Pressure(f"needs {pressure} registers for one instruction, {limit} are allowed")
+            victims[victim] = None
+            present.remove(victim)
+            pressure -= words(code.bits[victim])
+        for register in ending[point]:
+            if register in present:
+                present.remove(register)
+                pressure -= words(code.bits[register])
+    return list(victims)
 
 
 def _neighbours(code: Code, live: Liveness, failed: list[int], temporaries: set[int]) -> list[int]:

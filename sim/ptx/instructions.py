@@ -791,13 +791,17 @@ def _coordinates(low: Lowering, values: tuple[ast.Operand, ...], dimensions: int
 
 @handles("tex")
 def tex(low: Lowering, instruction: ast.Instruction) -> Micro:
+    """``tex.level`` names a level of detail; textures have only one, so every level is that one."""
     modifiers = Modifiers(instruction)
+    level = modifiers.has("level")
     coordinate_kind = modifiers.kind(("s32", "f32"))
     kind = modifiers.kind(("u32", "s32", "f32"))
     dimensions = _DIMENSIONS[modifiers.need(_DIMENSIONS)]
     modifiers.need(("v4",))
     modifiers.finish()
-    target, texel = operands(instruction, 2)
+    target, texel, *levels = operands(instruction, 2 + level)
+    for value in levels:
+        low.source(value, coordinate_kind)
     if not isinstance(texel, ast.Texel):
         raise BadOperand("takes a texture and coordinates in brackets")
     if texel.sampler is not None:

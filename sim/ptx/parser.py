@@ -421,20 +421,20 @@ class _FunctionReader:
     def _register(self, node: Node, scope: _Scope) -> ast.Register:
         operand = self._operand(node, scope)
         if not isinstance(operand, ast.Register):
-            raise SourceError(f"{node} is not a register", first_token(node))
+            raise SourceError(f"{first_token(node)} is not a register", first_token(node))
         return operand
 
     def _symbol(self, node: Node, scope: _Scope) -> ast.Symbol:
         operand = self._operand(node, scope)
         if not isinstance(operand, ast.Symbol):
-            raise SourceError(f"{node} is not a label", first_token(node))
+            raise SourceError(f"{first_token(node)} is not a label or an address", first_token(node))
         return operand
 
     def _callee(self, node: Node, scope: _Scope) -> ast.Function:
         operand = self._operand(node, scope)
         function = self._module.functions.get(operand.name) if isinstance(operand, ast.Symbol) else None
         if function is None:
-            raise SourceError(f"{node} is not a function", first_token(node))
+            raise SourceError(f"{first_token(node)} is not a function", first_token(node))
         return function
 
     def _element(self, tree: Tree[Token], scope: _Scope) -> ast.Operand:

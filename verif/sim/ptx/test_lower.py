@@ -211,6 +211,7 @@ EXPECTED: list[tuple[str, dict[str, Any]]] = [
     ("tex.2d.v4.s32.f32 {%r1, %r2, %r3, %r4}, [%rd1, {%f1, %f2}];",
      dict(group=Group.TEXTURE, op=Texture.TEX_2D, sub=1, flags=Flag.SIGNED, fetch0=Fetch.PAIR)),
     ("tex.3d.v4.f32.s32 {%f1, _, _, _}, [%rd1, {%r1, %r2, %r3, %r3}];", dict(op=Texture.TEX_3D, sub=0, v1=RZ, v3=RZ)),
+    ("tex.level.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}], 0f00000000;", dict(op=Texture.TEX_2D, sub=1)),
     ("txq.height.b32 %r1, [%rd1];", dict(op=Texture.QUERY, sub=1)),
     ("sust.b.2d.b32.trap [%rd1, {%r1, %r2}], {%r3};", dict(op=Texture.SURFACE_STORE, sub=1, bytes=4, vec=1)),
     # Control and synchronization.
