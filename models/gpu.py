@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -157,41 +158,53 @@ class Arena(Protocol):
     address: int
     bytes: int
     valid_address: int
+    textures: np.ndarray
+
+
+class Kernel(Protocol):
+    """A kernel, as a launch needs it; ``sim/ptx/program.py`` makes them."""
+
+    code: np.ndarray
+    branch_table: list[int]
+    registers: int
+    shared_bytes: int
+    local_bytes: int
 
 
 @dataclass
 class Stop:
-    """Why a launch stopped early, and where."""
+    """Why a launch stopped early, and where; -1 for what is not known."""
 
-    fault: Fault
+    code: Fault
     cycle: int
     sm: int = -1
     pc: int = -1
-    cta: tuple[int, int, int] = (-1, -1, -1)
+    cta: tuple[int, ...] = (-1, -1, -1)
     warp: int = -1  # in its CTA
     lane: int = -1
     address: int = 0
 
 
 @dataclass
-class Raw:
-    """What a launch leaves behind. The arrays are copies of the records' counters."""
+class Result:
+    """What a launch leaves behind: raw counts by name, an element per SM, slice or channel (``sim/statistics.py``)."""
 
-    cycles: int
+    raw: dict[str, np.ndarray]
+    fault: Stop | None
     occupancy: Occupancy
-    stop: Stop | None
-    broken_laws: list[str]
-    sms: np.ndarray  # one SM.COUNTERS per SM
-    l1: np.ndarray
-    lsu: dict[str, np.ndarray]
-    slices: np.ndarray
-    channels: np.ndarray
     steps: int  # of SMs, which the run loop made
+
+
+def _counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndarray]:
+    """Copies of the integer fields of an array of records, as raw counts called ``prefix.field``."""
+    array = np.atleast_1d(records)
+    names = fields or array.dtype.names or ()
+    return {f"{prefix}.{name}": array[name].astype(np.int64) for name in names if array.dtype[name].base.kind == "i"}
 
 
 CHUNK = 200_000  # core cycles between two looks at the clock and the keyboard
 _EXECUTE = {
-    Group.INT: integer.execute_integer,
+    Group.INT: integer.execute_int,
     Group.LONG: integer.execute_long,
     Group.FLOAT: floating.execute_float,
     Group.DOUBLE: floating.execute_double,
@@ -235,37 +248,48 @@ class Machine:
         self._registers = np.zeros(0, np.uint8)
         self._scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Compile the run loop, or load it from the cache, so that no launch is charged for it."""
+        system.memory_launch(self.memory)
+        begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
+        run(*self._arguments, 0)
+
+    @property
+    def _arguments(self) -> list:
+        """The arguments of :func:`run`, but for the last."""
+        records = [self._launch, self._settings, self._context]
+        return [J.argument(self._state), J.argument(self.sms), self.memory.argument, *map(J.argument, records)]
 
     def launch(
         self,
-        code: np.ndarray,
-        branch_table: np.ndarray,
-        registers: int,
-        local_bytes: int,
-        shared_bytes: int,
-        dynamic_bytes: int,
+        kernel: Kernel,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         params: bytes,
+        dynamic_bytes: int,
         arena: Arena,
-        textures: np.ndarray,
         progress: Callable[[int, int, int], None] | None = None,
-    ) -> Raw:
-        """Run one grid. ``shared_bytes`` is a CTA's scratchpad in all, ``dynamic_bytes`` the dynamic part of it.
+    ) -> Result:
+        """Run one grid of a kernel whose relocations have been applied; ``dynamic_bytes`` is its dynamic scratchpad.
 
-        ``progress`` is called now and then with core cycles, CTAs that have ended and CTAs in all.
+        ``progress`` is called now and then with the CTAs that have ended, the CTAs in all, and the core cycle. Raises
+        RuntimeError when a conservation law is broken, which is a fault of the model.
         """
         gpu = self.gpu
-        threads = block[0] * block[1] * block[2]
-        fit = occupancy(gpu, threads, registers, shared_bytes)
-        held = self._prepare(fit, code, branch_table, registers, local_bytes, shared_bytes, grid, block, threads)
+        threads = math.prod(block)
+        shared_bytes = kernel.shared_bytes + dynamic_bytes
+        fit = occupancy(gpu, threads, kernel.registers, shared_bytes)
+        held = self._prepare(fit, kernel, shared_bytes, grid, block)
         parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
         context = self._context
         for name, value in dict(
             lanes=LANES, ntid=block, nctaid=grid, warps=gpu.core.warps, sms=gpu.core.sms, grid=self.grids,
             memory=arena.address, memory_bytes=arena.bytes, valid=arena.valid_address, shared_bytes=shared_bytes,
-            dynamic_bytes=dynamic_bytes, local_bytes=local_bytes, param=parameters.ctypes.data, param_bytes=len(params),
-            textures=textures.ctypes.data, texture_count=len(textures), fault_lane=-1, fault_address=0, fault=0,
+            dynamic_bytes=dynamic_bytes, local_bytes=kernel.local_bytes, param=parameters.ctypes.data,
+            param_bytes=len(params), textures=arena.textures.ctypes.data, texture_count=len(arena.textures),
+            fault_lane=-1, fault_address=0, fault=0,
         ).items():  # fmt: skip
             context[name] = value
         self.grids += 1
@@ -273,19 +297,22 @@ class Machine:
         del held, parameters
         return self._collect(fit)
 
-    def _prepare(self, fit, code, branch_table, registers, local_bytes, shared_bytes, grid, block, threads) -> list:
+    def _prepare(
+        self, fit: Occupancy, kernel: Kernel, shared_bytes: int, grid: tuple[int, ...], block: tuple[int, ...]
+    ) -> list[np.ndarray]:
         """Fill the launch record and reset everything that a launch starts with. Returns what must stay alive."""
+        registers, local_bytes = kernel.registers, kernel.local_bytes
         gpu = self.gpu
         sms = gpu.core.sms
         self._registers = self._at_least(self._registers, sms * MAX_WARPS * registers * LANES * 4)
         self._scratchpad = self._at_least(self._scratchpad, sms * max(fit.ctas, 1) * shared_bytes)
         self._local = self._at_least(self._local, sms * MAX_WARPS * local_bytes * LANES)
-        code = np.ascontiguousarray(code)
-        table = np.ascontiguousarray(branch_table, np.int32)
+        code = np.ascontiguousarray(kernel.code)
+        table = np.array(kernel.branch_table, np.int32)
         launch = self._launch
         for name, value in dict(
             code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, grid=grid,
-            total=grid[0] * grid[1] * grid[2], threads=threads, warps=fit.warps_per_cta, per_sm=fit.ctas,
+            total=math.prod(grid), threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas,
             registers=registers, shared_bytes=shared_bytes, local_bytes=local_bytes,
             register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
@@ -299,7 +326,7 @@ class Machine:
         state[()] = np.zeros((), RUN)
         state["sms"], state["skip"] = sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = gpu.launch.overhead
-        begin(J.argument(state), J.argument(self.sms), J.argument(launch), J.argument(self._settings))
+        begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
         return [code, table]
 
     @staticmethod
@@ -308,31 +335,30 @@ class Machine:
 
     def _run(self, progress: Callable[[int, int, int], None] | None) -> None:
         state = self._state
-        arguments = [
-            J.argument(state), J.argument(self.sms), self.memory.argument, J.argument(self._launch),
-            J.argument(self._settings), J.argument(self._context),
-        ]  # fmt: skip
+        arguments = self._arguments
         chunk = CHUNK if J.COMPILED else CHUNK // 1000
         while state["cycles"] == 0 and state["fault"] == 0:
             run(*arguments, int(state["now"]) + chunk)
             if progress:
-                progress(int(state["now"]), int(state["ended"]), int(self._launch["total"]))
+                progress(int(state["ended"]), int(self._launch["total"]), int(state["now"]))
 
-    def _collect(self, fit: Occupancy) -> Raw:
-        state, lsu = self._state, self.sms["lsu"]
+    def _collect(self, fit: Occupancy) -> Result:
+        state, lsu, memory = self._state, self.sms["lsu"], self.memory
         stop = self._stop() if state["fault"] else None
-        return Raw(
-            cycles=int(state["cycles"]) if stop is None else int(state["now"]),
-            occupancy=fit,
-            stop=stop,
-            broken_laws=[] if stop else self._broken_laws(),
-            sms=self.sms["counters"].copy(),
-            l1=lsu["l1"]["stats"].copy(),
-            lsu={name: lsu[name].copy() for name in ("lines", "line_instructions", "uncoalesced")},
-            slices=self.memory.slices["stats"].copy(),
-            channels=self.memory.channels["stats"].copy(),
-            steps=int(state["steps"]),
-        )
+        broken = [] if stop else self._broken_laws()
+        if broken:
+            raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
+        raw = {
+            "gpu.cycles": np.array([state["cycles"]], np.int64),
+            **_counts("sm", self.sms["counters"]),
+            **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
+            **_counts("l1", lsu["l1"]["stats"]),
+            **_counts("l2", memory.slices["stats"]),
+            **_counts("dram", memory.channels["stats"]),
+        }
+        for direction in ("requests", "replies"):
+            raw |= _counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
+        return Result(raw, stop, fit, int(state["steps"]))
 
     def _stop(self) -> Stop:
         state = self._state
@@ -357,7 +383,7 @@ class Machine:
         sm = self.sms[index]
         warp = sm["warps"][slot]
         cta = tuple(int(v) for v in sm["ctas"][int(warp["cta"])]["ctaid"])
-        return Stop(fault, int(self._state["now"]), index, pc, cta, int(warp["index"]))  # type: ignore[arg-type]
+        return Stop(fault, int(self._state["now"]), index, pc, cta, int(warp["index"]))
 
     def _broken_laws(self) -> list[str]:
         """The conservation laws that a finished launch has broken, beside those of the memory system."""
