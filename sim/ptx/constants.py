@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from lark import Token, Tree
@@ -21,6 +21,7 @@ TYPE_BYTES = {
     **{"texref": 8, "samplerref": 8, "surfref": 8, "pred": 1},
 }
 ADDRESS_BYTES = 8
+MAX_VARIABLE_BYTES = 1 << 32
 WARP_SIZE = 32
 
 
@@ -126,6 +127,14 @@ def displacement(node: Node) -> int:
     return sum(integer(product) if sign == "+" else -integer(product) for sign, product in terms)
 
 
+def size_in_bytes(name: Token, type: str, dimensions: Iterable[int | None]) -> int:
+    """The size of an array; an open dimension counts as nothing."""
+    size = math.prod(extent or 0 for extent in dimensions) * TYPE_BYTES[type]
+    if size > MAX_VARIABLE_BYTES:
+        raise SourceError(f"{name}: {size} bytes are more than a variable can have ({MAX_VARIABLE_BYTES})", name)
+    return size
+
+
 def first_token(node: Node) -> Token:
     """Where a node begins, for error messages."""
     while not isinstance(node, Token):
@@ -208,7 +217,7 @@ class InitialValue:
             self.dimensions = [len(_items(value)) if nested else -(-len(_items(value)) // per_item), *inner]
         else:
             self.dimensions = [extent or 0 for extent in dimensions[:1]] + inner
-        self.bytes = bytearray(math.prod(self.dimensions) * TYPE_BYTES[type])
+        self.bytes = bytearray(size_in_bytes(name, type, self.dimensions))
         self._relocations: dict[int, tuple[ast.Symbol, bool]] = {}
         self._address_bytes: dict[int, int] = {}  # start of an address given byte by byte -> bytes seen
         self._fill(value, self.dimensions, 0)

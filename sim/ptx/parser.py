@@ -8,7 +8,6 @@ an opcode means, and which operands it takes, is for lowering.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from lockstep.sim.ptx.constants import (
     evaluate,
     first_token,
     integer,
+    size_in_bytes,
     token,
 )
 
@@ -39,6 +39,7 @@ _SCALAR_SPECIAL = re.compile(
 )
 _LABELLED = ("label", "branch_targets", "call_targets", "prototype")
 _ELEMENTS = {".x": 0, ".y": 1, ".z": 2, ".w": 3, ".r": 0, ".g": 1, ".b": 2, ".a": 3}
+_MAX_REGISTERS = 1 << 20
 _OPAQUE = ("texref", "samplerref", "surfref")
 
 
@@ -53,6 +54,8 @@ def parse(text: str, path: str) -> ast.Module:
             raise UsageError(f"{path}: the PTX ends in the middle of a statement or block") from None
         near = text[error.pos_in_stream :].split("\n", 1)[0].strip()
         raise UsageError(f"{path}:{error.line}: not understood as PTX, near '{near[:60]}'") from None
+    except RecursionError:
+        raise UsageError(f"{path}: blocks or expressions are nested too deeply") from None
     except SourceError as error:
         near = " ".join(text.split("\n")[error.line - 1].split())
         raise UsageError(f"{path}:{error.line}: {error}, near '{near[:60]}'") from None
@@ -127,7 +130,7 @@ class _Placement:
                 raise SourceError(f"{name}: the state of a {self.type} is set by the host, not in PTX", name)
             initial = InitialValue(name, self.type, extents, value)
             extents = [*initial.dimensions]
-        count = math.prod(extent or 0 for extent in extents)
+        size = size_in_bytes(name, self.type, extents)
         space = self.space
         if space != "param" and (self.type in _OPAQUE or space == "tex"):
             space = self.type if self.type in _OPAQUE else "texref"  # .tex .u32 t is the old form of .global .texref t
@@ -136,8 +139,8 @@ class _Placement:
             space=space,
             type=self.type,
             align=self.align or TYPE_BYTES[self.type] * self.lanes,
-            count=count,
-            bytes=count * TYPE_BYTES[self.type],
+            count=size // TYPE_BYTES[self.type],
+            bytes=size,
             is_array=bool(dimensions),
             extern=extern,
             pointer_space=self.pointer_space,
@@ -181,8 +184,8 @@ class _ModuleReader:
                     self._variables(item)
                 case "function":
                     self._function(item)
-                case "alias":
-                    self._alias(item)
+        for item in _subtrees(tree, "alias"):
+            self._alias(item)
         if not self.module.target or self.module.version == (0, 0):
             raise UsageError(f"{self.module.path}: not a PTX module: it must begin with .version and .target")
         for function, block in self._bodies:  # once all names at module scope are known
@@ -235,6 +238,8 @@ class _ModuleReader:
     def _tune(function: ast.Function, tree: Tree[Token]) -> None:
         directive, *numbers = tree.children
         values = [integer(number) for number in numbers if number is not None]
+        if directive in (".maxntid", ".reqntid", ".minnctapersm", ".maxnreg") and not values:
+            raise SourceError(f"{directive} takes a number", first_token(tree))
         block = (*values, 1, 1)[:3]
         match str(directive):
             case ".maxntid":
@@ -261,7 +266,8 @@ class _FunctionReader:
         self._module, self._text, self._function = reader.module, reader.text, function
         self._root = _Scope(reader.scope)
         own = (part.name for part in function.results + function.parameters)
-        self._taken = dict.fromkeys([*reader.scope.names, *own], 0)  # name -> how often it was given away again
+        names = [*reader.scope.names, *reader.module.variables, *own]
+        self._taken = dict.fromkeys(names, 0)  # how often a name was asked for again
         for variable in function.results + function.parameters:
             if variable.space == "reg":
                 function.registers[variable.name] = variable.type
@@ -313,17 +319,17 @@ class _FunctionReader:
                 self._statements[statement.data](statement, scope)
 
     def _registers(self, tree: Tree[Token], scope: _Scope) -> None:
-        _, vector, type, *names = tree.children
-        lanes = int(vector[2:]) if isinstance(vector, Token) else 1
-        for name, count in ((part.children[0], part.children[1]) for part in names if isinstance(part, Tree)):
-            assert isinstance(name, Token) and isinstance(type, Token)
-            numbers = [""] if count is None else map(str, range(int(str(count)[1:-1])))
-            for number in numbers:
-                unique = self._unique(f"{name}{number}")
-                elements = [unique] if lanes == 1 else [f"{unique}.{letter}" for letter in "xyzw"[:lanes]]
-                self._function.registers.update(dict.fromkeys(elements, str(type)[1:]))
-                registers = tuple(map(ast.Register, elements))
-                scope.declare(name.update(value=name + number), registers[0] if lanes == 1 else ast.Vector(registers))
+        _, vector, type, *registers = tree.children
+        axes = "" if vector is None else "xyzw"[: int(token(vector)[2:])]
+        for register in registers:
+            assert isinstance(register, Tree)
+            name, count = register.children
+            for instance in _instances(token(name), count):
+                unique = self._unique(instance)
+                elements = [f"{unique}.{axis}" for axis in axes] or [unique]
+                self._function.registers.update(dict.fromkeys(elements, token(type)[1:]))
+                parts = tuple(map(ast.Register, elements))
+                scope.declare(instance, ast.Vector(parts) if axes else parts[0])
 
     def _variables(self, tree: Tree[Token], scope: _Scope) -> None:
         for name, variable in _declared(tree):
@@ -497,6 +503,18 @@ def _parameters(tree: Node | None) -> tuple[ast.Variable, ...]:
         assert isinstance(placement, Tree)
         variables.append(_Placement.read(placement).variable(token(name), dimensions, None, extern=False))
     return tuple(variables)
+
+
+def _instances(name: Token, count: Node | None) -> Iterator[Token]:
+    """The registers of ``%r<3>``: %r0, %r1 and %r2."""
+    if count is None:
+        yield name
+        return
+    number = int(token(count)[1:-1])
+    if number > _MAX_REGISTERS:
+        raise SourceError(f"{number} registers are more than a declaration can have ({_MAX_REGISTERS})", name)
+    for index in range(number):
+        yield name.update(value=f"{name}{index}")
 
 
 @cache

@@ -228,6 +228,7 @@ def test_scopes_of_inline_assembly(name: str) -> None:
         ("and.pred %p1, !%p2;", ast.Not(Register("%p2"))),
         ("shfl.sync.up.b32 %r1, %r2|%p1;", ast.Pair(Register("%r2"), Register("%p1"))),
         ("setp.lt.s32 %p1, %p2|_;", ast.Pair(Register("%p2"), ast.Sink())),
+        ("tex.1d.v2.f32.s32 {%f1, %f2}|%p1;", ast.Pair(Vector((Register("%f1"), Register("%f2"))), Register("%p1"))),
         ("vadd.u32.u32.u32 %r1, %r2.b3;", ast.Element(Register("%r2"), "b3")),
         ("vadd2.u32.u32.u32 %r1, %r2.h10;", ast.Element(Register("%r2"), "h10")),
         (
@@ -418,6 +419,20 @@ def test_addresses_in_initial_values() -> None:
     assert b.initial == bytes([7, *[0] * 8, 9, 0]) and b.relocations == ((1, Symbol("y"), True),)
 
 
+def test_variables_of_functions_at_module_scope() -> None:
+    """Each function has its own, with a name of its own."""
+    text = ".func f() { .global .u32 x = 1; .reg .u64 a; mov.u64 a, x; ret; }\n"
+    module = declared(text + text.replace("f()", "g()").replace("= 1", "= 2"))
+    assert [part.initial for part in module.variables.values()] == [struct.pack("<I", 1), struct.pack("<I", 2)]
+    moves = [module.functions[name].body[0] for name in "fg"]
+    assert [part.operands[1] for part in moves if isinstance(part, ast.Instruction)] == [Symbol("x"), Symbol("x@1")]
+
+
+def test_a_trailing_zero_byte_and_an_early_alias() -> None:
+    module = parse(PROLOGUE + ".func b();\n.alias a, b;\n.func b() { ret; }\n\0", "test.ptx")
+    assert module.functions["a"].defined
+
+
 def test_definitions_complete_declarations() -> None:
     variables = ".extern .global .u32 x;\n.global .u32 x = 3;\n.extern .global .u32 x;\n"
     module = declared(variables + ".func f();\n.func f() { ret; }\n.func f();")
@@ -539,11 +554,13 @@ _BODY = PROLOGUE + ".entry k() {{ .reg .b32 %r<3>; .reg .pred %p; .reg .v2 .b32 
         (_BODY.format("L: @L ret;"), "test.ptx:5: L is not a register"),
         (_BODY.format("L:\nL: ret;"), "test.ptx:6: L is declared twice"),
         (_BODY.format(".reg .b32 %r1;"), "test.ptx:5: %r1 is declared twice"),
+        (_BODY.format(".reg .b32 %x<4294967295>;"), "test.ptx:5: 4294967295 registers are more than"),
+        (_BODY.format("{" * 3000 + "}" * 3000), "test.ptx: blocks or expressions are nested too deeply"),
         (_BODY.format("mov.u32 %r1, %tid.q;"), "test.ptx:5: not understood as PTX"),
         (_BODY.format("mov.u32 %r1, %tidy;"), "test.ptx:5: %tidy is not declared"),
         (_BODY.format("mov.u32 %r1, %r2.x;"), "test.ptx:5: %r2 has no element .x"),
         (_BODY.format("mov.u32 %r1, v.z;"), "test.ptx:5: v has no element .z"),
-        (_BODY.format("mov.u32 %r1, %r2+4;"), "test.ptx:5: %r2 is not a label"),
+        (_BODY.format("mov.u32 %r1, %r2+4;"), "test.ptx:5: %r2 is not a label or an address"),
         (_BODY.format("ld.u32 %r1, [%tid.x];"), "test.ptx:5: an address is [register], [symbol] or [number]"),
         (_BODY.format("mov.u32 %r1, 1/0;"), "test.ptx:5: division by zero in a constant expression"),
         (_BODY.format("mov.u32 %r1, 089;"), "test.ptx:5: 089 is not an octal number"),
@@ -558,6 +575,9 @@ _BODY = PROLOGUE + ".entry k() {{ .reg .b32 %r<3>; .reg .pred %p; .reg .v2 .b32 
         (PROLOGUE + ".func f() {}\n.func f() {}", "test.ptx:5: f is defined twice"),
         (PROLOGUE + ".alias a, b;", "test.ptx:4: b is not a function"),
         (PROLOGUE + ".global .b32 x[2] = {1, 2, 3};", "test.ptx:4: x: more initial values than elements"),
+        (PROLOGUE + ".global .b8 x[1<<33];", "test.ptx:4: x: 8589934592 bytes are more than a variable can have"),
+        (PROLOGUE + ".global .b8 x[][1<<33] = {1};", "test.ptx:4: x: 8589934592 bytes are more than"),
+        (PROLOGUE + ".entry k() .maxntid { }", "test.ptx:4: .maxntid takes a number"),
         (PROLOGUE + ".global .b32 x[2][] = {1};", "test.ptx:4: x: only the first dimension"),
         (PROLOGUE + ".global .b32 x[-1];", "test.ptx:4: x: an array cannot have a negative size"),
         (PROLOGUE + ".global .align 3 .b32 x;", "test.ptx:4: an alignment must be a power of two"),
