@@ -163,6 +163,7 @@ def accept_reply(memory, port, now):
     """An SM takes its first reply out of its buffer."""
     index = pop(memory, port.replies)
     port.reply_ready = packet_of(memory, port.replies.head).ready if port.replies.head != 0 else FOREVER
+    memory.sm_wake[port.sm] = port.reply_ready
     source = release(memory.replies, port.sm, now)
     if source >= 0:
         wake_up(memory, SLICES + source, now)

@@ -127,7 +127,7 @@ MEMORY = record(
         ("returns", QUEUE, (MAX_L2_SLICES,)),  # lines on their way from DRAM to a slice
         ("wants_dram", "i4", (MAX_L2_SLICES,)),  # a slice that waits for room in its channel's queue
         ("wakes", "i8", (PARTS,)),
-        ("sm_wake", "i8", (MAX_SMS,)),  # lowered to the cycle in which an SM finds something new at its port
+        ("sm_wake", "i8", (MAX_SMS,)),  # when an SM next finds something at its port: a reply, or room after a refusal
     ]
 )
 

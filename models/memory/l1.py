@@ -411,6 +411,7 @@ def l1_access(l1, port, config, now, kind, address, size, lanes, token):
         l1.stats.stalls[-1 - l1.refusal] += now - l1.refused_at
         l1.refusal = 0
         port.full = 0
+        memory_at(port.memory).sm_wake[port.sm] = port.reply_ready
     line = address >> l1.line_shift
     if kind == LOAD and l1.data == 0:
         kind = LOAD_BYPASS

@@ -1,0 +1,152 @@
+"""Scripted traffic for the memory system: every SM offers a list of accesses in order, and notes what became of each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lockstep.models import parameters
+from lockstep.models.jit import argument, i64, jit, record
+from lockstep.models.memory import system
+from lockstep.models.memory.fabric import FOREVER
+from lockstep.models.memory.l1 import (
+    L1,
+    LOAD,
+    LOAD_BYPASS,
+    LOCAL_LOAD,
+    MERGED,
+    MISS,
+    l1_access,
+    l1_reset,
+    l1_step,
+    l1_wake,
+)
+
+ACCESS = record(
+    [
+        ("at", "i8"),  # not before this core cycle
+        ("address", "i8"),
+        ("kind", "i4"),
+        ("size", "i4"),
+        ("lanes", "i4"),
+        ("code", "i4"),  # what the L1 said when it accepted
+        ("accepted", "i8"),  # core cycle
+        ("done", "i8"),  # core cycle of the answer; -1: none
+    ]
+)
+
+SOURCE = record([("next", "i8"), ("outstanding", "i8"), ("window", "i8"), ("wake", "i8"), ("blocked", "i8")])
+
+
+@jit
+def drive(l1s, memory, config, sources, script, length, skip, limit):
+    """Run until all is done or ``limit`` is reached; returns the cycle. ``script``: ``length`` accesses of each SM."""
+    now = i64(0)
+    while now < limit:
+        for s in range(memory.sms):
+            source = sources[s]
+            if skip and source.wake > now:
+                continue
+            l1, port = l1s[s], memory.ports[s]
+            token = i64(l1_step(l1, port, config, now))
+            if token >= 0:
+                script[s * length + token].done = now
+                source.outstanding -= 1
+            source.wake = i64(l1_wake(l1, port, config, now))
+            if source.next < length and source.outstanding < source.window:
+                access = script[s * length + source.next]
+                if access.at > now:
+                    source.wake = min(source.wake, access.at)
+                else:
+                    code = i64(l1_access(
+                        l1, port, config, now, access.kind, access.address, access.size, access.lanes, source.next
+                    ))  # fmt: skip
+                    source.blocked = code < 0
+                    if code >= 0:
+                        access.code = code
+                        access.accepted = now
+                        source.next += 1
+                        source.outstanding += 1 if code <= MERGED else 0
+                        source.wake = now + 1
+        system.memory_step(memory, config, now)
+        following = i64(system.memory_wake(memory, now))
+        for s in range(memory.sms):
+            source = sources[s]
+            source.wake = min(source.wake, max(memory.sm_wake[s], now + 1))
+            following = min(following, source.wake)
+        if following == FOREVER:
+            return now
+        now = following if skip else now + 1
+        if not skip and _finished(sources, memory, length):
+            return now
+    return now
+
+
+@jit
+def _finished(sources, memory, length):
+    for s in range(memory.sms):
+        if sources[s].next < length or sources[s].outstanding != 0:
+            return False
+    return memory.packets == 0
+
+
+def gpu(**changes: Any) -> parameters.Gpu:
+    """The default GPU with changes: ``l1__mshrs=4``."""
+    sections = {name: cls() for name, cls in parameters.SECTIONS.items()}
+    for name, value in changes.items():
+        section, key = name.split("__")
+        sections[section] = replace(sections[section], **{key: value})
+    pipelines = {category: parameters.Pipeline() for category in parameters.CATEGORIES}
+    return parameters.Gpu(name="test", source="", compute_capability="2.0", pipelines=pipelines, **sections)
+
+
+class Traffic:
+    """A memory system with its L1s, and runs of scripts on it."""
+
+    def __init__(self, description: parameters.Gpu) -> None:
+        self.gpu = description
+        self.memory = system.memory_create(description)
+        self.l1 = np.zeros(description.core.sms, L1)
+        self.config = parameters.config(description)
+        self._config = argument(self.config[0:1].reshape(()))
+        self.cycles = 0
+        self.launch()
+
+    def launch(self) -> None:
+        """Invalidate the L1s, keep the L2, start at cycle 0."""
+        system.memory_launch(self.memory)
+        for one in range(len(self.l1)):
+            l1_reset(argument(self.l1[one : one + 1].reshape(())), self._config)
+
+    def run(self, script: np.ndarray, *, window: int = 1 << 30, skip: bool = True, limit: int = 1 << 40) -> np.ndarray:
+        """Run ACCESS records, an array per SM (idle SMs may be left out); returns them with the results."""
+        sms, length = self.gpu.core.sms, script.shape[1]
+        whole = np.zeros((sms, length), ACCESS)
+        whole["at"] = FOREVER
+        whole[: len(script)] = script
+        whole["done"] = whole["accepted"] = -1
+        self.sources = np.zeros(sms, SOURCE)
+        self.sources["window"] = window
+        self.sources["next"][len(script) :] = length
+        flat = whole.reshape(-1)
+        self.cycles = int(drive(
+            argument(self.l1), self.memory.argument, self._config, argument(self.sources), argument(flat), length, skip,
+            limit,
+        ))  # fmt: skip
+        return whole[: len(script)]
+
+    def broken(self) -> list[str]:
+        return system.conservation(self.memory, self.l1)
+
+
+def script(addresses: Any, *, kind: int = LOAD, size: int = 4, lanes: int = 1, at: Any = 0) -> np.ndarray:
+    """Accesses of one kind, in the shape of ``addresses``: an SM per row."""
+    result = np.zeros(np.shape(np.atleast_2d(addresses)), ACCESS)
+    result["address"], result["kind"], result["size"], result["lanes"], result["at"] = addresses, kind, size, lanes, at
+    return result
+
+
+READS = (LOAD, LOAD_BYPASS, LOCAL_LOAD)
+__all__ = ["ACCESS", "MISS", "READS", "Traffic", "drive", "gpu", "script"]
