@@ -110,14 +110,16 @@ class Display(Watch):
             self._detail = f": {ended:,} of {total:,} CTAs, {cycle:,} cycles"
 
     def _show(self) -> None:
-        interval = PATIENCE
+        interval, shown = PATIENCE, ""
         while not self._stop.wait(interval):
             with self._lock:
                 text = self._text + self._detail
             if not text:
                 continue
             if not sys.stderr.isatty():
-                print(text, file=sys.stderr, flush=True)
+                if text != shown:
+                    print(text, file=sys.stderr, flush=True)
+                shown = text
                 continue
             interval = 0.2
             if self._live is None:
