@@ -32,7 +32,7 @@ GENERIC, GLOBAL, SHARED = int(Space.GENERIC), int(Space.GLOBAL), int(Space.SHARE
 LOCAL, CONST, PARAM = int(Space.LOCAL), int(Space.CONST), int(Space.PARAM)
 FAULTY = -1
 CONSECUTIVE = 8
-"""Added to the space that :func:`resolve` returns: every lane accesses, lane ``l`` at ``l`` times the size after lane 0."""
+"""Added to the space that :func:`resolve` returns: all lanes access, lane ``l`` at lane 0 plus ``l`` times the size."""
 
 _PAIR, _REGISTER, _IMMEDIATE = int(Fetch.PAIR), int(Kind.REGISTER), int(Kind.IMMEDIATE)
 _NONE, _OUT_OF_BOUNDS = int(Fault.NONE), int(Fault.OUT_OF_BOUNDS)
@@ -229,14 +229,14 @@ def resolve(x, instruction, size, writes):
     generic = space == GENERIC
     leader = ctz(mask)
     if generic:
-        space = space_of((((i64(high[leader]) & keep_high) << 32) | (i64(low[leader]) & keep_low)) + offset)
+        space = space_of(i64((((i64(high[leader]) & keep_high) << 32) | (i64(low[leader]) & keep_low)) + offset))
     start = window(space, generic)
     limit = extent(x, space) - size
-    first = ((((i64(high[0]) & keep_high) << 32) | (i64(low[0]) & keep_low)) + offset) & wrap
+    first = i64((((i64(high[0]) & keep_high) << 32) | (i64(low[0]) & keep_low)) + offset) & wrap
     wrong = i64(writes and (space == CONST or space == PARAM))
     gaps = i64(mask ^ ALL)
     for lane in range(x.lanes):
-        where = ((((i64(high[lane]) & keep_high) << 32) | (i64(low[lane]) & keep_low)) + offset) & wrap
+        where = i64((((i64(high[lane]) & keep_high) << 32) | (i64(low[lane]) & keep_low)) + offset) & wrap
         address[lane] = where
         gaps |= where - first - lane * size
         where -= start
