@@ -3,7 +3,7 @@
 // per bin.
 #define BINS 256
 #define WARPS 6
-#define MERGE_THREADS 256
+#define MAX_MERGE_THREADS 256
 
 extern "C" __global__ void histogram256(unsigned int *partial, const unsigned int *data, unsigned int words)
 {
@@ -33,13 +33,13 @@ extern "C" __global__ void histogram256(unsigned int *partial, const unsigned in
 
 extern "C" __global__ void merge_histogram256(unsigned int *histogram, const unsigned int *partial, unsigned int count)
 {
-    __shared__ unsigned int sums[MERGE_THREADS];
+    __shared__ unsigned int sums[MAX_MERGE_THREADS];
     unsigned int sum = 0;
 
-    for (unsigned int i = threadIdx.x; i < count; i += MERGE_THREADS)
+    for (unsigned int i = threadIdx.x; i < count; i += blockDim.x)
         sum += partial[blockIdx.x + i * BINS];
     sums[threadIdx.x] = sum;
-    for (unsigned int width = MERGE_THREADS / 2; width > 0; width /= 2) {
+    for (unsigned int width = blockDim.x / 2; width > 0; width /= 2) {
         __syncthreads();
         if (threadIdx.x < width)
             sums[threadIdx.x] += sums[threadIdx.x + width];

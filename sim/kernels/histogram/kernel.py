@@ -1,6 +1,6 @@
 """histogram: the SDK's histogram256, six warps per CTA with a sub-histogram each, scratchpad atomics, then a merge.
 
-full has the SDK's 240 CTAs and 64 MB of random bytes.
+full has the SDK's 240 CTAs and 64 MB of random bytes. The merge has 256 threads per CTA, but 32 for tiny.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ TITLE = "histogram of bytes, 256 bins, scratchpad atomics"
 SUITE = "CUDA SDK"
 PTX = "histogram.ptx"
 
-BLOCK, MERGE_BLOCK, BINS = 192, 256, 256
-WORDS_CTAS = {"tiny": (1_501, 2), "small": (400_000, 60), "full": (1 << 24, 240)}  # of four bytes each
+BLOCK, BINS = 192, 256
+WORDS = {"tiny": 1_501, "small": 400_000, "full": 1 << 24}  # of four bytes each
+CTAS = {"tiny": 2, "small": 60, "full": 240}
+MERGE_BLOCK = {"tiny": 32, "small": 256, "full": 256}
 
 
 def setup(size: str, seed: int) -> Data:
-    words, ctas = WORDS_CTAS[size]
-    return {"data": np.random.default_rng(seed).integers(0, 256, 4 * words, np.uint8), "ctas": ctas}
+    values = np.random.default_rng(seed).integers(0, 256, 4 * WORDS[size], np.uint8)
+    return {"data": values, "ctas": CTAS[size], "merge_block": MERGE_BLOCK[size]}
 
 
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
@@ -33,7 +35,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     words = np.uint32(data["data"].size // 4)
     module.launch("histogram256", grid=(ctas,), block=(BLOCK,), args=[partial, values, words])
     args = [histogram, partial, np.uint32(ctas)]
-    module.launch("merge_histogram256", grid=(BINS,), block=(MERGE_BLOCK,), args=args)
+    module.launch("merge_histogram256", grid=(BINS,), block=(data["merge_block"],), args=args)
     return {"histogram": gpu.from_device(histogram)}
 
 

@@ -1,7 +1,7 @@
 """spmv: Parboil's sparse matrix-vector product in JDS with constant memory, 192 threads per CTA.
 
-Matrices are made like the finite-element ones of Parboil: row lengths from a skewed distribution, most columns near the
-diagonal. full has the rows and entries of Parboil's large input (146,689 rows, 25 entries per row on average).
+Parboil's inputs are finite-element matrices. Ours is one, too: nodes of a square mesh, each coupled at random with its
+3 x 3, 5 x 5 or 7 x 7 neighbours. full has the size of Parboil's large input (146,689 rows, 25 entries each on average).
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ TOLERANCE = {"result": Close(rtol=1e-4, atol=1e-5, reason="float32 sums of mixed
 
 BLOCK = 192
 WARP = 32
-ROWS_MEAN = {"tiny": (700, 8), "small": (60_000, 20), "full": (146_689, 25)}  # rows, entries per row
-MAX_LENGTH = 72
+WIDTH = {"tiny": 27, "small": 250, "full": 383}  # of the mesh in nodes
+SIDES, SHARES = (3, 5, 7), (0.3, 0.5, 0.2)  # of the neighbourhoods, and of the nodes
 
 
 def setup(size: str, seed: int) -> Data:
     """The matrix in JDS: diagonals padded with zeros to whole warps, rows sorted by length."""
     random = np.random.default_rng(seed)
-    rows, mean = ROWS_MEAN[size]
-    lengths = np.clip(random.gamma(4.0, mean / 4.0, rows), 1, min(MAX_LENGTH, rows)).astype(np.int32)
-    permutation = np.argsort(-lengths, kind="stable").astype(np.int32)
-    lengths = lengths[permutation]
+    width = WIDTH[size]
+    rows = width * width
+    sides = random.choice(SIDES, rows, p=SHARES)
+    permutation = np.argsort(-sides, kind="stable").astype(np.int32)
+    sides = sides[permutation]
+    lengths = (sides * sides).astype(np.int32)
     warp_diagonals = np.repeat(lengths[::WARP], WARP)[:rows]  # the longest row of a warp is its first
     widths = np.array([np.count_nonzero(warp_diagonals > k) for k in range(lengths[0])], np.int32)
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int32)
     row = np.concatenate([np.arange(width) for width in widths])
-    used = lengths[row] > np.repeat(np.arange(len(widths)), widths)
-    near = permutation[row] + random.normal(0, 3 * mean, row.size).astype(np.int64)
-    columns = np.where(random.random(row.size) < 0.85, near % rows, random.integers(0, rows, row.size))
+    k = np.repeat(np.arange(widths.size), widths)
+    used = k < lengths[row]
+    side = sides[row]
+    columns = (permutation[row] + (k // side - side // 2) * width + k % side - side // 2) % rows
     return {
         "values": np.where(used, random.standard_normal(row.size), 0).astype(np.float32),
         "columns": np.where(used, columns, 0).astype(np.int32),
