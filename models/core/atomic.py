@@ -83,7 +83,7 @@ def _add_narrow(a, b, precision):
 
 @jit
 def combine(op, old, b, c, sign, flushes):
-    """The new value of a place. Operands are zero-extended; ``sign`` is the sign bit of their width."""
+    """The new value of a place. Operands are zero-extended; ``sign`` is their sign bit, 0 for 64 bits."""
     if op == ADD:
         return i64(old + b)
     if op == MIN_S or op == MAX_S:
@@ -129,7 +129,7 @@ def _perform(x, instruction, space, lanes):
     op, bytes_ = i64(instruction.op), i64(instruction.bytes)
     long = bytes_ == 8
     keep = (1 << 8 * bytes_) - 1 if bytes_ < 4 else 0xFFFF_FFFF
-    sign = _SIGN if long else (keep + 1) >> 1
+    sign = 0 if long else (keep + 1) >> 1
     row = row_bytes(space) >> 2
     memory = words_u32(host_address(x, space), words_of(x, space))
     origin = device_address(x, space)
