@@ -10,73 +10,73 @@ A sender whose first packet finds no credit waits, and what is behind that packe
 receiver's next buffers in the order in which they began to wait; ports that always wait are thus served round robin.
 """
 
-from lockstep.models.jit import inline, jit
+from lockstep.models.jit import inline, slot
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.fabric import (
     FOREVER,
     GRANTED,
     IDLE,
-    REQUESTS,
-    SLICES,
+    READ,
     WAITING,
     enter,
+    memory_at,
     packet_of,
     pop,
+    port_part,
     push,
+    slice_part,
     wake_sm,
     wake_up,
 )
 
 
 @inline
-def claim(direction, sender, receiver, now):
+def claim(direction, index, target, now):
     """Take one of the receiver's buffers; false: there is none, and the sender waits until :func:`release` wakes it."""
-    if direction.state[sender] == GRANTED:
-        direction.state[sender] = IDLE
+    sender = direction.senders[index]
+    receiver = direction.receivers[target]
+    if sender.state == GRANTED:
+        sender.state = IDLE
         return True
-    if direction.credits[receiver] > 0:
-        direction.credits[receiver] -= 1
+    if receiver.credits > 0:
+        receiver.credits -= 1
         return True
-    direction.state[sender] = WAITING
-    direction.since[sender] = now
-    direction.next[sender] = 0
-    if direction.first[receiver] == 0:
-        direction.first[receiver] = sender + 1
+    sender.state = WAITING
+    sender.since = now
+    sender.next = 0
+    if receiver.first == 0:
+        receiver.first = index + 1
     else:
-        direction.next[direction.last[receiver] - 1] = sender + 1
-    direction.last[receiver] = sender + 1
+        direction.senders[receiver.last - 1].next = index + 1
+    receiver.last = index + 1
     return False
 
 
 @inline
-def release(direction, receiver, now):
+def release(direction, target, now):
     """Free one of the receiver's buffers. Returns the sender that gets it and has to be woken, or -1."""
-    sender = direction.first[receiver] - 1
-    if sender < 0:
-        direction.credits[receiver] += 1
+    receiver = direction.receivers[target]
+    index = receiver.first - 1
+    if index < 0:
+        receiver.credits += 1
         return -1
-    direction.first[receiver] = direction.next[sender]
-    direction.state[sender] = GRANTED
-    direction.blocked += now - direction.since[sender]
-    return sender
+    sender = direction.senders[index]
+    receiver.first = sender.next
+    sender.state = GRANTED
+    direction.blocked += now - sender.since
+    return index
 
 
 @inline
-def port_free(memory, direction, sender, now):
-    """Whether a sender's port can begin a packet in this core cycle."""
-    return direction.in_free[sender] < (now + 1) * memory.interconnect.domain
-
-
-@inline
-def transfer(memory, direction, sender, port, payload, now):
+def transfer(memory, direction, sender, receiver, payload, now):
     """Send a packet with ``payload`` bytes of data through two ports; returns the core cycle in which it arrives."""
     size = memory.header_bytes + payload
     flits = max((size + memory.flit_bytes - 1) // memory.flit_bytes, 1)
     time = flits * memory.interconnect.core
-    start = max(now * memory.interconnect.domain, direction.in_free[sender])
-    direction.in_free[sender] = start + time
-    end = max(start, direction.out_free[port]) + time
-    direction.out_free[port] = end
+    start = max(now * memory.interconnect.domain, sender.free)
+    end = max(start, receiver.free) + time
+    sender.free = start + time
+    receiver.free = end
     direction.packets += 1
     direction.flits += flits
     direction.bytes += size
@@ -84,13 +84,18 @@ def transfer(memory, direction, sender, port, payload, now):
 
 
 @inline
-def _turn(memory, group, now):
-    """The SM of a crossbar port whose request is next, or -1; and then the cycle in which there may be one."""
-    size = memory.concentration
-    last = memory.chosen[group]
+def _choose(memory, group, now):
+    """Whose request a port sends next: SMs take turns. Returns the SM, or -1 and the cycle in which there may be one."""
+    if memory.concentration == 1:
+        head = memory.ports[group].requests.head
+        if head == 0:
+            return -1, FOREVER
+        ready = packet_of(memory, head).ready
+        return group if ready <= now else -1, ready
+    first = group * memory.concentration
     soonest = FOREVER
-    for k in range(size):
-        sm = group * size + (last + 1 + k) % size
+    for k in range(1, memory.concentration + 1):
+        sm = first + (memory.ports[first].chosen + k) % memory.concentration
         head = memory.ports[sm].requests.head
         if head != 0:
             ready = packet_of(memory, head).ready
@@ -100,58 +105,64 @@ def _turn(memory, group, now):
     return -1, soonest
 
 
-@jit
-def request_step(memory, group, now):
-    """Visit one of the SMs' ports: send the requests that are due. Sets the port's wake time."""
-    direction = memory.requests
-    size = memory.concentration
+@slot
+def visit_port(where, group):
+    """Send the requests of a port that are due."""
+    memory = memory_at(where)
+    now = memory.now
+    sender = memory.requests.senders[group]
+    first = memory.ports[group * memory.concentration]
+    end = (now + 1) * memory.interconnect.domain
     wake = FOREVER  # of a port that waits for a buffer: release() wakes it
-    while direction.state[group] != WAITING:
-        if direction.state[group] == GRANTED:
-            sm = group * size + memory.chosen[group]
+    while sender.state != WAITING:
+        if sender.state == GRANTED:
+            sm = group * memory.concentration + first.chosen
         else:
-            sm, wake = _turn(memory, group, now)
+            sm, wake = _choose(memory, group, now)
             if sm < 0:
                 break
-            if not port_free(memory, direction, group, now):
-                wake = cycle_of(memory.interconnect, direction.in_free[group])
+            if sender.free >= end:
+                wake = cycle_of(memory.interconnect, sender.free)
                 break
-            memory.chosen[group] = sm - group * size
+            first.chosen = sm - group * memory.concentration
+            wake = FOREVER
         port = memory.ports[sm]
         packet = packet_of(memory, port.requests.head)
         target = packet.slice
-        wake = FOREVER
-        if not claim(direction, group, target, now):
+        if not claim(memory.requests, group, target, now):
             break
         index = pop(memory, port.requests)
-        packet.ready = transfer(memory, direction, group, target, packet.bytes if packet.kind else 0, now)
+        payload = packet.bytes if packet.kind != READ else 0  # a read asks, and brings no data
+        packet.ready = transfer(memory, memory.requests, sender, memory.requests.receivers[target], payload, now)
         packet.entered = now
-        if memory.inputs[target].head == 0:
-            wake_up(memory, SLICES + target, packet.ready)
-        push(memory, memory.inputs[target], index)
-        enter(memory.waiting[target], now)
+        gate = memory.gates[target]
+        if gate.input.head == 0:
+            wake_up(memory, slice_part(memory, target), packet.ready, now)
+        push(memory, gate.input, index)
+        enter(gate.waiting, now)
         if port.full:
             port.full = 0
             wake_sm(memory, sm, now + 1)
-    memory.wakes[REQUESTS + group] = wake
+    if wake < FOREVER:
+        wake_up(memory, port_part(memory, group), wake, now)
+    return 0
 
 
 @inline
 def accept_request(memory, target, now):
-    """A slice takes its first request out of its buffer."""
-    index = pop(memory, memory.inputs[target])
+    """A slice has taken its first request out of its buffer."""
     sender = release(memory.requests, target, now)
     if sender >= 0:
-        wake_up(memory, REQUESTS + sender, now)
-    return index
+        wake_up(memory, port_part(memory, sender), now, now)
 
 
 @inline
-def send_reply(memory, source, index, now):
+def send_reply(memory, index, source, now):
     """A slice sends a reply whose buffer it has claimed."""
     packet = packet_of(memory, index)
     port = memory.ports[packet.sm]
-    packet.ready = transfer(memory, memory.replies, source, port.group, packet.bytes, now)
+    sender, receiver = memory.replies.senders[source], memory.replies.receivers[port.group]
+    packet.ready = transfer(memory, memory.replies, sender, receiver, packet.bytes, now)
     if port.replies.head == 0:
         port.reply_ready = packet.ready
         wake_sm(memory, packet.sm, packet.ready)
@@ -163,8 +174,7 @@ def accept_reply(memory, port, now):
     """An SM takes its first reply out of its buffer."""
     index = pop(memory, port.replies)
     port.reply_ready = packet_of(memory, port.replies.head).ready if port.replies.head != 0 else FOREVER
-    memory.sm_wake[port.sm] = port.reply_ready
     source = release(memory.replies, port.sm, now)
     if source >= 0:
-        wake_up(memory, SLICES + source, now)
+        wake_up(memory, slice_part(memory, source), now, now)
     return index

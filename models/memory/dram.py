@@ -12,20 +12,20 @@ arrays with equal alignment do not fight for one bank.
 Timings beyond the listed ones: the data bus is not shared by bursts; a precharge waits until its read's burst is out.
 """
 
-from lockstep.models.jit import ctz, inline, jit, pointer_to, record
+from lockstep.models.jit import ctz, inline, jit, pointer_to, record, slot
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.fabric import (
-    CHANNELS,
     FOREVER,
     OCCUPANCY,
     QUEUE,
-    SLICES,
     WRITE,
     enter,
     give,
     leave,
+    memory_at,
     packet_of,
     push,
+    slice_part,
     wake_up,
 )
 from lockstep.models.parameters import MAX_DRAM_BANKS
@@ -50,11 +50,29 @@ CHANNEL_STATISTICS = record(
 )
 
 # Times in ticks; see ``clock.py``.
+BANK = record(
+    [
+        ("row", "i4"),  # the open row, -1: none
+        ("wanted", "i4"),  # row of the request that the bank serves next ...
+        ("current", "i4"),  # ... which request that is ...
+        ("before", "i4"),  # ... which one is in front of it in the bank's queue, 0: none ...
+        ("writes", "i4"),  # ... whether it is a write
+        ("found", "i4"),  # what the next column command will have found
+        ("age", "i8"),  # ... and the core cycle in which it came
+        ("oldest", "i8"),  # core cycle in which the bank's oldest request came
+        ("column_at", "i8"),  # earliest next column command
+        ("activate_at", "i8"),
+        ("precharge_at", "i8"),
+        ("waiting", QUEUE),
+    ]
+)
 CHANNEL = record(
     [
         ("limit", "i8"),  # requests that the queue takes
         ("spread", "i8"),  # slices per channel
         ("busy_banks", "i8"),  # bit mask of banks with requests
+        ("first", "i4"),  # slices that wait for room in the queue, as 1 + index; 0: none
+        ("last", "i4"),
         ("pick", "i8"),  # bank of the next command; -1: to be decided
         ("pick_time", "i8"),
         ("command_free", "i8"),
@@ -63,18 +81,7 @@ CHANNEL = record(
         ("activate_free", "i8"),
         ("queue", OCCUPANCY),
         ("stats", CHANNEL_STATISTICS),
-        ("row", "i8", (MAX_DRAM_BANKS,)),  # the open row, -1: none
-        ("wanted", "i8", (MAX_DRAM_BANKS,)),  # row of the request that the bank serves next
-        ("column_at", "i8", (MAX_DRAM_BANKS,)),  # earliest next column command
-        ("activate_at", "i8", (MAX_DRAM_BANKS,)),
-        ("precharge_at", "i8", (MAX_DRAM_BANKS,)),
-        ("age", "i8", (MAX_DRAM_BANKS,)),  # core cycle in which that request came
-        ("oldest", "i8", (MAX_DRAM_BANKS,)),  # core cycle in which the bank's oldest came
-        ("writes", "i4", (MAX_DRAM_BANKS,)),  # that request is a write
-        ("current", "i4", (MAX_DRAM_BANKS,)),  # that request
-        ("before", "i4", (MAX_DRAM_BANKS,)),  # the one in front of it in the bank's queue, 0: none
-        ("found", "i4", (MAX_DRAM_BANKS,)),  # what the next column command will have found
-        ("waiting", QUEUE, (MAX_DRAM_BANKS,)),
+        ("banks", BANK, (MAX_DRAM_BANKS,)),
     ]
 )
 
@@ -88,22 +95,40 @@ def channel_of(memory, index):
 
 
 @inline
-def dram_room(channel):
-    """How many requests the channel's queue still takes."""
-    return channel.limit - channel.queue.count
+def dram_room(memory, channel, index, needs):
+    """Whether slice ``index`` may push ``needs`` requests now. Otherwise it waits, in turn, and is woken."""
+    gate = memory.gates[index]
+    room = channel.limit - channel.queue.count
+    if channel.first == 0 and room >= needs:
+        return True
+    if channel.first == index + 1 and room >= needs:
+        channel.first = gate.next
+        gate.needs = 0
+        if channel.first != 0:
+            wake_up(memory, slice_part(memory, channel.first - 1), memory.now + 1, memory.now)
+        return True
+    if gate.needs == 0:
+        gate.needs = needs
+        gate.next = 0
+        if channel.first == 0:
+            channel.first = index + 1
+        else:
+            memory.gates[channel.last - 1].next = index + 1
+        channel.last = index + 1
+    return False
 
 
 @inline
-def _serve(channel, bank, index, packet, before):
+def _serve(bank, index, packet, before):
     """Make a request the one that its bank serves next."""
-    channel.current[bank] = index
-    channel.before[bank] = before
-    channel.wanted[bank] = packet.row
-    channel.writes[bank] = packet.kind == WRITE
-    channel.age[bank] = packet.entered
+    bank.current = index
+    bank.before = before
+    bank.wanted = packet.row
+    bank.writes = packet.kind == WRITE
+    bank.age = packet.entered
 
 
-@inline
+@jit
 def dram_push(memory, index, request, now):
     """Queue the request of a slice, which has checked :func:`dram_room`; the channel sees it from the next cycle on."""
     channel = channel_of(memory, index)
@@ -112,95 +137,96 @@ def dram_push(memory, index, request, now):
     offset = packet.address - (chunk << memory.chunk_shift)
     place = ((chunk * channel.spread + packet.slice // memory.channels) << memory.chunk_shift) + offset
     rows = place >> memory.row_shift
-    packet.row = rows // memory.banks
-    bank = (rows + packet.row) % memory.banks
-    packet.bank = bank
+    row = rows // memory.banks
+    number = (rows + row) % memory.banks
+    packet.row = row
+    packet.bank = number
     packet.entered = now
     enter(channel.queue, now)
-    before = channel.waiting[bank].tail
-    alone = channel.waiting[bank].head == 0
-    push(memory, channel.waiting[bank], request)
+    bank = channel.banks[number]
+    before = bank.waiting.tail
+    alone = bank.waiting.head == 0
+    push(memory, bank.waiting, request)
     if alone:
-        channel.busy_banks |= 1 << bank
-        channel.oldest[bank] = now
-        _serve(channel, bank, request, packet, 0)
-    elif channel.row[bank] == packet.row and channel.wanted[bank] != packet.row:
-        _serve(channel, bank, request, packet, before)
+        channel.busy_banks |= 1 << number
+        bank.oldest = now
+        _serve(bank, request, packet, 0)
+    elif bank.row == row and bank.wanted != row:
+        _serve(bank, request, packet, before)
     else:
         return
     channel.pick = -1
-    wake_up(memory, CHANNELS + index, now + 1)
+    wake_up(memory, index, now + 1, now)
 
 
 @inline
-def _choose(memory, channel, bank):
+def _choose(memory, bank):
     """Choose the request that a bank serves next: the oldest row hit, or the oldest."""
     before = 0
-    index = channel.waiting[bank].head
+    index = bank.waiting.head
     while index != 0:
         packet = packet_of(memory, index)
-        if packet.row == channel.row[bank]:
-            _serve(channel, bank, index, packet, before)
+        if packet.row == bank.row:
+            _serve(bank, index, packet, before)
             return
         before = index
         index = packet.next
-    index = channel.waiting[bank].head
-    _serve(channel, bank, index, packet_of(memory, index), 0)
+    index = bank.waiting.head
+    _serve(bank, index, packet_of(memory, index), 0)
 
 
 @inline
-def _command(channel, bank):
+def _command(bank):
     """A bank's next command."""
-    if channel.row[bank] == channel.wanted[bank]:
+    if bank.row == bank.wanted:
         return COLUMN
-    return ACTIVATE if channel.row[bank] < 0 else PRECHARGE
+    return ACTIVATE if bank.row < 0 else PRECHARGE
 
 
 @inline
 def _earliest(channel, bank, command):
     """The first tick at which a bank's next command may go."""
     if command == COLUMN:
-        return max(channel.column_at[bank], channel.write_free if channel.writes[bank] else channel.read_free)
+        return max(bank.column_at, channel.write_free if bank.writes else channel.read_free)
     if command == ACTIVATE:
-        return max(channel.activate_at[bank], channel.activate_free)
-    return channel.precharge_at[bank]
+        return max(bank.activate_at, channel.activate_free)
+    return bank.precharge_at
 
 
 @inline
 def _plan(memory, channel, now):
     """Decide the channel's next command."""
     soonest = max(channel.command_free, now * memory.dram.domain)
-    pick, time, rank = -1, FOREVER, 0
+    pick, time, rank, age = -1, FOREVER, 0, 0
     overdue, since = -1, now - PATIENCE
-    banks = channel.busy_banks
-    while banks != 0:
-        bank = ctz(banks)
-        banks &= banks - 1
-        command = _command(channel, bank)
+    rest = channel.busy_banks
+    while rest != 0:
+        number = ctz(rest)
+        rest &= rest - 1
+        bank = channel.banks[number]
+        command = _command(bank)
         at = max(_earliest(channel, bank, command), soonest)
-        if at < time or at == time and (
-            command < rank or command == rank and channel.age[bank] < channel.age[pick]
-        ):
-            pick, time, rank = bank, at, command
-        if channel.oldest[bank] < since:
-            overdue, since = bank, channel.oldest[bank]
+        if at < time or (at == time and (command < rank or (command == rank and bank.age < age))):
+            pick, time, rank, age = number, at, command, bank.age
+        if bank.oldest < since:
+            overdue, since = number, bank.oldest
     if overdue >= 0:
-        index = channel.waiting[overdue].head
-        if channel.current[overdue] != index:
-            _serve(channel, overdue, index, packet_of(memory, index), 0)
-        pick = overdue
-        time = max(_earliest(channel, pick, _command(channel, pick)), soonest)
+        bank = channel.banks[overdue]
+        index = bank.waiting.head
+        _serve(bank, index, packet_of(memory, index), 0)
+        pick, time = overdue, max(_earliest(channel, bank, _command(bank)), soonest)
     channel.pick = pick
     channel.pick_time = time
 
 
 @inline
-def _column(memory, index, channel, bank, time, now):
+def _column(memory, index, channel, number, time, now):
     """Read or write: the request leaves the queue."""
-    request = channel.current[bank]
+    bank = channel.banks[number]
+    request = bank.current
     packet = packet_of(memory, request)
-    before = channel.before[bank]
-    queue = channel.waiting[bank]
+    before = bank.before
+    queue = bank.waiting
     if before == 0:
         queue.head = packet.next
     else:
@@ -210,75 +236,81 @@ def _column(memory, index, channel, bank, time, now):
     queue.count -= 1
     leave(channel.queue, now, packet.entered)
     stats = channel.stats
-    stats.rows[channel.found[bank]] += 1
-    channel.found[bank] = ROW_HIT
+    stats.rows[bank.found] += 1
+    bank.found = ROW_HIT
     stats.busy += memory.burst
-    gap = max(memory.tCCD, memory.burst)
+    gap = time + max(memory.tCCD, memory.burst)
     if packet.kind == WRITE:
         end = time + memory.tWL + memory.burst
-        channel.read_free = max(end + memory.tCDLR, time + gap)
-        channel.write_free = time + gap
-        channel.precharge_at[bank] = max(channel.precharge_at[bank], end + memory.tWR)
+        channel.read_free = max(end + memory.tCDLR, gap)
+        channel.write_free = gap
+        bank.precharge_at = max(bank.precharge_at, end + memory.tWR)
         stats.writes += 1
         stats.bytes_written += memory.line_bytes
         give(memory, request)
     else:
         end = time + memory.tCL + memory.burst
-        channel.read_free = time + gap
-        channel.write_free = max(end - memory.tWL, time + gap)
-        channel.precharge_at[bank] = max(channel.precharge_at[bank], time + memory.burst)
+        channel.read_free = gap
+        channel.write_free = max(end - memory.tWL, gap)
+        bank.precharge_at = max(bank.precharge_at, time + memory.burst)
         stats.reads += 1
         stats.bytes_read += memory.line_bytes
         packet.ready = cycle_after(memory.dram, end) + memory.return_delay
-        if memory.returns[packet.slice].head == 0:
-            wake_up(memory, SLICES + packet.slice, packet.ready)
-        push(memory, memory.returns[packet.slice], request)
+        gate = memory.gates[packet.slice]
+        if gate.returns.head == 0:
+            wake_up(memory, slice_part(memory, packet.slice), packet.ready, now)
+        push(memory, gate.returns, request)
     if queue.head == 0:
-        channel.busy_banks &= ~(1 << bank)
+        channel.busy_banks &= ~(1 << number)
     else:
-        channel.oldest[bank] = packet_of(memory, queue.head).entered
-        _choose(memory, channel, bank)
-    for target in range(index, memory.slices, memory.channels):
-        if memory.wants_dram[target]:
-            wake_up(memory, SLICES + target, now)
+        bank.oldest = packet_of(memory, queue.head).entered
+        _choose(memory, bank)
+    first = channel.first - 1
+    if first >= 0 and channel.limit - channel.queue.count >= memory.gates[first].needs:
+        wake_up(memory, slice_part(memory, first), now, now)
 
 
 @inline
-def _issue(memory, index, channel, now):
-    """Issue the planned command."""
-    bank = channel.pick
-    time = channel.pick_time
-    command = _command(channel, bank)
-    channel.pick = -1
-    channel.command_free = time + memory.dram.core
-    if command == COLUMN:
-        _column(memory, index, channel, bank, time, now)
-    elif command == ACTIVATE:
-        channel.row[bank] = channel.wanted[bank]
-        channel.column_at[bank] = time + memory.tRCD
-        channel.precharge_at[bank] = time + memory.tRAS
-        channel.activate_at[bank] = time + memory.tRC
+def _row(memory, channel, bank, time):
+    """Activate or precharge a bank."""
+    if bank.row < 0:
+        bank.row = bank.wanted
+        bank.column_at = time + memory.tRCD
+        bank.precharge_at = time + memory.tRAS
+        bank.activate_at = time + memory.tRC
         channel.activate_free = time + memory.tRRD
-        channel.found[bank] = max(channel.found[bank], ROW_CLOSED)
+        bank.found = max(bank.found, ROW_CLOSED)
         channel.stats.activates += 1
     else:
-        channel.row[bank] = -1
-        channel.activate_at[bank] = max(channel.activate_at[bank], time + memory.tRP)
-        channel.found[bank] = ROW_CONFLICT
+        bank.row = -1
+        bank.activate_at = max(bank.activate_at, time + memory.tRP)
+        bank.found = ROW_CONFLICT
         channel.stats.precharges += 1
 
 
-@jit
-def channel_step(memory, index, now):
-    """Visit a channel: issue the commands that are due in this core cycle. Sets its wake time."""
+@slot
+def visit_channel(where, index):
+    """Issue the commands of a channel that are due in this core cycle."""
+    memory = memory_at(where)
+    now = memory.now
     channel = channel_of(memory, index)
     end = (now + 1) * memory.dram.domain
     wake = FOREVER
     while channel.busy_banks != 0:
         if channel.pick < 0:
             _plan(memory, channel, now)
-        if channel.pick_time >= end:
-            wake = cycle_of(memory.dram, channel.pick_time)
+        time = channel.pick_time
+        if time >= end:
+            wake = cycle_of(memory.dram, time)
             break
-        _issue(memory, index, channel, now)
-    memory.wakes[CHANNELS + index] = wake
+        number = channel.pick
+        bank = channel.banks[number]
+        channel.pick = -1
+        channel.command_free = time + memory.dram.core
+        if bank.row == bank.wanted:
+            _column(memory, index, channel, number, time, now)
+        else:
+            _row(memory, channel, bank, time)
+    if wake < FOREVER:
+        wake_up(memory, index, wake, now)
+    return 0

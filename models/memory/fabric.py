@@ -1,11 +1,14 @@
 """What the parts of the memory system share: packets, queues, wake times, and the record that joins them.
 
-Nothing is stepped cycle by cycle. A part writes down the next core cycle at which it can do something
-(``MEMORY.wakes``) and is visited in that cycle only; a visit changes nothing but what is due. So it does not matter
-whether :func:`~lockstep.models.memory.system.memory_step` is called in every cycle or only when something is due.
+Nothing is stepped cycle by cycle. A part enters the next core cycle in which it can do something into a timing wheel
+and is visited then; a visit changes nothing but what is due. So it does not matter whether
+:func:`~lockstep.models.memory.system.memory_step` is called in every cycle or only when something is due.
 
 A request is one :data:`PACKET` from the L1 until its reply is back, linked from queue to queue. Packets live in one pool
 and are known by their index; 0 is none.
+
+Speed is a matter of the host's caches. Records hold what is used together side by side, and arrays that are sized for
+the largest configuration stand behind what every configuration uses.
 """
 
 from lockstep.models.jit import i64, inline, pointer_to, record
@@ -18,11 +21,9 @@ READ, WRITE, ATOMIC = range(3)  # what a packet asks for
 
 IDLE, WAITING, GRANTED = range(3)  # a sender: free, waits for a buffer, was given one while it waited
 
-# Where the parts' entries in ``MEMORY.wakes`` begin, in the order in which they are visited.
-CHANNELS = 0
-SLICES = CHANNELS + MAX_CHANNELS
-REQUESTS = SLICES + MAX_L2_SLICES
-PARTS = REQUESTS + MAX_SMS
+WHEEL = 128  # core cycles that the timing wheel looks ahead; who has to wait longer looks again then
+WORD = 32  # bits used of a word of a bit mask
+MAX_WORDS = (MAX_CHANNELS + MAX_L2_SLICES + MAX_SMS) // WORD
 
 PACKET = record(
     [
@@ -31,16 +32,17 @@ PACKET = record(
         ("born", "i8"),  # core cycle of the L1's request
         ("entered", "i8"),  # core cycle in which it entered the queue that it is in
         ("next", "i4"),  # in its queue
-        ("kind", "i4"),
-        ("bytes", "i4"),  # data: written, of an atomic, or of the line
-        ("lanes", "i4"),  # of an atomic: lanes on one address
+        ("row", "i4"),  # in DRAM
         ("sm", "i4"),
         ("slice", "i4"),
         ("entry", "i4"),  # the MSHR that waits for it, in the L1 or (for DRAM) in the slice
-        ("bank", "i4"),  # in DRAM
-        ("row", "i8"),
+        ("lanes", "i4"),  # of an atomic: lanes on one address
+        ("bytes", "i2"),  # data: written, of an atomic, or of the line
+        ("kind", "i2"),
+        ("bank", "i4"),
     ]
 )
+assert PACKET.itemsize == 64  # one cache line of the host
 
 QUEUE = record([("head", "i4"), ("tail", "i4"), ("count", "i8")])
 
@@ -55,21 +57,42 @@ OCCUPANCY = record(
     ]
 )
 
-# One direction of the crossbar. Senders are the ports of the SMs or the slices, receivers the slices or the SMs.
+# One direction of the crossbar. Senders are the ports of the SMs or the slices; receivers the slices or the SMs.
+SENDER = record(
+    [
+        ("free", "i8"),  # tick from which the port is free
+        ("since", "i8"),  # core cycle from which it waits
+        ("state", "i4"),
+        ("next", "i4"),  # who waits behind it for the same receiver, as 1 + index; 0: none
+    ]
+)
+RECEIVER = record(
+    [
+        ("free", "i8"),  # tick from which the port is free; of replies, one per port of the SMs
+        ("credits", "i8"),  # free packet buffers
+        ("first", "i4"),  # senders that wait for a buffer, as 1 + index; 0: none
+        ("last", "i4"),
+    ]
+)
 DIRECTION = record(
     [
-        ("in_free", "i8", (MAX_SMS,)),  # tick from which a sender's port is free
-        ("out_free", "i8", (MAX_SMS,)),  # tick from which a receiver's port is free
-        ("credits", "i8", (MAX_SMS,)),  # free packet buffers of a receiver
-        ("first", "i4", (MAX_SMS,)),  # senders that wait for a receiver's buffer, as 1 + index; 0: none
-        ("last", "i4", (MAX_SMS,)),
-        ("next", "i4", (MAX_SMS,)),
-        ("state", "i4", (MAX_SMS,)),  # of a sender
-        ("since", "i8", (MAX_SMS,)),  # core cycle from which it waits
         ("packets", "i8"),
         ("flits", "i8"),
         ("bytes", "i8"),  # headers and data
         ("blocked", "i8"),  # core cycles that senders waited for a buffer, added up
+        ("senders", SENDER, (MAX_SMS,)),
+        ("receivers", RECEIVER, (MAX_SMS,)),
+    ]
+)
+
+# What lies between the crossbar and a slice, and between DRAM and a slice.
+GATE = record(
+    [
+        ("input", QUEUE),  # packets on their way to the slice, or there
+        ("returns", QUEUE),  # lines on their way from DRAM
+        ("waiting", OCCUPANCY),  # of ``input``
+        ("needs", "i4"),  # room in its channel's queue that the slice waits for; 0: it does not wait
+        ("next", "i4"),  # the slice that waits behind it, as 1 + index; 0: none
     ]
 )
 
@@ -79,6 +102,7 @@ PORT = record(
         ("memory", "i8"),  # host address of the MEMORY record
         ("sm", "i4"),
         ("group", "i4"),  # its port of the crossbar
+        ("chosen", "i8"),  # in the first SM of a port: which of the port's SMs sends
         ("requests", QUEUE),
         ("replies", QUEUE),
         ("reply_ready", "i8"),  # core cycle at which the first reply is there; FOREVER: none on the way
@@ -90,11 +114,13 @@ TIMINGS = ("tCL", "tWL", "tRP", "tRC", "tRAS", "tRCD", "tRRD", "tCCD", "tCDLR", 
 
 MEMORY = record(
     [
-        ("wake", "i8"),  # the next core cycle in which anything is due: the least of ``wakes``
+        ("wake", "i8"),  # the next core cycle in which anything is due
+        ("now", "i8"),  # the core cycle of the visits
         ("sms", "i8"),
         ("groups", "i8"),  # crossbar ports of the SMs
         ("slices", "i8"),
         ("channels", "i8"),
+        ("words", "i8"),  # of a bit mask of all parts: channels, slices, ports
         ("concentration", "i8"),
         ("pool", "i8"),  # host addresses: PACKET, SLICE and CHANNEL records
         ("slice_base", "i8"),
@@ -117,17 +143,17 @@ MEMORY = record(
         ("l2", CLOCK),
         ("dram", CLOCK),
         *((name, "i8") for name in TIMINGS),  # DRAM timings in ticks
+        ("flight", OCCUPANCY),  # requests between the L1s and back, stores until a slice has them
+        ("visit_channel", "i8"),  # addresses of slots: f(address of this record, index)
+        ("visit_slice", "i8"),
+        ("visit_port", "i8"),
+        ("occupied", "i8", (WHEEL // WORD,)),  # bit mask of cycles, modulo WHEEL, in which a part is due
+        ("wheel", "i8", (WHEEL * MAX_WORDS,)),  # for each of them, ``words`` words of the parts that are due
+        ("sm_wake", "i8", (MAX_SMS,)),  # of the SMs, for their loop; lowered when an SM finds something at its port
+        ("gates", GATE, (MAX_L2_SLICES,)),
+        ("ports", PORT, (MAX_SMS,)),
         ("requests", DIRECTION),
         ("replies", DIRECTION),
-        ("flight", OCCUPANCY),  # requests between the L1s and back, stores until a slice has them
-        ("chosen", "i4", (MAX_SMS,)),  # per crossbar port: the SM whose turn it is
-        ("ports", PORT, (MAX_SMS,)),
-        ("inputs", QUEUE, (MAX_L2_SLICES,)),  # packets on their way to a slice, or there
-        ("waiting", OCCUPANCY, (MAX_L2_SLICES,)),  # of ``inputs``
-        ("returns", QUEUE, (MAX_L2_SLICES,)),  # lines on their way from DRAM to a slice
-        ("wants_dram", "i4", (MAX_L2_SLICES,)),  # a slice that waits for room in its channel's queue
-        ("wakes", "i8", (PARTS,)),
-        ("sm_wake", "i8", (MAX_SMS,)),  # when an SM next finds something at its port: a reply, or room after a refusal
     ]
 )
 
@@ -181,6 +207,13 @@ def pop(memory, queue):
 
 
 @inline
+def put_back(queue, index):
+    """Undo a :func:`pop`."""
+    queue.head = index
+    queue.count += 1
+
+
+@inline
 def enter(occupancy, now):
     """Count one more from now on."""
     occupancy.integral += occupancy.count * (now - occupancy.changed)
@@ -199,16 +232,30 @@ def leave(occupancy, now, since):
 
 
 @inline
-def wake_up(memory, part, cycle):
-    """See to it that a part is visited at ``cycle`` at the latest."""
-    if cycle < memory.wakes[part]:
-        memory.wakes[part] = cycle
+def wake_up(memory, part, cycle, now):
+    """Visit a part at ``cycle``, which is not before ``now``; in the present step only if it comes later in it."""
+    cycle = min(cycle, now + (WHEEL - 1))
+    slot = cycle % WHEEL
+    memory.wheel[slot * memory.words + part // WORD] |= 1 << part % WORD
+    memory.occupied[slot // WORD] |= 1 << slot % WORD
     if cycle < memory.wake:
         memory.wake = cycle
 
 
 @inline
+def slice_part(memory, index):
+    """The index of a slice among the parts; channels come first."""
+    return memory.channels + index
+
+
+@inline
+def port_part(memory, group):
+    """The index of a port of the SMs among the parts."""
+    return memory.channels + memory.slices + group
+
+
+@inline
 def wake_sm(memory, sm, cycle):
-    """Tell an SM that it finds something new at ``cycle``."""
+    """See to it that an SM is stepped at ``cycle`` at the latest."""
     if cycle < memory.sm_wake[sm]:
         memory.sm_wake[sm] = cycle

@@ -22,13 +22,13 @@ from lockstep.models.memory.fabric import (
     FOREVER,
     OCCUPANCY,
     READ,
-    REQUESTS,
     WRITE,
     enter,
     give,
     leave,
     memory_at,
     packet_of,
+    port_part,
     push,
     take,
     wake_up,
@@ -46,9 +46,12 @@ NO_MSHR, NO_MERGE, QUEUE_FULL, NO_WAY, RETURN_FULL = range(-1, -6, -1)
 
 REFUSALS = ("mshrs", "merges", "queue", "ways", "return")  # the refusals, as ``stats.stalls`` counts them
 
-BUCKETS = MAX_MSHRS
-RETURNS = 8192  # room for hits on their way: the largest latency, and as many that wait for the port
-RESERVED = 1 << 62  # the LRU stamp of a way whose line is on its way
+BUCKETS = 64
+RETURNS = 8192  # room for hits on their way, at the largest latency
+
+# A line of the cache is one word: bit 0 dirty, bit 1 reserved, the rest the line's number plus 1; 0: invalid. The words
+# of a set stand in the order of their last use.
+DIRTY, RESERVED, NUMBER = 1, 2, 2
 
 L1_STATISTICS = record(
     [
@@ -76,6 +79,20 @@ L1_STATISTICS = record(
     ]
 )
 
+MSHR = record(
+    [
+        ("line", "i8"),
+        ("next", "i4"),  # in the list of free or filled ones, or in its bucket
+        ("tokens", "i4"),  # loads that wait for the line
+        ("drained", "i4"),  # of them, those that were answered
+        ("fills", "i4"),  # a way is reserved for the line
+        ("dirty", "i4"),  # a local store has written to the line
+        ("listed", "i4"),  # further accesses to the line find this MSHR
+    ]
+)
+
+ANSWER = record([("ready", "i8"), ("token", "i8")])
+
 L1 = record(
     [
         ("line_shift", "i8"),  # the configuration, as the functions below use it
@@ -87,10 +104,10 @@ L1 = record(
         ("queue", "i8"),
         ("data", "i8"),
         ("hit_delay", "i8"),
-        ("clock", "i8"),  # LRU time: one per access that touches a line
         ("refusal", "i8"),  # code of the access that waits; 0: none
         ("refused_at", "i8"),
-        ("hit_first", "i8"),  # hits on their way, a ring
+        ("ring", "i8"),  # hits on their way: slots of the ring in use, a power of two ...
+        ("hit_first", "i8"),  # ... and the first and last of them, running numbers
         ("hit_last", "i8"),
         ("free", "i4"),  # MSHRs as 1 + index; 0: none. Free ones ...
         ("filled", "i4"),  # ... those whose line is there, with loads to answer
@@ -98,20 +115,11 @@ L1 = record(
         ("turn", "i4"),  # the port's last answer was a fill's
         ("in_flight", OCCUPANCY),  # MSHRs
         ("stats", L1_STATISTICS),
-        ("line", "i8", (MAX_MSHRS,)),
-        ("next", "i4", (MAX_MSHRS,)),  # in the list of free or filled ones, or in its bucket
-        ("way", "i4", (MAX_MSHRS,)),  # 1 + index of the reserved line; 0: none
-        ("tokens", "i4", (MAX_MSHRS,)),  # loads that wait for the line
-        ("drained", "i4", (MAX_MSHRS,)),  # of them, those that were answered
-        ("dirty_fill", "i4", (MAX_MSHRS,)),  # a local store has written to the line
-        ("listed", "i4", (MAX_MSHRS,)),  # further accesses to the line find this MSHR
         ("bucket", "i4", (BUCKETS,)),  # MSHRs by line
-        ("tag", "i8", (MAX_L1_LINES,)),  # line number, -1: invalid
-        ("stamp", "i8", (MAX_L1_LINES,)),
-        ("dirty", "u1", (MAX_L1_LINES,)),
-        ("hit_ready", "i8", (RETURNS,)),
-        ("hit_token", "i4", (RETURNS,)),
-        ("token", "i4", (MAX_MSHRS * MAX_MERGES,)),
+        ("entries", MSHR, (MAX_MSHRS,)),
+        ("lines", "i8", (MAX_L1_LINES,)),
+        ("hits", ANSWER, (RETURNS,)),
+        ("token", "i4", (MAX_MSHRS * MAX_MERGES,)),  # of the loads that wait, by MSHR
     ]
 )
 
@@ -137,7 +145,9 @@ def l1_reset(l1, config):
     l1.queue = config.l1.queue
     l1.data = config.l1.data
     l1.hit_delay = config.l1.latency - FRONT_END - BACK_END
-    l1.clock = 0
+    l1.ring = 32
+    while l1.ring < l1.hit_delay + 32:
+        l1.ring *= 2
     l1.refusal = 0
     l1.refused_at = 0
     l1.hit_first = 0
@@ -146,14 +156,12 @@ def l1_reset(l1, config):
     l1.filled_last = 0
     l1.turn = 0
     l1.free = 1
-    for entry in range(l1.mshrs):
-        l1.next[entry] = entry + 2 if entry + 1 < l1.mshrs else 0
+    for index in range(l1.mshrs):
+        l1.entries[index].next = index + 2 if index + 1 < l1.mshrs else 0
     for bucket in range(BUCKETS):
         l1.bucket[bucket] = 0
     for way in range(l1.sets * l1.ways):
-        l1.tag[way] = -1
-        l1.stamp[way] = 0
-        l1.dirty[way] = 0
+        l1.lines[way] = 0
     _clear_statistics(l1)
 
 
@@ -171,74 +179,90 @@ def _clear_statistics(l1):
 
 @inline
 def _find(l1, line):
-    """The way that holds a line, or -1."""
+    """The place of a line, also of one that is on its way, or -1."""
     first = set_index(l1, line) * l1.ways
-    for way in range(first, first + l1.ways):
-        if l1.tag[way] == line:
-            return way
+    for place in range(first, first + l1.ways):
+        if l1.lines[place] >> NUMBER == line + 1:
+            return place
     return -1
 
 
 @inline
-def _oldest(l1, line):
-    """The way that a line would take: the least recently used one of its set."""
+def _use(l1, line, place, word):
+    """Make a word the most recently used of its set, in place of the one at ``place``."""
     first = set_index(l1, line) * l1.ways
-    victim = first
-    for way in range(first + 1, first + l1.ways):
-        if l1.stamp[way] < l1.stamp[victim]:
-            victim = way
-    return victim
+    while place > first:
+        l1.lines[place] = l1.lines[place - 1]
+        place -= 1
+    l1.lines[first] = word
 
 
 @inline
-def _touch(l1, way):
-    l1.clock += 1
-    l1.stamp[way] = l1.clock
+def _drop(l1, line, place):
+    """Invalidate the word at a place: it is the first to be replaced."""
+    last = (set_index(l1, line) + 1) * l1.ways - 1
+    while place < last:
+        l1.lines[place] = l1.lines[place + 1]
+        place += 1
+    l1.lines[last] = 0
+
+
+@inline
+def _victim(l1, line):
+    """The place of the least recently used line of a set that can go, or -1."""
+    first = set_index(l1, line) * l1.ways
+    place = first + l1.ways - 1
+    while place >= first and l1.lines[place] & RESERVED:
+        place -= 1
+    return place if place >= first else -1
 
 
 @inline
 def _pending(l1, line):
     """The MSHR of a line that is on its way, or -1."""
-    entry = l1.bucket[line & (BUCKETS - 1)] - 1
-    while entry >= 0 and l1.line[entry] != line:
-        entry = l1.next[entry] - 1
-    return entry
+    index = l1.bucket[line & (BUCKETS - 1)] - 1
+    while index >= 0 and l1.entries[index].line != line:
+        index = l1.entries[index].next - 1
+    return index
 
 
 @inline
-def _unlist(l1, entry):
+def _unlist(l1, index):
     """Take an MSHR out of its bucket: no access finds it any more."""
-    bucket = l1.line[entry] & (BUCKETS - 1)
-    l1.listed[entry] = 0
-    if l1.bucket[bucket] == entry + 1:
-        l1.bucket[bucket] = l1.next[entry]
-        return
+    entry = l1.entries[index]
+    bucket = entry.line & (BUCKETS - 1)
+    entry.listed = 0
     before = l1.bucket[bucket] - 1
-    while l1.next[before] != entry + 1:
-        before = l1.next[before] - 1
-    l1.next[before] = l1.next[entry]
+    if before == index:
+        l1.bucket[bucket] = entry.next
+        return
+    while l1.entries[before].next != index + 1:
+        before = l1.entries[before].next - 1
+    l1.entries[before].next = entry.next
 
 
 @inline
 def _allocate(l1, line, now):
     """A free MSHR for a line; there is one."""
-    entry = l1.free - 1
-    l1.free = l1.next[entry]
-    l1.line[entry] = line
-    l1.way[entry] = 0
-    l1.tokens[entry] = 0
-    l1.drained[entry] = 0
-    l1.dirty_fill[entry] = 0
-    l1.listed[entry] = 0
+    index = l1.free - 1
+    entry = l1.entries[index]
+    l1.free = entry.next
+    entry.line = line
+    entry.tokens = 0
+    entry.drained = 0
+    entry.fills = 0
+    entry.dirty = 0
+    entry.listed = 0
     enter(l1.in_flight, now)
-    return entry
+    return index
 
 
 @inline
-def _wait(l1, entry, token):
+def _wait(l1, index, token):
     """A load waits for the line of an MSHR."""
-    l1.token[entry * l1.merges + l1.tokens[entry]] = token
-    l1.tokens[entry] += 1
+    entry = l1.entries[index]
+    l1.token[index * l1.merges + entry.tokens] = token
+    entry.tokens += 1
     l1.stats.tokens_in += 1
 
 
@@ -265,11 +289,12 @@ def _request(l1, port, now, kind, line, size, lanes, entry):
     packet.ready = now + 1
     packet.born = now
     if port.requests.head == 0:
-        wake_up(memory, REQUESTS + port.group, now + 1)
+        wake_up(memory, port_part(memory, port.group), now + 1, now)
     push(memory, port.requests, index)
     enter(memory.flight, now)
     l1.stats.requests_out += 1
-    l1.stats.bytes_out += size if kind != READ else 0
+    if kind != READ:
+        l1.stats.bytes_out += size
 
 
 @inline
@@ -287,18 +312,14 @@ def _write_through(l1, port, now, kind, line, size, lanes, token):
         return _refuse(l1, port, now, NO_MSHR)
     if port.requests.count >= l1.queue:
         return _refuse(l1, port, now, QUEUE_FULL)
-    way = _find(l1, line)
-    if way >= 0:
-        l1.tag[way] = -1
-        l1.stamp[way] = 0
-        l1.dirty[way] = 0
-        l1.stats.store_evictions += 1
+    place = _find(l1, line)
+    if place >= 0:
+        l1.stats.store_evictions += 1 if l1.lines[place] & RESERVED == 0 else 0
+        _drop(l1, line, place)
     passed = _pending(l1, line)
     if passed >= 0:
+        l1.entries[passed].fills = 0
         _unlist(l1, passed)
-        if l1.way[passed] != 0:
-            l1.stamp[l1.way[passed] - 1] = 0
-            l1.way[passed] = 0
     if kind == STORE:
         l1.stats.stores += 1
         _request(l1, port, now, WRITE, line, size, 0, 0)
@@ -323,31 +344,36 @@ def _count_load(l1, kind):
 
 
 @inline
-def _hit(l1, port, now, kind, way, token):
+def _hit(l1, port, now, kind, line, place, token):
+    word = l1.lines[place]
     if kind == LOCAL_STORE:
-        l1.dirty[way] = 1
+        word |= DIRTY
     else:
-        if l1.hit_last - l1.hit_first == RETURNS:
+        if l1.hit_last - l1.hit_first == l1.ring:
             return _refuse(l1, port, now, RETURN_FULL)
-        slot = l1.hit_last & (RETURNS - 1)
-        l1.hit_ready[slot] = now + l1.hit_delay
-        l1.hit_token[slot] = token
+        answer = l1.hits[l1.hit_last & (l1.ring - 1)]
+        answer.ready = now + l1.hit_delay
+        answer.token = token
         l1.hit_last += 1
         l1.stats.tokens_in += 1
-    _touch(l1, way)
+    _use(l1, line, place, word)
     _count_load(l1, kind)
     l1.stats.hits += 1
     return STORED if kind == LOCAL_STORE else HIT
 
 
 @inline
-def _merge(l1, port, now, kind, entry, token):
+def _merge(l1, port, now, kind, index, token):
+    entry = l1.entries[index]
     if kind == LOCAL_STORE:
-        l1.dirty_fill[entry] = 1
+        entry.dirty = 1
     else:
-        if l1.tokens[entry] == l1.merges:
+        if entry.tokens == l1.merges:
             return _refuse(l1, port, now, NO_MERGE)
-        _wait(l1, entry, token)
+        _wait(l1, index, token)
+    if entry.fills:
+        place = _find(l1, entry.line)
+        _use(l1, entry.line, place, l1.lines[place])
     _count_load(l1, kind)
     l1.stats.merges += 1
     return STORED if kind == LOCAL_STORE else MERGED
@@ -359,43 +385,41 @@ def _miss(l1, port, now, kind, line, size, token):
     if fetch and l1.free == 0:
         return _refuse(l1, port, now, NO_MSHR)
     packets = 1 if fetch else 0
-    victim = -1
+    place, old = -1, 0
     if kind != LOAD_BYPASS:
-        victim = _oldest(l1, line)
-        if l1.stamp[victim] == RESERVED:
+        place = _victim(l1, line)
+        if place < 0:
             return _refuse(l1, port, now, NO_WAY)
-        packets += 1 if l1.dirty[victim] else 0
+        old = l1.lines[place]
+        packets += old & DIRTY
     if port.requests.count + packets > l1.queue:
         return _refuse(l1, port, now, QUEUE_FULL)
-    if victim >= 0 and l1.tag[victim] >= 0:
-        l1.stats.evictions += 1
-        if l1.dirty[victim]:
-            l1.stats.write_backs += 1
-            l1.dirty[victim] = 0
-            _request(l1, port, now, WRITE, l1.tag[victim], l1.line_bytes, 0, 0)
-        l1.tag[victim] = -1
+    stats = l1.stats
+    if old != 0:
+        stats.evictions += 1
+        if old & DIRTY:
+            stats.write_backs += 1
+            _request(l1, port, now, WRITE, (old >> NUMBER) - 1, l1.line_bytes, 0, 0)
+    if place >= 0:
+        _use(l1, line, place, (line + 1) << NUMBER | (RESERVED if fetch else DIRTY))
     _count_load(l1, kind)
-    l1.stats.misses += 1
-    if fetch:
-        entry = _allocate(l1, line, now)
-        bucket = line & (BUCKETS - 1)
-        l1.next[entry] = l1.bucket[bucket]
-        l1.bucket[bucket] = entry + 1
-        l1.listed[entry] = 1
-        if victim >= 0:
-            l1.way[entry] = victim + 1
-            l1.stamp[victim] = RESERVED
-        if kind == LOCAL_STORE:
-            l1.dirty_fill[entry] = 1
-        else:
-            _wait(l1, entry, token)
-        l1.stats.fetches += 1
-        _request(l1, port, now, READ, line, l1.line_bytes, 0, entry)
-    else:
-        l1.tag[victim] = line
-        l1.dirty[victim] = 1
-        _touch(l1, victim)
-    return STORED if kind == LOCAL_STORE else MISS
+    stats.misses += 1
+    if not fetch:
+        return STORED
+    index = _allocate(l1, line, now)
+    entry = l1.entries[index]
+    bucket = line & (BUCKETS - 1)
+    entry.next = l1.bucket[bucket]
+    l1.bucket[bucket] = index + 1
+    entry.listed = 1
+    entry.fills = place >= 0
+    stats.fetches += 1
+    _request(l1, port, now, READ, line, l1.line_bytes, 0, index)
+    if kind == LOCAL_STORE:
+        entry.dirty = 1
+        return STORED
+    _wait(l1, index, token)
+    return MISS
 
 
 @jit
@@ -411,16 +435,15 @@ def l1_access(l1, port, config, now, kind, address, size, lanes, token):
         l1.stats.stalls[-1 - l1.refusal] += now - l1.refused_at
         l1.refusal = 0
         port.full = 0
-        memory_at(port.memory).sm_wake[port.sm] = port.reply_ready
     line = address >> l1.line_shift
     if kind == LOAD and l1.data == 0:
         kind = LOAD_BYPASS
     if kind == STORE or kind == ATOMIC_ACCESS:
         return _write_through(l1, port, now, kind, line, size, lanes, token)
     if kind != LOAD_BYPASS:
-        way = _find(l1, line)
-        if way >= 0:
-            return _hit(l1, port, now, kind, way, token)
+        place = _find(l1, line)
+        if place >= 0 and l1.lines[place] & RESERVED == 0:
+            return _hit(l1, port, now, kind, line, place, token)
     entry = _pending(l1, line)
     if entry >= 0:
         return _merge(l1, port, now, kind, entry, token)
@@ -431,45 +454,45 @@ def l1_access(l1, port, config, now, kind, address, size, lanes, token):
 def _fill(l1, port, now):
     """Take a reply: its line is there, its loads can be answered."""
     memory = memory_at(port.memory)
-    index = accept_reply(memory, port, now)
-    packet = packet_of(memory, index)
-    entry = packet.entry
+    stats = l1.stats
+    packet_index = accept_reply(memory, port, now)
+    packet = packet_of(memory, packet_index)
+    index = packet.entry
+    entry = l1.entries[index]
     leave(memory.flight, now, packet.born)
     leave(l1.in_flight, now, packet.born)
-    l1.stats.replies_in += 1
-    l1.stats.bytes_in += packet.bytes
+    stats.replies_in += 1
+    stats.bytes_in += packet.bytes
     if packet.kind == READ:
-        l1.stats.round_trip += now - packet.born
-    give(memory, index)
-    if l1.listed[entry]:
-        _unlist(l1, entry)
-    way = l1.way[entry] - 1
-    if way >= 0:
-        l1.tag[way] = l1.line[entry]
-        l1.dirty[way] = l1.dirty_fill[entry]
-        _touch(l1, way)
-    if l1.tokens[entry] == 0:  # fetched for a local store alone
-        l1.next[entry] = l1.free
-        l1.free = entry + 1
+        stats.round_trip += now - packet.born
+    give(memory, packet_index)
+    if entry.listed:
+        _unlist(l1, index)
+    if entry.fills:
+        l1.lines[_find(l1, entry.line)] = (entry.line + 1) << NUMBER | (DIRTY if entry.dirty else 0)
+    if entry.tokens == 0:  # fetched for a local store alone
+        entry.next = l1.free
+        l1.free = index + 1
         return
-    l1.next[entry] = 0
+    entry.next = 0
     if l1.filled == 0:
-        l1.filled = entry + 1
+        l1.filled = index + 1
     else:
-        l1.next[l1.filled_last - 1] = entry + 1
-    l1.filled_last = entry + 1
+        l1.entries[l1.filled_last - 1].next = index + 1
+    l1.filled_last = index + 1
 
 
 @inline
 def _answer_fill(l1):
     """The next load of the first filled MSHR, which is free after its last one."""
-    entry = l1.filled - 1
-    token = l1.token[entry * l1.merges + l1.drained[entry]]
-    l1.drained[entry] += 1
-    if l1.drained[entry] == l1.tokens[entry]:
-        l1.filled = l1.next[entry]
-        l1.next[entry] = l1.free
-        l1.free = entry + 1
+    index = l1.filled - 1
+    entry = l1.entries[index]
+    token = l1.token[index * l1.merges + entry.drained]
+    entry.drained += 1
+    if entry.drained == entry.tokens:
+        l1.filled = entry.next
+        entry.next = l1.free
+        l1.free = index + 1
     return token
 
 
@@ -478,13 +501,14 @@ def l1_step(l1, port, config, now):
     """Accept a reply and give an answer, if they are due. Returns the token of the access that is done, or -1."""
     if port.reply_ready <= now:
         _fill(l1, port, now)
-    hit = l1.hit_first != l1.hit_last and l1.hit_ready[l1.hit_first & (RETURNS - 1)] <= now
+    answer = l1.hits[l1.hit_first & (l1.ring - 1)]
+    hit = l1.hit_first != l1.hit_last and answer.ready <= now
     if l1.filled != 0 and not (hit and l1.turn):
         l1.turn = 1
         token = _answer_fill(l1)
     elif hit:
         l1.turn = 0
-        token = l1.hit_token[l1.hit_first & (RETURNS - 1)]
+        token = answer.token
         l1.hit_first += 1
     else:
         return -1
@@ -503,5 +527,5 @@ def l1_wake(l1, port, config, now):
         return now + 1
     wake = port.reply_ready
     if l1.hit_first != l1.hit_last:
-        wake = min(wake, l1.hit_ready[l1.hit_first & (RETURNS - 1)])
+        wake = min(wake, l1.hits[l1.hit_first & (l1.ring - 1)].ready)
     return max(wake, now + 1)

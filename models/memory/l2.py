@@ -12,9 +12,9 @@ What cannot go on (no MSHR, no merge slot, no way, no room in the channel's queu
 slice's look-ups until it can; replies and lines from DRAM go on, so it always will.
 """
 
-from lockstep.models.jit import i64, inline, jit, pointer_to, record, words_i16, words_i64, words_u8
+from lockstep.models.jit import i64, inline, pointer_to, record, slot, words_i64
 from lockstep.models.memory.clock import cycle_after, cycle_of
-from lockstep.models.memory.crossbar import accept_request, claim, port_free, send_reply
+from lockstep.models.memory.crossbar import accept_request, claim, send_reply
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room
 from lockstep.models.memory.fabric import (
     ATOMIC,
@@ -22,22 +22,30 @@ from lockstep.models.memory.fabric import (
     OCCUPANCY,
     QUEUE,
     READ,
-    SLICES,
     WAITING,
     WRITE,
     enter,
     give,
     leave,
+    memory_at,
     packet_of,
     pop,
     push,
+    put_back,
+    slice_part,
     take,
+    wake_up,
 )
 from lockstep.models.parameters import MAX_MSHRS
 
 STALLS = ("mshrs", "merges", "dram", "ways", "replies")  # why look-ups stop, as ``stats.stalls`` counts it
-GO_ON, NO_MSHR, NO_MERGE, NO_DRAM, NO_WAY, NO_REPLY = range(6)
-RESERVED = 1 << 62  # the LRU stamp of a way whose line is on its way
+HIT, GO_ON, NO_MSHR, NO_MERGE, NO_DRAM, NO_WAY, NO_REPLY = range(-1, 6)
+
+# A line of the cache is one word: bits 0-7 valid bytes, 8 dirty, 9 reserved (on its way), 10-17 the MSHR of a reserved
+# line, the rest the line's number in the slice plus 1; 0: invalid. The words of a set stand in the order of last use.
+VALID, DIRTY, RESERVED, OWNER, NUMBER = 0xFF, 1 << 8, 1 << 9, 10, 18
+OWNERS = 0xFF
+assert MAX_MSHRS <= OWNERS + 1
 
 SLICE_STATISTICS = record(
     [
@@ -59,33 +67,28 @@ SLICE_STATISTICS = record(
     ]
 )
 
+MSHR = record([("line", "i8"), ("since", "i8"), ("requests", QUEUE)])
+
 SLICE = record(
     [
         ("index", "i8"),
         ("channel", "i8"),
-        ("lines", "i8"),
         ("sets", "i8"),
         ("ways", "i8"),
-        ("tags", "i8"),  # host addresses, an element per line: i64 line number in the slice, -1: invalid ...
-        ("stamps", "i8"),  # ... i64 for LRU ...
-        ("owners", "i8"),  # ... i16 MSHR of a reserved line ...
-        ("valid", "i8"),  # ... u8 bytes that are there ...
-        ("dirty", "i8"),  # ... u8
+        ("lines", "i8"),  # host address of the words
         ("pipeline", "i8"),  # replies that fit between the look-up and the crossbar
-        ("clock", "i8"),  # LRU time
         ("next_free", "i8"),  # L2 tick from which the next look-up may start
-        ("stalled_at", "i8"),
         ("last_reply", "i8"),  # core cycle in which the last reply in the pipeline leaves it
-        ("stall", "i4"),
-        ("free_count", "i4"),  # of MSHRs
-        ("in_flight", OCCUPANCY),  # MSHRs
-        ("stats", SLICE_STATISTICS),
+        ("stalled_at", "i8"),
+        ("stalled_fills", "i8"),  # lines that had come then
+        ("stall", "i8"),
+        ("free_count", "i8"),  # of MSHRs
         ("outbox", QUEUE),  # replies in the pipeline
         ("served", QUEUE),  # requests whose line has come, before the pipeline
+        ("in_flight", OCCUPANCY),  # MSHRs
+        ("stats", SLICE_STATISTICS),
         ("free", "i2", (MAX_MSHRS,)),
-        ("way", "i4", (MAX_MSHRS,)),  # the line that an MSHR waits for
-        ("since", "i8", (MAX_MSHRS,)),
-        ("requests", QUEUE, (MAX_MSHRS,)),
+        ("entries", MSHR, (MAX_MSHRS,)),
     ]
 )
 
@@ -105,58 +108,62 @@ def set_index(cache, line):
 
 
 @inline
+def _words(cache):
+    return words_i64(cache.lines, cache.sets * cache.ways)
+
+
+@inline
 def _find(cache, line):
-    """The way that holds or awaits a line, or -1."""
-    tags = words_i64(cache.tags, cache.lines)
+    """The place of a line, also of one that is on its way, or -1."""
+    words = _words(cache)
     first = set_index(cache, line) * cache.ways
-    for way in range(first, first + cache.ways):
-        if tags[way] == line:
-            return way
+    for place in range(first, first + cache.ways):
+        if words[place] >> NUMBER == line + 1:
+            return place
     return -1
 
 
 @inline
-def _oldest(cache, line):
-    """The least recently used way of a line's set."""
-    stamps = words_i64(cache.stamps, cache.lines)
+def _use(cache, line, place, word):
+    """Make a word the most recently used of its set, in place of the one at ``place``."""
+    words = _words(cache)
     first = set_index(cache, line) * cache.ways
-    victim = first
-    for way in range(first + 1, first + cache.ways):
-        if stamps[way] < stamps[victim]:
-            victim = way
-    return victim
+    while place > first:
+        words[place] = words[place - 1]
+        place -= 1
+    words[first] = word
 
 
 @inline
-def _touch(cache, way):
-    cache.clock += 1
-    words_i64(cache.stamps, cache.lines)[way] = cache.clock
+def _victim(cache, line):
+    """The place of the least recently used line of a set that can go, or -1."""
+    words = _words(cache)
+    first = set_index(cache, line) * cache.ways
+    place = first + cache.ways - 1
+    while place >= first and words[place] & RESERVED:
+        place -= 1
+    return place if place >= first else -1
 
 
 @inline
-def _ask_dram(memory, cache, kind, line, entry, now):
+def _ask_dram(memory, cache, kind, line, index, now):
     request = take(memory)
     packet = packet_of(memory, request)
     packet.kind = kind
     packet.address = line << memory.line_shift
     packet.slice = cache.index
-    packet.entry = entry
+    packet.entry = index
     dram_push(memory, cache.channel, request, now)
 
 
 @inline
-def _replace(memory, cache, line, way, now):
-    """Evict what a way holds, and give it to a line."""
-    tags = words_i64(cache.tags, cache.lines)
-    dirty = words_u8(cache.dirty, cache.lines)
-    if tags[way] >= 0:
+def _evict(memory, cache, word, now):
+    """A line makes room for another."""
+    if word != 0:
         cache.stats.evictions += 1
-        if dirty[way]:
+        if word & DIRTY:
             cache.stats.write_backs += 1
-            _ask_dram(memory, cache, WRITE, tags[way], 0, now)
-    tags[way] = line
-    dirty[way] = 0
-    words_u8(cache.valid, cache.lines)[way] = 0
+            _ask_dram(memory, cache, WRITE, (word >> NUMBER) - 1, 0, now)
 
 
 @inline
@@ -181,170 +188,190 @@ def _reply(memory, cache, index, packet, now):
 
 
 @inline
-def _write(memory, cache, index, packet, way, now):
+def _write(memory, cache, line, place, word, size, now):
     """Look up a write; returns why it cannot go on, or GO_ON."""
-    line = packet.address >> memory.line_shift
-    if way < 0:
-        way = _oldest(cache, line)
-        if words_i64(cache.stamps, cache.lines)[way] == RESERVED:
+    if place < 0:
+        place = _victim(cache, line)
+        if place < 0:
             return NO_WAY
-        if words_u8(cache.dirty, cache.lines)[way] and dram_room(channel_of(memory, cache.channel)) < 1:
+        old = _words(cache)[place]
+        if old & DIRTY and not dram_room(memory, channel_of(memory, cache.channel), cache.index, 1):
             return NO_DRAM
-        _replace(memory, cache, line, way, now)
+        _evict(memory, cache, old, now)
+        word = (line + 1) << NUMBER
         cache.stats.misses += 1
     else:
         cache.stats.hits += 1
-    valid = words_u8(cache.valid, cache.lines)
-    valid[way] = min(i64(valid[way]) + packet.bytes, memory.line_bytes)
-    words_u8(cache.dirty, cache.lines)[way] = 1
-    if words_i64(cache.stamps, cache.lines)[way] != RESERVED:
-        _touch(cache, way)
-    accept_request(memory, cache.index, now)
-    _occupy(memory, cache, 1, now)
+    valid = min((word & VALID) + size, memory.line_bytes)
+    _use(cache, line, place, word & ~VALID | valid | DIRTY)
     cache.stats.writes += 1
-    cache.stats.bytes_in += packet.bytes
-    leave(memory.flight, now, packet.born)
-    leave(memory.waiting[cache.index], now, packet.entered)
-    give(memory, index)
+    cache.stats.bytes_in += size
     return GO_ON
 
 
 @inline
-def _count_read(memory, cache, packet, now):
-    leave(memory.waiting[cache.index], now, packet.entered)
-    if packet.kind == ATOMIC:
-        cache.stats.atomics += 1
-        cache.stats.bytes_in += packet.bytes
-    else:
-        cache.stats.reads += 1
-
-
-@inline
-def _read(memory, cache, index, packet, way, now):
-    """Look up a read or an atomic; returns why it cannot go on, or GO_ON."""
-    line = packet.address >> memory.line_shift
-    stamps = words_i64(cache.stamps, cache.lines)
-    dirty = words_u8(cache.dirty, cache.lines)
-    reserved = way >= 0 and stamps[way] == RESERVED
-    if way >= 0 and not reserved and words_u8(cache.valid, cache.lines)[way] >= memory.line_bytes:
+def _read(memory, cache, line, place, word, dirty, index, now):
+    """Look up a read, or an atomic (``dirty``); returns why it cannot go on, GO_ON, or HIT."""
+    stats = cache.stats
+    if word & RESERVED:
+        queue = cache.entries[(word >> OWNER) & OWNERS].requests
+        if queue.count >= memory.merges:
+            return NO_MERGE
+        stats.merges += 1
+        _use(cache, line, place, word | dirty)
+        push(memory, queue, index)
+        return GO_ON
+    if word & VALID == memory.line_bytes:
         if cache.served.head != 0 or cache.outbox.count >= cache.pipeline:
             return NO_REPLY
-        accept_request(memory, cache.index, now)
-        _touch(cache, way)
-        if packet.kind == ATOMIC:
-            dirty[way] = 1
-        cache.stats.hits += 1
-        _count_read(memory, cache, packet, now)
-        if packet.kind == READ:
-            _occupy(memory, cache, 1, now)
-        _reply(memory, cache, index, packet, now)
-        return GO_ON
-    if reserved:
-        entry = words_i16(cache.owners, cache.lines)[way]
-        if cache.requests[entry].count >= memory.merges:
-            return NO_MERGE
-        cache.stats.merges += 1
-    else:
-        if cache.free_count == 0:
-            return NO_MSHR
-        victim = way if way >= 0 else _oldest(cache, line)
-        if way < 0 and stamps[victim] == RESERVED:
+        stats.hits += 1
+        _use(cache, line, place, word | dirty)
+        return HIT
+    if cache.free_count == 0:
+        return NO_MSHR
+    old = 0
+    if place < 0:  # otherwise the line is incomplete, and stays where it is
+        place = _victim(cache, line)
+        if place < 0:
             return NO_WAY
-        if dram_room(channel_of(memory, cache.channel)) < (2 if way < 0 and dirty[victim] else 1):
-            return NO_DRAM
-        if way < 0:
-            _replace(memory, cache, line, victim, now)
-            way = victim
-        cache.free_count -= 1
-        entry = cache.free[cache.free_count]
-        stamps[way] = RESERVED
-        words_i16(cache.owners, cache.lines)[way] = entry
-        cache.way[entry] = way
-        cache.since[entry] = now
-        enter(cache.in_flight, now)
-        _ask_dram(memory, cache, READ, line, entry, now)
-        cache.stats.misses += 1
-        cache.stats.fetches += 1
-    accept_request(memory, cache.index, now)
-    _occupy(memory, cache, 1, now)
-    _count_read(memory, cache, packet, now)
-    if packet.kind == ATOMIC:
-        dirty[way] = 1
-    push(memory, cache.requests[entry], index)
+        old = _words(cache)[place]
+        word = (line + 1) << NUMBER
+    if not dram_room(memory, channel_of(memory, cache.channel), cache.index, 2 if old & DIRTY else 1):
+        return NO_DRAM
+    _evict(memory, cache, old, now)
+    cache.free_count -= 1
+    owner = i64(cache.free[cache.free_count])
+    entry = cache.entries[owner]
+    entry.line = line
+    entry.since = now
+    push(memory, entry.requests, index)
+    enter(cache.in_flight, now)
+    _use(cache, line, place, word & ~(OWNERS << OWNER) | owner << OWNER | RESERVED | dirty)
+    _ask_dram(memory, cache, READ, line, owner, now)
+    stats.misses += 1
+    stats.fetches += 1
     return GO_ON
 
 
 @inline
-def _fill(memory, cache, now):
+def _fill(memory, cache, gate, now):
     """A line comes from DRAM: those that wait for it are served."""
-    index = pop(memory, memory.returns[cache.index])
-    entry = packet_of(memory, index).entry
+    index = pop(memory, gate.returns)
+    owner = packet_of(memory, index).entry
     give(memory, index)
-    words_u8(cache.valid, cache.lines)[cache.way[entry]] = memory.line_bytes
-    _touch(cache, cache.way[entry])
+    entry = cache.entries[owner]
+    place = _find(cache, entry.line)
+    words = _words(cache)
+    words[place] = words[place] & ~(RESERVED | VALID) | memory.line_bytes
     cache.stats.fills += 1
-    leave(cache.in_flight, now, cache.since[entry])
-    cache.free[cache.free_count] = entry
+    leave(cache.in_flight, now, entry.since)
+    cache.free[cache.free_count] = owner
     cache.free_count += 1
-    requests = cache.requests[entry]
-    while requests.head != 0:
-        push(memory, cache.served, pop(memory, requests))
+    while entry.requests.head != 0:
+        push(memory, cache.served, pop(memory, entry.requests))
 
 
 @inline
-def _look_up(memory, cache, now):
+def _stuck(memory, cache, gate):
+    """Whether what stopped the look-ups is still so."""
+    stall = cache.stall
+    if stall == NO_DRAM:
+        channel = channel_of(memory, cache.channel)
+        return channel.first != cache.index + 1 or channel.limit - channel.queue.count < gate.needs
+    if stall == NO_MSHR:
+        return cache.free_count == 0
+    if stall == NO_REPLY:
+        return cache.served.head != 0 or cache.outbox.count >= cache.pipeline
+    return (stall == NO_MERGE or stall == NO_WAY) and cache.stalled_fills == cache.stats.fills
+
+
+@inline
+def _look_up(memory, cache, gate, now):
     """Look up the requests that are due in this core cycle, one per L2 cycle."""
-    waiting = memory.inputs[cache.index]
     end = (now + 1) * memory.l2.domain
-    while waiting.head != 0 and cache.next_free < end:
-        index = waiting.head
+    stats = cache.stats
+    while gate.input.head != 0 and cache.next_free < end:
+        index = gate.input.head
         packet = packet_of(memory, index)
-        if packet.ready > now:
+        if packet.ready > now or _stuck(memory, cache, gate):
             return
         if cache.stall != GO_ON:
-            cache.stats.stalls[cache.stall - 1] += now - cache.stalled_at
-        way = _find(cache, packet.address >> memory.line_shift)
-        if packet.kind == WRITE:
-            cache.stall = _write(memory, cache, index, packet, way, now)
-        else:
-            cache.stall = _read(memory, cache, index, packet, way, now)
+            stats.stalls[cache.stall - 1] += now - cache.stalled_at
         cache.stalled_at = now
-        memory.wants_dram[cache.index] = cache.stall == NO_DRAM
+        cache.stalled_fills = stats.fills
+        pop(memory, gate.input)
+        line = packet.address >> memory.line_shift
+        place = _find(cache, line)
+        word = _words(cache)[place] if place >= 0 else 0
+        if packet.kind == WRITE:
+            code = _write(memory, cache, line, place, word, packet.bytes, now)
+        else:
+            code = _read(memory, cache, line, place, word, DIRTY if packet.kind == ATOMIC else 0, index, now)
+        cache.stall = max(code, GO_ON)
         if cache.stall != GO_ON:
+            put_back(gate.input, index)
             return
+        accept_request(memory, cache.index, now)
+        leave(gate.waiting, now, packet.entered)
+        if code != HIT or packet.kind != ATOMIC:
+            _occupy(memory, cache, 1, now)
+        if packet.kind == WRITE:
+            leave(memory.flight, now, packet.born)
+            give(memory, index)
+            continue
+        if packet.kind == ATOMIC:
+            stats.atomics += 1
+            stats.bytes_in += packet.bytes
+        else:
+            stats.reads += 1
+        if code == HIT:
+            _reply(memory, cache, index, packet, now)
 
 
 @inline
 def _send(memory, cache, now):
     """Send the replies that are due and for which the crossbar has room."""
-    while cache.outbox.head != 0 and memory.replies.state[cache.index] != WAITING:
+    sender = memory.replies.senders[cache.index]
+    end = (now + 1) * memory.interconnect.domain
+    while cache.outbox.head != 0 and sender.state != WAITING:
         packet = packet_of(memory, cache.outbox.head)
-        if packet.ready > now or not port_free(memory, memory.replies, cache.index, now):
+        if packet.ready > now or sender.free >= end:
             return
         if claim(memory.replies, cache.index, packet.sm, now):
-            send_reply(memory, cache.index, pop(memory, cache.outbox), now)
+            send_reply(memory, pop(memory, cache.outbox), cache.index, now)
 
 
-@jit
-def slice_step(memory, index, now):
-    """Visit a slice: replies out, lines in from DRAM, look-ups. Sets its wake time."""
+@inline
+def _next_visit(memory, cache, gate):
+    """When a slice can do something again."""
+    wake = FOREVER
+    if gate.returns.head != 0:
+        wake = packet_of(memory, gate.returns.head).ready
+    if gate.input.head != 0 and cache.stall == GO_ON:
+        ready = packet_of(memory, gate.input.head).ready
+        wake = min(wake, max(ready, cycle_of(memory.l2, cache.next_free)))
+    sender = memory.replies.senders[cache.index]
+    if cache.outbox.head != 0 and sender.state != WAITING:
+        ready = packet_of(memory, cache.outbox.head).ready
+        wake = min(wake, max(ready, cycle_of(memory.interconnect, sender.free)))
+    return wake
+
+
+@slot
+def visit_slice(where, index):
+    """Serve a slice: replies out, lines in from DRAM, look-ups."""
+    memory = memory_at(where)
+    now = memory.now
     cache = slice_of(memory, index)
+    gate = memory.gates[index]
     _send(memory, cache, now)
-    returns = memory.returns[index]
-    while returns.head != 0 and packet_of(memory, returns.head).ready <= now:
-        _fill(memory, cache, now)
+    while gate.returns.head != 0 and packet_of(memory, gate.returns.head).ready <= now:
+        _fill(memory, cache, gate, now)
     while cache.served.head != 0 and cache.outbox.count < cache.pipeline:
         served = pop(memory, cache.served)
         _reply(memory, cache, served, packet_of(memory, served), now)
-    _look_up(memory, cache, now)
-
-    wake = FOREVER
-    if returns.head != 0:
-        wake = packet_of(memory, returns.head).ready
-    if memory.inputs[index].head != 0 and cache.stall == GO_ON:
-        ready = packet_of(memory, memory.inputs[index].head).ready
-        wake = min(wake, max(ready, cycle_of(memory.l2, cache.next_free)))
-    if cache.outbox.head != 0 and memory.replies.state[index] != WAITING:
-        ready = packet_of(memory, cache.outbox.head).ready
-        wake = min(wake, max(ready, cycle_of(memory.interconnect, memory.replies.in_free[index])))
-    memory.wakes[SLICES + index] = wake
+    _look_up(memory, cache, gate, now)
+    wake = _next_visit(memory, cache, gate)
+    if wake < FOREVER:
+        wake_up(memory, slice_part(memory, index), wake, now)
+    return 0

@@ -11,28 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from lockstep.models.jit import argument, inline, jit
+from lockstep.models.jit import address, addressof, argument, call, ctz, inline, jit
 from lockstep.models.memory.clock import core_cycles, ratio
-from lockstep.models.memory.crossbar import request_step
-from lockstep.models.memory.dram import CHANNEL, channel_step
-from lockstep.models.memory.fabric import CHANNELS, FOREVER, MEMORY, PACKET, REQUESTS, SLICES, TIMINGS
-from lockstep.models.memory.l2 import SLICE, slice_step
+from lockstep.models.memory.crossbar import visit_port
+from lockstep.models.memory.dram import CHANNEL, visit_channel
+from lockstep.models.memory.fabric import FOREVER, MEMORY, PACKET, TIMINGS, WHEEL, WORD
+from lockstep.models.memory.l2 import SLICE, visit_slice
 from lockstep.models.memory.timing import burst, return_delay, slice_delay
 from lockstep.models.parameters import Gpu
 
 
 @inline
-def _soonest(memory):
-    """The least wake time."""
-    wakes = memory.wakes
-    soonest = FOREVER
-    for part in range(CHANNELS, CHANNELS + memory.channels):
-        soonest = min(soonest, wakes[part])
-    for part in range(SLICES, SLICES + memory.slices):
-        soonest = min(soonest, wakes[part])
-    for part in range(REQUESTS, REQUESTS + memory.groups):
-        soonest = min(soonest, wakes[part])
-    return soonest
+def _next(memory, now):
+    """The next occupied cycle of the timing wheel after ``now``."""
+    slot = (now + 1) % WHEEL
+    ahead = now + 1
+    bits = memory.occupied[slot // WORD] >> slot % WORD
+    if bits != 0:
+        return ahead + ctz(bits)
+    ahead += WORD - slot % WORD
+    for word in range(slot // WORD + 1, slot // WORD + 1 + WHEEL // WORD):
+        bits = memory.occupied[word % (WHEEL // WORD)]
+        if bits != 0:
+            return ahead + ctz(bits)
+        ahead += WORD
+    return FOREVER
 
 
 @jit
@@ -40,17 +43,24 @@ def memory_step(memory, config, now):
     """Do what is due in this core cycle. Calls in cycles without anything due change nothing."""
     if memory.wake > now:
         return
-    wakes = memory.wakes
-    for index in range(memory.channels):
-        if wakes[CHANNELS + index] <= now:
-            channel_step(memory, index, now)
-    for index in range(memory.slices):
-        if wakes[SLICES + index] <= now:
-            slice_step(memory, index, now)
-    for index in range(memory.groups):
-        if wakes[REQUESTS + index] <= now:
-            request_step(memory, index, now)
-    memory.wake = _soonest(memory)
+    memory.now = now
+    where = addressof(memory)
+    channels, slices = memory.channels, memory.slices
+    slot = now % WHEEL
+    for word in range(memory.words):
+        at = slot * memory.words + word
+        while memory.wheel[at] != 0:  # a visit may add parts that come later
+            bit = ctz(memory.wheel[at])
+            memory.wheel[at] &= ~(1 << bit)
+            part = word * WORD + bit
+            if part < channels:
+                call(memory.visit_channel, where, part)
+            elif part < channels + slices:
+                call(memory.visit_slice, where, part - channels)
+            else:
+                call(memory.visit_port, where, part - channels - slices)
+    memory.occupied[slot // WORD] &= ~(1 << slot % WORD)
+    memory.wake = _next(memory, now)
 
 
 @inline
@@ -68,7 +78,7 @@ class Memory:
     slices: np.ndarray
     channels: np.ndarray
     pool: np.ndarray
-    lines: dict[str, np.ndarray]  # tags, stamps, owners, valid, dirty: a row per slice
+    lines: np.ndarray  # the L2's lines: a row per slice
 
     @property
     def argument(self) -> Any:
@@ -76,22 +86,25 @@ class Memory:
         return argument(self.record[0:1].reshape(()))
 
 
+def _aligned(length: int, kind: np.dtype) -> np.ndarray:
+    """Zeros that begin at a cache line of the host."""
+    space = np.zeros(length * kind.itemsize + 64, "u1")
+    start = -space.ctypes.data % 64
+    return space[start : start + length * kind.itemsize].view(kind)
+
+
 def memory_create(gpu: Gpu) -> Memory:
     """Allocate the memory system of a GPU and reset it."""
     sms, l1, l2, dram = gpu.core.sms, gpu.l1, gpu.l2, gpu.dram
     # Every read or atomic in flight has an L1 MSHR; what else there is stands in a queue of known size.
     packets = sms * (l1.mshrs + l1.queue) + l2.slices * (gpu.crossbar.buffers + l2.mshrs) + dram.channels * dram.queue
-    lines = (l2.slices, l2.sets * l2.ways)
     memory = Memory(
         gpu=gpu,
         record=np.zeros(1, MEMORY),
         slices=np.zeros(l2.slices, SLICE),
         channels=np.zeros(dram.channels, CHANNEL),
-        pool=np.zeros(packets + 1, PACKET),
-        lines={
-            name: np.zeros(lines, kind)
-            for name, kind in dict(tags="i8", stamps="i8", owners="i2", valid="u1", dirty="u1").items()
-        },
+        pool=_aligned(packets + 1, PACKET),
+        lines=_aligned(l2.slices * l2.sets * l2.ways, np.dtype("i8")).reshape(l2.slices, -1),
     )
     memory_reset(memory)
     return memory
@@ -100,19 +113,17 @@ def memory_create(gpu: Gpu) -> Memory:
 def memory_reset(memory: Memory) -> None:
     """Cold start: empty L2, closed rows."""
     gpu = memory.gpu
-    for array in (memory.record, memory.slices, memory.channels, *memory.lines.values()):
+    for array in (memory.record, memory.slices, memory.channels, memory.lines):
         array.view("u1")[...] = 0
-    memory.lines["tags"][...] = -1
-    memory.channels["row"] = -1
+    memory.channels["banks"]["row"] = -1
     _configure(memory)
     slices = memory.slices
     slices["index"] = np.arange(gpu.l2.slices)
     slices["channel"] = slices["index"] % gpu.dram.channels
-    slices["sets"], slices["ways"], slices["lines"] = gpu.l2.sets, gpu.l2.ways, gpu.l2.sets * gpu.l2.ways
+    slices["sets"], slices["ways"] = gpu.l2.sets, gpu.l2.ways
+    slices["lines"] = memory.lines.ctypes.data + np.arange(gpu.l2.slices) * memory.lines[0].nbytes
     depth = -(-slice_delay(gpu) * gpu.clocks.l2 // gpu.clocks.core)
     slices["pipeline"] = depth + gpu.crossbar.buffers
-    for name, array in memory.lines.items():
-        slices[name] = array.ctypes.data + np.arange(gpu.l2.slices) * array[0].nbytes
     memory.channels["limit"] = gpu.dram.queue
     memory.channels["spread"] = gpu.l2.slices // gpu.dram.channels
     memory_launch(memory)
@@ -126,6 +137,9 @@ def _configure(memory: Memory) -> None:
     record["concentration"] = gpu.crossbar.concentration
     record["groups"] = -(-gpu.core.sms // gpu.crossbar.concentration)
     record["slices"], record["channels"] = gpu.l2.slices, gpu.dram.channels
+    record["words"] = -(-(record["channels"] + record["slices"] + record["groups"]) // WORD)
+    record["visit_channel"], record["visit_slice"] = address(visit_channel), address(visit_slice)
+    record["visit_port"] = address(visit_port)
     record["pool"], record["slice_base"] = memory.pool.ctypes.data, memory.slices.ctypes.data
     record["channel_base"] = memory.channels.ctypes.data
     record["header_bytes"], record["flit_bytes"] = gpu.crossbar.header_bytes, gpu.crossbar.flit_bytes
@@ -157,13 +171,14 @@ def memory_launch(memory: Memory) -> None:
     """Begin a launch at core cycle 0 with all statistics 0. L2 contents and open rows stay; nothing is in flight."""
     record, slices, channels = memory.record, memory.slices, memory.channels
     assert record["packets"][0] == 0, "requests in flight at a launch"
-    _zero(record, "requests", "replies", "flight", "inputs", "waiting", "returns", "wants_dram", "chosen")
-    _zero(record["ports"], "requests", "replies", "full")
-    _zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served", "requests")
-    _zero(channels, "busy_banks", "command_free", "read_free", "write_free", "activate_free", "queue", "stats")
-    _zero(channels, "column_at", "activate_at", "precharge_at", "found", "waiting")
-    record["requests"]["credits"] = record["replies"]["credits"] = memory.gpu.crossbar.buffers
-    for name in ("wakes", "sm_wake", "wake"):
+    _zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
+    _zero(record["ports"], "requests", "replies", "full", "chosen")
+    _zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served")
+    _zero(channels, "first", "busy_banks", "command_free", "read_free", "write_free", "activate_free", "queue", "stats")
+    _zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
+    for direction in ("requests", "replies"):
+        record[direction]["receivers"]["credits"] = memory.gpu.crossbar.buffers
+    for name in ("sm_wake", "wake"):
         record[name] = FOREVER
     record["ports"]["reply_ready"] = FOREVER
     record["free"] = 1
@@ -215,7 +230,7 @@ def conservation(memory: Memory, l1: np.ndarray) -> list[str]:
     for name, occupancy in (
         ("the L1s' MSHRs", l1["in_flight"]),
         ("requests in flight", memory.record["flight"]),
-        ("the slices' inputs", record["waiting"][: gpu.l2.slices]),
+        ("the slices' inputs", record["gates"]["waiting"][: gpu.l2.slices]),
         ("the slices' MSHRs", memory.slices["in_flight"]),
         ("the DRAM queues", memory.channels["queue"]),
     ):

@@ -37,7 +37,7 @@ ACCESS = record(
     ]
 )
 
-SOURCE = record([("next", "i8"), ("outstanding", "i8"), ("window", "i8"), ("wake", "i8"), ("blocked", "i8")])
+SOURCE = record([("next", "i8"), ("outstanding", "i8"), ("window", "i8")])
 
 
 @jit
@@ -47,35 +47,34 @@ def drive(l1s, memory, config, sources, script, length, skip, limit):
     while now < limit:
         for s in range(memory.sms):
             source = sources[s]
-            if skip and source.wake > now:
+            if skip and memory.sm_wake[s] > now:
                 continue
+            memory.sm_wake[s] = FOREVER
             l1, port = l1s[s], memory.ports[s]
             token = i64(l1_step(l1, port, config, now))
             if token >= 0:
                 script[s * length + token].done = now
                 source.outstanding -= 1
-            source.wake = i64(l1_wake(l1, port, config, now))
+            wake = min(i64(l1_wake(l1, port, config, now)), memory.sm_wake[s])
             if source.next < length and source.outstanding < source.window:
                 access = script[s * length + source.next]
                 if access.at > now:
-                    source.wake = min(source.wake, access.at)
+                    wake = min(wake, access.at)
                 else:
                     code = i64(l1_access(
                         l1, port, config, now, access.kind, access.address, access.size, access.lanes, source.next
                     ))  # fmt: skip
-                    source.blocked = code < 0
                     if code >= 0:
                         access.code = code
                         access.accepted = now
                         source.next += 1
                         source.outstanding += 1 if code <= MERGED else 0
-                        source.wake = now + 1
+                        wake = now + 1
+            memory.sm_wake[s] = wake
         system.memory_step(memory, config, now)
         following = i64(system.memory_wake(memory, now))
         for s in range(memory.sms):
-            source = sources[s]
-            source.wake = min(source.wake, max(memory.sm_wake[s], now + 1))
-            following = min(following, source.wake)
+            following = min(following, memory.sm_wake[s])
         if following == FOREVER:
             return now
         now = following if skip else now + 1
@@ -131,6 +130,7 @@ class Traffic:
         self.sources["window"] = window
         self.sources["next"][len(script) :] = length
         flat = whole.reshape(-1)
+        self.memory.record["sm_wake"] = 0
         self.cycles = int(drive(
             argument(self.l1), self.memory.argument, self._config, argument(self.sources), argument(flat), length, skip,
             limit,
