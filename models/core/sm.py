@@ -98,7 +98,6 @@ COUNTERS = record(
         ("bank_conflict_cycles", "i8"),  # operand reads that waited for a register bank
         ("scratchpad_accesses", "i8"),  # warp instructions
         ("scratchpad_conflict_cycles", "i8"),
-        ("uncoalesced", "i8"),  # memory instructions that needed more than one line
         ("ctas", "i8"),
         ("warps", "i8"),
     ]
