@@ -1,0 +1,256 @@
+"""The command line: results, JSON, exit codes, one-line errors, interrupts, and what a start imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lockstep.sim import cli, commands, output
+from lockstep.sim.errors import UsageError
+
+RUN_KEYS = (
+    "kernel", "gpu", "mechanisms", "cycles", "warp_instructions", "thread_instructions", "ipc", "checked",
+    "wall_seconds", "kwips", "stats",
+)  # fmt: skip
+COMMAND = [sys.executable, "-m", "lockstep.sim.cli"]
+
+PTX = """.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry fill(.param .u64 out)
+{
+  .reg .u64 %o; .reg .u32 %t; .reg .u64 %d;
+  ld.param.u64 %o, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %d, %t, 4;
+  add.u64 %o, %o, %d;
+  st.global.u32 [%o], %t;
+  ret;
+}
+"""
+
+KERNEL = """
+import numpy as np
+TITLE, SUITE, PTX = "numbers from 0", "none", "fill.ptx"
+
+def setup(size, seed):
+    return {"n": {"tiny": 64, "small": 128, "full": 256}[size]}
+
+def run(gpu, module, data):
+    out = gpu.empty(data["n"], np.uint32)
+    module.launch("fill", 1, data["n"], [out])
+    return {"out": gpu.from_device(out)}
+
+def reference(data):
+    return {"out": np.arange(data["n"], dtype=np.uint32)}
+"""
+
+
+@pytest.fixture
+def fill(tmp_path: Path) -> Path:
+    (tmp_path / "fill.ptx").write_text(PTX)
+    file = tmp_path / "fill.py"
+    file.write_text(KERNEL)
+    return file
+
+
+def lockstep(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command in this process."""
+    code = cli.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_run_prints_a_table(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
+    code, out, err = lockstep(capsys, "run", fill, "--size", "tiny", "--set", "core.sms=2")
+    assert code == 0 and err == ""
+    assert "checked: 64 elements agree" in out and "ipc" in out
+
+
+def test_run_writes_json(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
+    target = tmp_path / "run.json"
+    code, out, _ = lockstep(capsys, "run", fill, "--set", "core.sms=2", "--set", "l1.mshrs=16", "--json", target)
+    result = json.loads(target.read_text())
+    assert code == 0 and str(target) in out
+    assert all(key in result for key in RUN_KEYS)
+    assert result["kernel"] == "fill" and result["gpu"] == "gtx480" and result["checked"] is True
+    assert result["compared"] == 128 and result["configuration"]["l1.mshrs"] == 16
+    assert result["ipc"] == result["warp_instructions"] / result["cycles"]
+    assert result["stats"]["issue.warp_instructions"] == result["warp_instructions"] and len(result["per_sm"]) == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["fill.ptx", "fill.py", "run.json"]
+
+
+def test_json_alone_on_standard_output(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
+    code, out, _ = lockstep(capsys, "run", fill, "--size", "tiny", "--set", "core.sms=2", "--json", "-")
+    assert code == 0 and json.loads(out)["checked"] is True
+
+
+def test_wrong_results_exit_1(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
+    fill.write_text(KERNEL.replace("np.arange(data", "1 + np.arange(data"))
+    target = tmp_path / "run.json"
+    code, out, err = lockstep(capsys, "run", fill, "--set", "core.sms=2", "--json", target)
+    assert code == 1 and "WRONG" in out
+    assert err.startswith("lockstep: fill on gtx480: wrong result: out[0]: got 0, expected 1") and err.count("\n") == 1
+    assert json.loads(target.read_text())["checked"] is False
+
+
+def test_nothing_compared_is_not_checked(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
+    fill.write_text(KERNEL.replace('return {"out": gpu.from_device(out)}', "return {}").replace(
+        'return {"out": np.arange(data["n"], dtype=np.uint32)}', "return {}"))  # fmt: skip
+    code, out, _ = lockstep(capsys, "run", fill, "--size", "tiny", "--set", "core.sms=2", "--json", "-")
+    assert code == 1 and json.loads(out)["checked"] is False
+
+
+def test_compare(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
+    target = tmp_path / "compare.json"
+    arguments = ("compare", fill, "--gpu", "gtx480", "--gpu", "gtx980", "--with", "baseline", "--size", "tiny")
+    code, out, _ = lockstep(capsys, *arguments, "--json", target)
+    assert code == 0 and "speed-up" in out and "gtx980" in out
+    results = json.loads(target.read_text())
+    assert [result["gpu"] for result in results] == ["gtx480", "gtx980"]
+    assert all(key in result for result in results for key in RUN_KEYS)
+
+
+def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
+    code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny")
+    assert code == 0 and "kwips" in out and "Numba" in out and "cores" in out
+    code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny", "--json", "-")
+    (result,) = json.loads(out)
+    assert all(key in result for key in RUN_KEYS) and result["machine"] == commands.machine()
+
+
+def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = lockstep(capsys, "gpus", "--json", "-")
+    gpus = {row["name"]: row for row in json.loads(out)}
+    assert code == 0 and len(gpus) == 5 and gpus["gtx480"]["core.sms"] == 15
+    code, out, _ = lockstep(capsys, "kernels", "--json", "-")
+    kernels = {row["name"]: row for row in json.loads(out)}
+    assert code == 0 and len(kernels) >= 14 and set(kernels["saxpy"]) >= {"name", "title", "suite"}
+    assert "gtx580" in lockstep(capsys, "gpus")[1] and "saxpy" in lockstep(capsys, "kernels")[1]
+
+
+def test_version_and_help() -> None:
+    for option, text in (("--version", "lockstep 0."), ("--help", "compare")):
+        result = subprocess.run([*COMMAND, option], capture_output=True, text=True)
+        assert result.returncode == 0 and text in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ("COMMAND",)),
+        (("rnu",), ("rnu", "run")),
+        (("run",), ("KERNEL",)),
+        (("run", "saxpi"), ("saxpi", "saxpy")),
+        (("run", "nowhere.py"), ("nowhere.py", "no such file")),
+        (("run", "saxpy", "--size", "huge"), ("huge", "tiny")),
+        (("run", "saxpy", "--sise", "tiny"), ("--sise",)),
+        (("run", "saxpy", "--seed", "x"), ("--seed",)),
+        (("run", "saxpy", "--gpu", "gtx48"), ("gtx48", "did you mean gtx480")),
+        (("run", "saxpy", "--gpu", "nowhere.toml"), ("nowhere.toml", "no such file")),
+        (("run", "saxpy", "--set", "l1.mshr=3"), ("l1.mshr", "did you mean l1.mshrs")),
+        (("run", "saxpy", "--set", "l1.mshrs"), ("l1.mshrs", "section.key=value")),
+        (("run", "saxpy", "--set", "l1.mshrs=9999"), ("l1.mshrs", "1 to 256")),
+        (("run", "saxpy", "--with", "warpool"), ("warpool",)),
+        (("run", "saxpy", "--json", "nowhere/out.json"), ("nowhere/out.json", "cannot be written")),
+        (("compare",), ("KERNEL",)),
+    ],
+)
+def test_usage_errors(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    code, out, err = lockstep(capsys, *arguments)
+    assert code == 2 and out == ""
+    assert err.startswith("lockstep: ") and err.count("\n") == 1
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("def reference", "def referense", ("fill.py", "does not define reference")),
+        ('"fill.ptx"', '"full.ptx"', ("fill.py", "full.ptx")),
+        ("import numpy as np", "import numpy as np (", ("fill.py:2",)),
+        ('[out])', "[out, 1])", ("fill: 2 arguments given, it takes 1",)),
+        ('[out])', "[out], shared_bytes=50000)", ("50000 bytes of shared memory", "49152")),
+        ('launch("fill", 1, data["n"]', 'launch("fill", 1, 2048', ("2048 threads", "1024")),
+        ('gpu.empty(data["n"]', 'gpu.empty(data["n"] - 1', ("out of bounds", "fill.ptx:11", "warp 1, lane 31")),
+        ('{"n": {', '{"n": 1 // 0 * {', ("setup()", "fill.py:6", "ZeroDivisionError")),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_kernel(
+    capsys: pytest.CaptureFixture[str], fill: Path, old: str, new: str, words: tuple[str, ...]
+) -> None:
+    assert KERNEL.count(old) == 1
+    fill.write_text(KERNEL.replace(old, new))
+    code, _, err = lockstep(capsys, "run", fill, "--size", "tiny", "--set", "core.sms=2")
+    assert code == 2 and err.startswith("lockstep: ") and err.count("\n") == 1
+    for word in words:
+        assert word in err, err
+
+
+def test_an_unknown_instruction(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
+    (fill.parent / "fill.ptx").write_text(PTX.replace("mul.wide.u32 %d, %t, 4;", "frobnicate.u32 %t, %t;"))
+    code, _, err = lockstep(capsys, "run", fill)
+    assert code == 2 and "fill.ptx:9" in err and "frobnicate" in err and err.count("\n") == 1
+
+
+def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
+    (tmp_path / "fill.ptx").write_text(PTX.replace("  ret;", "$again:\n  bra $again;"))
+    arguments = ["run", str(fill), "--set", "launch.no_progress=1000000000000", "--json", str(tmp_path / "out.json")]
+    process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while "fill on gtx480" not in process.stderr.readline():  # the progress of a launch that is under way
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert process.stderr.read().splitlines()[-1] == "lockstep: interrupted"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["fill.ptx", "fill.py"]
+
+
+def test_json_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    target.write_text("before")
+    with pytest.raises(TypeError):
+        output.write_json(str(target), object())
+    assert target.read_text() == "before" and len(list(tmp_path.iterdir())) == 1
+    output.write_json(str(target), {"a": 1})
+    assert json.loads(target.read_text()) == {"a": 1} and len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(UsageError):
+        output.check_writable(str(tmp_path))
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    result = subprocess.run(f"{' '.join(COMMAND)} gpus --json - | head -1", shell=True, capture_output=True, text=True)
+    assert result.stdout == "[\n" and "Traceback" not in result.stderr
+
+
+def test_progress_waits_two_seconds(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "PATIENCE", 0.2)
+    with output.Display() as display:
+        display.phase("working")
+    assert capsys.readouterr().err == ""
+    with output.Display() as display:
+        display.phase("working")
+        display.progress(3, 5000, 1234)
+        time.sleep(0.5)
+    assert capsys.readouterr().err == "working: 3 of 5,000 CTAs, 1,234 cycles\n"
+
+
+def test_a_warm_run_imports_no_more_than_it_needs(fill: Path) -> None:
+    code = f"""if True:
+        import sys
+        from lockstep.sim import cli
+        assert cli.main(["run", {str(fill)!r}, "--size", "tiny", "--set", "core.sms=2"]) == 0
+        heavy = ("amaranth", "networkx", "lark", "cocotb", "lockstep.rtl")
+        assert not [name for name in heavy if name in sys.modules], sys.modules.keys()
+    """
+    for _ in range(2):  # the first one fills the caches
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert result.returncode == 0, result.stderr
