@@ -36,6 +36,8 @@ def _finish(options: Namespace, value: Any, results: list[dict[str, Any]]) -> in
     """Write the JSON, complain about wrong results."""
     if options.json:
         write_json(options.json, value)
+        if options.json != "-":
+            print(f"written to {options.json}")
     wrong = [result for result in results if not result["checked"]]
     for result in wrong:
         name = f"{result['kernel']} on {result['gpu']}"

@@ -66,7 +66,7 @@ class Gpu:
 
     def to_device(self, array: ArrayLike) -> Buffer:
         """Copy an array of any dtype and shape into fresh device memory."""
-        host = np.ascontiguousarray(array)
+        host = np.asarray(array, order="C")
         buffer = self._allocate(host.shape, host.dtype)
         self._bytes(buffer)[:] = host.reshape(-1).view(np.uint8)
         return buffer
@@ -126,7 +126,7 @@ class Gpu:
         for name, value, allowed in (("filter", filter, FILTERS), ("address", address, ADDRESS_MODES)):
             if value not in allowed:
                 raise UsageError(f"texture: {name} = {value!r}: must be one of {', '.join(allowed)}")
-        texels = np.ascontiguousarray(image)
+        texels = np.asarray(image, order="C")
         if channels not in (1, 2, 4) or (channels > 1 and texels.shape[-1] != channels):
             raise UsageError(f"texture: {channels} channels: must be 1, 2 or 4, and the length of the last axis")
         shape = texels.shape[:-1] if channels > 1 else texels.shape

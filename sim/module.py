@@ -134,7 +134,7 @@ class Module:
             return
         if isinstance(value, Texture):
             value = value.handle.to_bytes(POINTER_BYTES, "little")
-        data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.ascontiguousarray(value)
+        data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value, order="C")
         if not 0 <= offset <= variable.bytes - data.nbytes:
             raise UsageError(f"{name}: {data.nbytes} bytes at offset {offset} do not fit into its {variable.bytes}")
         target = self.gpu.memory.view(self._addresses[name] + offset, data.nbytes)
@@ -271,7 +271,7 @@ class Module:
 
 
 def _extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:
-    items = (value,) if isinstance(value, int | np.integer) else tuple(value)
+    items = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(items) <= 3 or not all(isinstance(i, int | np.integer) and i >= 1 for i in items):
         raise UsageError(f"{kernel}: {what} = {value}: must be one to three positive integers")
     x, y, z = (*(int(i) for i in items), 1, 1)[:3]
