@@ -167,6 +167,27 @@ def test_every_width_and_vector(space: Space) -> None:
             check(rng, machine, draw(rng, machine, space, op, bytes_, vec))
 
 
+@pytest.mark.parametrize("consecutive", [False, True])
+@pytest.mark.parametrize(("vec", "short", "valid"), [(1, 3, 100), (1, 3, 102), (1, 3, 0), (4, 1, 252), (4, 2, 240)])
+def test_end_of_an_allocation(consecutive: bool, vec: int, short: int, valid: int) -> None:
+    """One granule is not wholly allocated: the first lane beyond its valid bytes is at fault."""
+    machine = Machine(execute_memory, seeded())
+    machine.valid[:] = GRANULE
+    machine.valid[short] = valid
+    size = 4 * vec
+    start = 3 * GRANULE if vec == 1 else 128
+    offsets = [start + size * lane for lane in range(LANES)]
+    if not consecutive:
+        offsets[0] = 10 * GRANULE
+    machine.set_long(ADDRESS, [WINDOWS[Space.GLOBAL] + at for at in offsets])
+    bad = [k for k, at in enumerate(offsets) if at // GRANULE == short and at % GRANULE + size > valid]
+    fields = dict(op=Memory.LOAD, space=Space.GLOBAL, vec=vec, v={e: FIRST_DATA + e for e in range(vec)})
+    assert bad and machine.run(0xFFFF_FFFF, **fields, **source(ADDRESS)) == Fault.OUT_OF_BOUNDS
+    assert machine.x.fault_lane == bad[0]
+    good = sum(1 << k for k in range(LANES) if k not in bad)
+    assert machine.run(good, **fields, **source(ADDRESS)) == Fault.NONE
+
+
 def test_highest_lane_wins() -> None:
     machine = Machine(execute_memory, seeded())
     machine.valid[:] = GRANULE
