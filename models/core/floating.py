@@ -248,7 +248,7 @@ def _directed_long(x, op, rnd, r, a, b, c):
             second = f64(1)
         elif op == Double.MUL:
             third = bits_f64((f64_bits(first) ^ f64_bits(second)) & u64(_SIGN_F64))
-        r[lane] = directed(kind, first, second, third, rnd, i64(64), i64(53))
+        r[lane] = i64(directed(kind, first, second, third, rnd, i64(64), i64(53)))
 
 
 @inline

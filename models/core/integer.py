@@ -85,11 +85,13 @@ def _reverse(a):
 @inline
 def _find_nth(mask, base, offset):
     """fns: position of the offset-th set bit counted from ``base``, upwards or downwards; all ones if there is none."""
+    if base >= 32:
+        return WORD
     step = 1 if offset >= 0 else -1
     left = abs(offset) - 1 if offset != 0 else 0
     last = base if offset == 0 else (31 if offset > 0 else 0)
     for position in range(base, last + step, step):
-        if 0 <= position < 32 and (mask >> position) & 1:
+        if (mask >> position) & 1:
             if left == 0:
                 return position
             left -= 1
@@ -456,7 +458,7 @@ def _pack(x, instruction, bits, pieces):
         source = words_i64(fetch(x, instruction, piece), LANES)
         r = words_i64(result_address(x), LANES)
         for lane in range(x.lanes):
-            r[lane] = (i64(r[lane]) if piece > 0 else 0) | ((i64(source[lane]) & ones) << (piece * bits))
+            r[lane] = i64((i64(r[lane]) if piece > 0 else 0) | ((i64(source[lane]) & ones) << (piece * bits)))
 
 
 @inline

@@ -254,7 +254,7 @@ def sine(x, quarter):
     k = shifted - MAGIC
     r = fma64(-k, f64(_HALF_PI_LOW), fma64(-k, f64(_HALF_PI), value))
     t = r * r
-    odd = r + r * t * (_S1 + t * (_S2 + t * (_S3 + t * (_S4 + t * (_S5 + t * _S6)))))
+    odd = r * (1.0 + t * (_S1 + t * (_S2 + t * (_S3 + t * (_S4 + t * (_S5 + t * _S6))))))
     even = 1.0 + t * (_C1 + t * (_C2 + t * (_C3 + t * (_C4 + t * (_C5 + t * _C6)))))
     quadrant = i64(f64_bits(shifted)) + quarter
     result = even if quadrant & 1 else odd
