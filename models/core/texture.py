@@ -15,7 +15,7 @@ from __future__ import annotations
 from lockstep.models.core.access import load_elements, store_elements
 from lockstep.models.core.isa import CONTEXT, GLOBAL_BASE, INSTRUCTION, LANES, RZ, TEXTURE, Fault, Texture
 from lockstep.models.core.numerics import NAN_F32, half_to_single
-from lockstep.models.core.operands import fetch, register_address
+from lockstep.models.core.operands import fetch, register_address, scratch_address
 from lockstep.models.core.space import GLOBAL
 from lockstep.models.jit import (
     bits_f32,
@@ -28,6 +28,7 @@ from lockstep.models.jit import (
     pointer_to,
     slot,
     u32,
+    words_f64,
     words_i64,
     words_u32,
 )
@@ -140,6 +141,7 @@ def _channel(x, texture, offset, channel):
 @jit
 def _fetch_lane(x, instruction, texture, dimensions, lane):
     """Fetch for one lane; returns the address of its (base) texel."""
+    scale = f64(1.0 / (1 << 8 * dimensions))  # of the weights
     as_float = instruction.sub == 1
     normalized = as_float and texture.normalized != 0
     linear = as_float and texture.linear != 0 and (texture.as_float != 0 or texture.format == FLOAT)
@@ -154,33 +156,36 @@ def _fetch_lane(x, instruction, texture, dimensions, lane):
         j, weight_y = _position(_coordinate(x, instruction, 1, lane), as_float, normalized, linear, size_y)
     if dimensions > 2:
         k, weight_z = _position(_coordinate(x, instruction, 2, lane), as_float, normalized, linear, size_z)
-    steps = 2 if linear else 1  # texels per dimension
-    scale = f64(1.0 / (1 << 8 * dimensions))
+    texels = words_i64(scratch_address(x, 1), RESULTS)
+    totals = words_f64(scratch_address(x, 2), RESULTS)
+    for channel in range(RESULTS):
+        texels[channel] = 0
+        totals[channel] = 0.0
+    for corner in range(1 << dimensions if linear else 1):
+        a, b, c = corner & 1, (corner >> 1) & 1, corner >> 2
+        at_x = _inside(i + a, size_x, mode)
+        at_y = _inside(j + b, size_y, mode) if dimensions > 1 else i64(0)
+        at_z = _inside(k + c, size_z, mode) if dimensions > 2 else i64(0)
+        weight = weight_x if a else 256 - weight_x
+        if dimensions > 1:
+            weight *= weight_y if b else 256 - weight_y
+        if dimensions > 2:
+            weight *= weight_z if c else 256 - weight_z
+        if at_x < 0 or at_y < 0 or at_z < 0 or weight == 0:
+            continue
+        offset = _texel_offset(texture, at_x, at_y, at_z)
+        for channel in range(texture.channels):
+            texels[channel] = _channel(x, texture, offset, channel)
+            if linear:
+                totals[channel] += f64(weight) * f64(bits_f32(u32(texels[channel])))
     for channel in range(RESULTS):
         register = i64(instruction.v[channel])
-        if register == RZ:
-            continue
-        bits = i64(0)
-        total = f64(0.0)
-        for corner in range(1 << dimensions if linear else 1):
-            a, b, c = corner & 1, (corner >> 1) & 1, corner >> 2
-            at_x = _inside(i + a, size_x, mode)
-            at_y = _inside(j + b, size_y, mode) if dimensions > 1 else i64(0)
-            at_z = _inside(k + c, size_z, mode) if dimensions > 2 else i64(0)
-            if channel >= texture.channels or at_x < 0 or at_y < 0 or at_z < 0:
-                continue
-            weight = weight_x if a else 256 - weight_x
-            if dimensions > 1:
-                weight *= weight_y if b else 256 - weight_y
-            if dimensions > 2:
-                weight *= weight_z if c else 256 - weight_z
-            if weight != 0:
-                bits = _channel(x, texture, _texel_offset(texture, at_x, at_y, at_z), channel)
-                total += f64(weight) * f64(bits_f32(u32(bits)))
-        if steps == 2:
-            filtered = f32(total * scale)
-            bits = i64(f32_bits(filtered)) if filtered == filtered else i64(NAN_F32)
-        words_u32(register_address(x, register), LANES)[lane] = u32(bits)
+        if register != RZ:
+            bits = texels[channel]
+            if linear:
+                filtered = f32(totals[channel] * scale)
+                bits = i64(f32_bits(filtered)) if filtered == filtered else i64(NAN_F32)
+            words_u32(register_address(x, register), LANES)[lane] = u32(bits)
     edge = i64(CLAMP) if mode == BORDER else mode
     base_y = _inside(j, size_y, edge) if dimensions > 1 else i64(0)
     base_z = _inside(k, size_z, edge) if dimensions > 2 else i64(0)
