@@ -14,16 +14,22 @@ RESERVE = 160  # a step schedules fewer: an instruction per scheduler, a barrier
 UNBLOCK = -1
 NEVER = 1 << 62
 
+EVENT = record(
+    [
+        ("time", "i8"),
+        ("next", "i4"),
+        ("warp", "i4"),
+        ("pc", "i4"),
+    ]
+)
+
 EVENT_WHEEL = record(
     [
         ("count", "i8"),
         ("free", "i4"),  # first of the free list
         ("occupied", "i8", (WHEEL // 64,)),  # one bit per bucket that is not empty
         ("head", "i4", (WHEEL,)),
-        ("next", "i4", (EVENTS,)),
-        ("warp", "i4", (EVENTS,)),
-        ("pc", "i4", (EVENTS,)),
-        ("time", "i8", (EVENTS,)),
+        ("event", EVENT, (EVENTS,)),
     ]
 )
 
@@ -37,21 +43,21 @@ def reset_events(wheel):
     for b in range(WHEEL):
         wheel.head[b] = -1
     for e in range(EVENTS):
-        wheel.next[e] = e + 1 if e + 1 < EVENTS else -1
+        wheel.event[e].next = e + 1 if e + 1 < EVENTS else -1
 
 
 @jit
 def schedule(wheel, time, warp, pc):
     """An event at ``time``, which lies in the future."""
     e = i64(wheel.free)
-    wheel.free = wheel.next[e]
+    wheel.free = wheel.event[e].next
     bucket = time % WHEEL
-    wheel.next[e] = wheel.head[bucket]
+    wheel.event[e].next = wheel.head[bucket]
     wheel.head[bucket] = e
-    wheel.warp[e] = warp
-    wheel.pc[e] = pc
-    wheel.time[e] = time
-    wheel.occupied[bucket >> 6] |= i64(1) << (bucket & 63)
+    wheel.event[e].warp = warp
+    wheel.event[e].pc = pc
+    wheel.event[e].time = time
+    wheel.occupied[bucket >> 6] = i64(i64(wheel.occupied[bucket >> 6]) | i64(1) << (bucket & 63))
     wheel.count += 1
 
 
@@ -64,15 +70,15 @@ def take(wheel, now):
     previous = i64(-1)
     e = i64(wheel.head[bucket])
     while e >= 0:
-        following = i64(wheel.next[e])
-        if wheel.time[e] == now:
+        following = i64(wheel.event[e].next)
+        if wheel.event[e].time == now:
             if previous < 0:
                 wheel.head[bucket] = following
             else:
-                wheel.next[previous] = following
+                wheel.event[previous].next = following
             if wheel.head[bucket] < 0:
-                wheel.occupied[bucket >> 6] &= ~(i64(1) << (bucket & 63))
-            wheel.next[e] = wheel.free
+                wheel.occupied[bucket >> 6] = i64(i64(wheel.occupied[bucket >> 6]) & ~(i64(1) << (bucket & 63)))
+            wheel.event[e].next = wheel.free
             wheel.free = e
             wheel.count -= 1
             return e

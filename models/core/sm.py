@@ -62,7 +62,7 @@ from lockstep.models.scheduling import warp_scheduler
 PIPE_KINDS = len(PIPES)
 PIPE_LSU = PIPES.index("lsu")
 MAX_PIPES = 4
-FETCHES = 512  # in flight; fetches * fetch_latency at most 256
+FETCHES = 512  # slots of the ring, of which as many are used as fetches can be in flight
 
 at_instruction = pointer_to(INSTRUCTION)
 INSTRUCTION_BYTES = INSTRUCTION.itemsize
@@ -103,6 +103,15 @@ COUNTERS = record(
     ]
 )
 
+FETCH = record(
+    [
+        ("time", "i8"),  # of arrival
+        ("warp", "i4"),
+        ("epoch", "i4"),
+        ("size", "i4"),  # instructions
+    ]
+)
+
 SM = record(
     [
         ("index", "i8"),
@@ -124,10 +133,7 @@ SM = record(
         ("fetch_pointer", "i8"),
         ("fetch_head", "i8"),
         ("fetch_count", "i8"),
-        ("fetch_time", "i8", (FETCHES,)),
-        ("fetch_warp", "i4", (FETCHES,)),
-        ("fetch_epoch", "i4", (FETCHES,)),
-        ("fetch_size", "i4", (FETCHES,)),
+        ("fetch_slots", "i8"),
         ("partition", "i8", (MAX_SCHEDULERS,)),  # slots of each scheduler
         ("progress", "i8"),  # last cycle in which a warp ended or passed a barrier
         ("ended", "i8"),  # CTAs that ended in this step
@@ -142,6 +148,7 @@ SM = record(
         ("fault_pc", "i8"),
         ("fault_warp", "i8"),
         ("counters", COUNTERS),
+        ("fetch", FETCH, (FETCHES,)),
         ("wheel", EVENT_WHEEL),
         ("scheduler", warp_scheduler.STATE, (MAX_SCHEDULERS,)),
         ("scheduler_io", warp_scheduler.PORTS, (MAX_SCHEDULERS,)),
@@ -201,6 +208,7 @@ def reset(sm, index, config):
     sm.fetch_pointer = 0
     sm.fetch_head = 0
     sm.fetch_count = 0
+    sm.fetch_slots = i64(config.core.fetches) * (i64(config.core.fetch_latency) + 1)
     sm.progress = 0
     sm.ended = 0
     sm.outcome = EMPTY
@@ -213,7 +221,7 @@ def reset(sm, index, config):
     for k in range(schedulers):
         sm.partition[k] = 0
         for s in range(k, MAX_WARPS, schedulers):
-            sm.partition[k] |= i64(1) << s
+            sm.partition[k] = i64(i64(sm.partition[k]) | i64(1) << s)
         warp_scheduler.reset(sm.scheduler[k], sm.scheduler_io[k])
         sm.scheduler_io[k].i.request = 0
         sm.scheduler_io[k].i.start = 0
@@ -280,8 +288,8 @@ def _release(sm, launch, config, s, pc):
 def _events(sm, launch, config, now):
     e = take(sm.wheel, now)
     while e >= 0:
-        s = i64(sm.wheel.warp[e])
-        pc = i64(sm.wheel.pc[e])
+        s = i64(sm.wheel.event[e].warp)
+        pc = i64(sm.wheel.event[e].pc)
         if pc == UNBLOCK:
             sm.blocked = i64(sm.blocked) & ~(i64(1) << s)
             sm.at_barrier = i64(sm.at_barrier) & ~(i64(1) << s)
@@ -318,18 +326,18 @@ def _flush(sm, launch, config, s):
 @jit
 def _fetch(sm, launch, config, now):
     """Deliver fetches that are due, then start new ones, round robin over the warps with room in their buffer."""
-    while sm.fetch_count > 0 and sm.fetch_time[sm.fetch_head] <= now:
+    while sm.fetch_count > 0 and sm.fetch[sm.fetch_head].time <= now:
         k = i64(sm.fetch_head)
-        s = i64(sm.fetch_warp[k])
+        s = i64(sm.fetch[k].warp)
         warp = sm.warps[s]
-        if warp.epoch == sm.fetch_epoch[k]:
+        if warp.epoch == sm.fetch[k].epoch:
             was_empty = warp.buffered == 0
             sm.fetching = i64(sm.fetching) & ~(i64(1) << s)
-            warp.buffered += sm.fetch_size[k]
+            warp.buffered += sm.fetch[k].size
             if was_empty:
                 refresh(sm, launch, config, s)
             _fetch_wanted(sm, launch, config, s)
-        sm.fetch_head = (k + 1) % FETCHES
+        sm.fetch_head = (k + 1) % i64(sm.fetch_slots)
         sm.fetch_count -= 1
 
 
@@ -345,12 +353,12 @@ def _request_fetches(sm, launch, config, now):
         sm.fetching = i64(sm.fetching) | (i64(1) << s)
         sm.fetch_pointer = (s + 1) % MAX_WARPS
         warp = sm.warps[s]
-        k = (i64(sm.fetch_head) + i64(sm.fetch_count)) % FETCHES
-        sm.fetch_time[k] = now + i64(config.core.fetch_latency)
-        sm.fetch_warp[k] = s
-        sm.fetch_epoch[k] = warp.epoch
+        k = (i64(sm.fetch_head) + i64(sm.fetch_count)) % i64(sm.fetch_slots)
+        sm.fetch[k].time = now + i64(config.core.fetch_latency)
+        sm.fetch[k].warp = s
+        sm.fetch[k].epoch = warp.epoch
         left = i64(launch.length) - i64(warp.pc) - i64(warp.buffered)
-        sm.fetch_size[k] = min(i64(config.core.fetch_width), left)
+        sm.fetch[k].size = min(i64(config.core.fetch_width), left)
         sm.fetch_count += 1
 
 
@@ -798,9 +806,9 @@ def step(sm, port, launch, config, x, now):
     while completed >= 0:
         schedule(
             sm.wheel,
-            i64(sm.lsu.token_ready[completed]),
-            i64(sm.lsu.token_warp[completed]),
-            i64(sm.lsu.token_pc[completed]),
+            i64(sm.lsu.token[completed].ready),
+            i64(sm.lsu.token[completed].warp),
+            i64(sm.lsu.token[completed].pc),
         )
         completed = take_completed(sm.lsu)
     wake = _select(sm, launch, config, x, now)
@@ -813,7 +821,7 @@ def step(sm, port, launch, config, x, now):
     if sm.want_fetch != 0:
         wake = min(wake, now + 1)
     if sm.fetch_count > 0:
-        wake = min(wake, i64(sm.fetch_time[sm.fetch_head]))
+        wake = min(wake, i64(sm.fetch[sm.fetch_head].time))
     wake = min(wake, next_event(sm.wheel, now))
     sm.wake = max(min(wake, lsu_wake(sm.lsu, port, config, now)), now + 1)
 

@@ -186,7 +186,7 @@ def arrive(cta, barrier, slot, warp, threads, waits):
     cta.arrived[barrier] += LANES if whole else popcount(i64(warp.mask))
     cta.expected[barrier] = threads
     if waits:
-        cta.at[barrier] |= i64(1) << slot
+        cta.at[barrier] = i64(i64(cta.at[barrier]) | i64(1) << slot)
         cta.waiting = i64(cta.waiting) | (i64(1) << slot)
 
 
