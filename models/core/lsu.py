@@ -34,6 +34,22 @@ ENTRY = record(
     ]
 )
 
+TOKEN = record(
+    [
+        ("ready", "i8"),  # not done before this cycle, whatever the memory answers
+        ("extra", "i8"),  # cycles from the last answer to done
+        ("next", "i4"),
+        ("warp", "i4"),
+        ("pc", "i4"),
+        ("kind", "i4"),
+        ("bytes", "i4"),
+        ("lines", "i4"),  # lines that are still to be answered, plus one while lines are to be sent
+        ("sent", "i4"),  # lines sent
+        ("texture", "i4"),  # a texture fetch
+        ("same", "i4"),  # atomics: most lanes on one address
+    ]
+)
+
 LSU = record(
     [
         ("head", "i8"),
@@ -48,22 +64,12 @@ LSU = record(
         ("free", "i8"),  # first of the list of free tokens
         ("tokens", "i8"),  # how many are free
         ("queue", ENTRY, (QUEUE,)),
-        ("token_next", "i4", (TOKENS,)),
-        ("token_warp", "i4", (TOKENS,)),
-        ("token_pc", "i4", (TOKENS,)),
-        ("token_kind", "i4", (TOKENS,)),
-        ("token_bytes", "i4", (TOKENS,)),
-        ("token_lines", "i4", (TOKENS,)),  # lines that are still to be answered, plus one while lines are to be sent
-        ("token_sent", "i4", (TOKENS,)),  # lines sent
-        ("token_texture", "i4", (TOKENS,)),  # a texture fetch
-        ("token_same", "i4", (TOKENS,)),  # atomics: most lanes on one address
-        ("token_ready", "i8", (TOKENS,)),  # not done before this cycle, whatever the memory answers
-        ("token_extra", "i8", (TOKENS,)),  # cycles from the last answer to done
         ("uncoalesced", "i8"),  # instructions of more than one line
         ("lines", "i8"),
         ("line_instructions", "i8"),
         ("texture_hits", "i8"),  # lines of texture fetches that hit in the L1 ...
         ("texture_misses", "i8"),  # ... and the others
+        ("token", TOKEN, (TOKENS,)),
         ("l1", L1.L1),
         ("coalescer", coalescer.STATE),
         ("io", coalescer.PORTS),
@@ -84,7 +90,7 @@ def lsu_reset(lsu, config):
     lsu.free = 0
     lsu.tokens = TOKENS
     for t in range(TOKENS):
-        lsu.token_next[t] = t + 1
+        lsu.token[t].next = t + 1
     lsu.uncoalesced = 0
     lsu.lines = 0
     lsu.line_instructions = 0
@@ -138,24 +144,24 @@ def _most_on_one_address(x, mask):
 def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
     """Queue an executed instruction whose lanes ``mask`` need the L1; it may enter the coalescer at cycle ``start``."""
     token = i64(lsu.free)
-    lsu.free = lsu.token_next[token]
+    lsu.free = lsu.token[token].next
     lsu.tokens -= 1
     kind = _request_kind(config, c)
-    lsu.token_warp[token] = warp
-    lsu.token_pc[token] = pc
-    lsu.token_kind[token] = kind
-    lsu.token_bytes[token] = i64(c.bytes) * i64(c.vec)
-    lsu.token_lines[token] = 1
-    lsu.token_sent[token] = 0
-    lsu.token_texture[token] = 1 if c.group == Group.TEXTURE and kind == L1.LOAD else 0
-    lsu.token_same[token] = _most_on_one_address(x, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
-    lsu.token_ready[token] = ready
-    lsu.token_extra[token] = max(i64(config.pipelines[c.category].latency) - i64(config.l1.latency), i64(0))
+    lsu.token[token].warp = warp
+    lsu.token[token].pc = pc
+    lsu.token[token].kind = kind
+    lsu.token[token].bytes = i64(c.bytes) * i64(c.vec)
+    lsu.token[token].lines = 1
+    lsu.token[token].sent = 0
+    lsu.token[token].texture = 1 if c.group == Group.TEXTURE and kind == L1.LOAD else 0
+    lsu.token[token].same = _most_on_one_address(x, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
+    lsu.token[token].ready = ready
+    lsu.token[token].extra = max(i64(config.pipelines[c.category].latency) - i64(config.l1.latency), i64(0))
     entry = lsu.queue[(i64(lsu.head) + i64(lsu.count)) % QUEUE]
     lsu.count += 1
     entry.token = token
     entry.kind = kind
-    size = i64(lsu.token_bytes[token])
+    size = i64(lsu.token[token].bytes)
     entry.size = ctz(size) if size < 16 else 4
     entry.warp = warp
     entry.mask = mask
@@ -167,9 +173,9 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
 @jit
 def _answered(lsu, token, now):
     """One line less to wait for; after the last one the token is done."""
-    lsu.token_lines[token] -= 1
-    if lsu.token_lines[token] == 0:
-        lsu.token_ready[token] = max(i64(lsu.token_ready[token]), now + BACK_END + i64(lsu.token_extra[token]))
+    lsu.token[token].lines -= 1
+    if lsu.token[token].lines == 0:
+        lsu.token[token].ready = max(i64(lsu.token[token].ready), now + BACK_END + i64(lsu.token[token].extra))
         lsu.done[lsu.completed] = token
         lsu.completed += 1
 
@@ -181,7 +187,7 @@ def take_completed(lsu):
         return i64(-1)
     lsu.completed -= 1
     token = i64(lsu.done[lsu.completed])
-    lsu.token_next[token] = lsu.free
+    lsu.token[token].next = lsu.free
     lsu.free = token
     lsu.tokens += 1
     return token
@@ -192,18 +198,18 @@ def _offer_line(lsu, port, config, now):
     """Offer the coalescer's line to the L1; returns 1 when it was accepted."""
     line = lsu.io.o.line.payload
     token = i64(lsu.slot_token[line.token])
-    kind = i64(lsu.token_kind[token])
+    kind = i64(lsu.token[token].kind)
     lanes = popcount(i64(line.mask))
-    size = min(lanes * i64(lsu.token_bytes[token]), i64(config.l1.line_bytes))
-    same = min(i64(lsu.token_same[token]), lanes)
+    size = min(lanes * i64(lsu.token[token].bytes), i64(config.l1.line_bytes))
+    same = min(i64(lsu.token[token].same), lanes)
     address = i64(line.number) << i64(lsu.io.i.line_shift)
     code = L1.l1_access(lsu.l1, port, config, now, kind, address, size, same, token)
     if code < 0:
         lsu.refused = code
         return i64(0)
     lsu.lines += 1
-    lsu.token_sent[token] += 1
-    if lsu.token_texture[token] != 0:
+    lsu.token[token].sent += 1
+    if lsu.token[token].texture != 0:
         if code == L1.HIT:
             lsu.texture_hits += 1
         else:
@@ -211,10 +217,10 @@ def _offer_line(lsu, port, config, now):
     last = line.last != 0
     stores = kind == L1.STORE or kind == L1.LOCAL_STORE
     if not stores:
-        lsu.token_lines[token] += 1
+        lsu.token[token].lines += 1
     if last:
         lsu.line_instructions += 1
-        if lsu.token_sent[token] > 1:
+        if lsu.token[token].sent > 1:
             lsu.uncoalesced += 1
         _answered(lsu, token, now)
     return i64(1)

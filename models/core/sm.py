@@ -47,7 +47,7 @@ from lockstep.models.core.isa import (
 )
 from lockstep.models.core.lsu import LSU, issue_memory, lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
 from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record, words_i32, words_u32
-from lockstep.models.memory.scratchpad import conflict_degree
+from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
 from lockstep.models.parameters import (
     CATEGORIES,
     MAX_COLLECTORS,
@@ -655,7 +655,7 @@ def _issue(sm, launch, config, x, s, now):
 
 
 @jit
-def _distinct(x, bytes_):
+def _distinct(x):
     """How many different addresses the lanes touch: constant accesses take a cycle for each."""
     touched = i64(x.touched)
     count = i64(0)
@@ -685,13 +685,15 @@ def _memory(sm, launch, config, x, c, s, pc, now):
     latency = i64(config.pipelines[c.category].latency)
     if in_scratchpad != 0:
         counters.scratchpad_accesses += 1
-        cycles = conflict_degree(
-            x, i64(config.scratchpad.banks), i64(config.scratchpad.bank_bytes), i64(c.bytes), i64(c.vec)
-        )
+        banks, bank_bytes = i64(config.scratchpad.banks), i64(config.scratchpad.bank_bytes)
+        if c.group == Group.ATOMIC:
+            cycles = atomic_degree(x, banks, bank_bytes, i64(c.bytes))
+        else:
+            cycles = conflict_degree(x, banks, bank_bytes, i64(c.bytes), i64(c.vec))
         counters.scratchpad_conflict_cycles += cycles - 1
         latency = i64(config.pipelines[Category.SHARED].latency)
     elif space == Space.CONST or space == Space.PARAM:
-        cycles = _distinct(x, i64(c.bytes))
+        cycles = _distinct(x)
         cached = i64(0)
     start = _reserve(sm, config, c, s, now, cycles)
     warp.outstanding += 1
@@ -743,7 +745,7 @@ def _select(sm, launch, config, x, now):
         warp_scheduler.step(sm.scheduler[k], scheduler_io)
         scheduler_io.i.start = 0
         scheduler_io.i.finish = 0
-        if warp_scheduler.idle(sm.scheduler[k], scheduler_io) == 0:
+        if issued == 0 and warp_scheduler.idle(sm.scheduler[k], scheduler_io) == 0:
             wake = now + 1
     if issued != 0:
         sm.outcome = ISSUED

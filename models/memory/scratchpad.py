@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from lockstep.models.core.isa import LANES
 from lockstep.models.core.operands import ALL, scratch_address
-from lockstep.models.jit import ctz, i64, jit, popcount, words_i64
+from lockstep.models.jit import ctz, i64, jit, lanes_equal, popcount, u32, words_i64, words_u32
 
 
 @jit
@@ -45,6 +45,25 @@ def _request_degree(x, lanes, banks, shift, words, atomic):
 
 
 @jit
+def _words_degree(x, lanes, banks, shift):
+    """Cycles of one request of single words: its different words, found one by one, counted per bank."""
+    where = scratch_address(x, 1)
+    word = words_u32(where, LANES)
+    count = words_u32(scratch_address(x, 2), LANES)
+    for lane in range(x.lanes):
+        word[lane] = u32(i64(x.address[lane]) >> shift)
+        count[lane] = u32(0)
+    degree = i64(1)
+    while lanes != 0:
+        this = i64(word[ctz(lanes)])
+        lanes &= ~lanes_equal(where, 0, 0, this)
+        bank = this % banks
+        count[bank] = u32(i64(count[bank]) + 1)
+        degree = max(degree, i64(count[bank]))
+    return degree
+
+
+@jit
 def _degree(x, banks, bank_bytes, size, atomic):
     lanes = x.touched_shared
     shift = 2 if bank_bytes == 4 else 3
@@ -73,7 +92,9 @@ def _degree(x, banks, bank_bytes, size, atomic):
     cycles = i64(0)
     for request in range(requests):
         group = lanes & (((1 << width) - 1) << (request * width))
-        if group != 0:
+        if group != 0 and words == 1 and not atomic:
+            cycles += _words_degree(x, group, banks, shift)
+        elif group != 0:
             cycles += _request_degree(x, group, banks, shift, words, atomic)
     return max(cycles, i64(1))
 

@@ -39,7 +39,7 @@ def test_events_come_out_at_their_time_and_sleep_ends_no_later() -> None:
         now = following if rng.random() < 0.5 else now + 1
         taken = []
         while (e := int(E.take(record, now))) >= 0:
-            taken.append((now, int(wheel.warp[e]), int(wheel.pc[e])))
+            taken.append((now, int(wheel.event[e].warp), int(wheel.event[e].pc)))
         due = [e for e in expected if e[0] == now]
         assert sorted(taken) == sorted(due)
         expected = [e for e in expected if e[0] != now]
