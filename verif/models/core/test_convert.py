@@ -99,7 +99,8 @@ def test_f64_to_narrower_floats(rnd: Round) -> None:
     a = np.where(choice < 0.4, scaled.view(np.uint64), np.where(choice < 0.7, half.view(np.uint64), a))
     # Ties and near ties in the shorter formats.
     a = np.where(rng.random(4 * COUNT) < 0.4, a & ~np.uint64((1 << 28) - 1), a)
-    a = np.where(rng.random(4 * COUNT) < 0.3, a & ~np.uint64((1 << 41) - 1) | rng.integers(0, 2, 4 * COUNT, np.uint64), a)
+    near = a & ~np.uint64((1 << 41) - 1) | rng.integers(0, 2, 4 * COUNT, np.uint64)
+    a = np.where(rng.random(4 * COUNT) < 0.3, near, a)
     for form, write in ((F32, Write.WORD), (F16, Write.F16), (BF16, Write.BF16)):
         actual = warp.map(Convert.F64_TO_F32, [a], rnd=rnd, fetch=Fetch.PAIR, write=write)
         for lane in range(len(a)):
@@ -155,9 +156,8 @@ def everything(seed: int) -> str:
         single = op in (Convert.F32_TO_INT, Convert.F32_TO_F64, Convert.ROUND_F32)
         for kind in Integer:
             for rnd in MODES:
-                a = words(rng, 32, 64) if op.name.startswith("INT") or op == Convert.CLAMP else fractional(
-                    rng, F32 if single else F64
-                )[:32]  # fmt: skip
+                whole_numbers = op.name.startswith("INT") or op == Convert.CLAMP
+                a = words(rng, 32, 64) if whole_numbers else fractional(rng, F32 if single else F64)[:32]
                 for write in (Write.WORD, Write.PAIR, Write.F16) if op != Convert.CLAMP else (Write.PAIR,):
                     warp.execute(op, [a], sub=kind, rnd=rnd, fetch=Fetch.WORD if single else Fetch.PAIR, write=write)
                     digest.update(warp.registers.tobytes())

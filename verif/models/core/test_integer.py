@@ -223,9 +223,8 @@ LONG: dict[int, Operation] = {
     Long.PACK8X4: lambda a, b, c, s, d: sum((v & 0xFF) << 8 * k for k, v in enumerate((a, b, c, d))),
 }
 UNPACK = {Long.UNPACK: (32, 2), Long.UNPACK16: (16, 4), Long.UNPACK16X2: (16, 2), Long.UNPACK8X4: (8, 4)}
-SUBS = {Int.PRMT: range(7), Int.LOP3: (0x00, 0x1B, 0x96, 0xCA, 0xE8, 0xFF)} | dict.fromkeys(
-    (Int.MULHI24, Int.MUL24, Int.MAD24, Int.MADHI24, Int.BFIND_S, Int.BFIND_U, Int.SZEXT_S, Int.SZEXT_U, Int.BMSK), (0, 1)
-)
+TWO_FORMS = "MULHI24", "MUL24", "MAD24", "MADHI24", "BFIND_S", "BFIND_U", "SZEXT_S", "SZEXT_U", "BMSK"
+SUBS = {Int.PRMT: range(7), Int.LOP3: (0x00, 0x1B, 0x96, 0xCA, 0xE8, 0xFF)} | {Int[n]: (0, 1) for n in TWO_FORMS}
 COUNT = 1024
 
 
@@ -337,7 +336,7 @@ def everything(seed: int) -> str:
         for op in ops:
             operands = [small(rng, words(rng, 32, bits)) for _ in range(4)]
             for sub in SUBS.get(op, (0,)) if bits == 32 else (0,):
-                for pdst in (PT, PREDICATE) if op in CARRIES and bits == 32 or op <= Long.SUB and bits == 64 else (PT,):
+                for pdst in (PT, PREDICATE) if op.name in ("ADD", "SUB", "MAD", "MADHI_S", "MADHI_U") else (PT,):
                     warp.execute(
                         op, operands, sub=sub, pdst=pdst, mask=int(rng.choice([ALL, 0x0F0F_1234])),
                         fetch=Fetch.PAIR if bits == 64 else Fetch.WORD,

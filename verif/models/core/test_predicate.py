@@ -85,7 +85,8 @@ def test_setp(kind: str) -> None:
                 Predicate[f"SETP_{kind}"], [a, b], sub=comparison | how << 4, psrc=10, psrc_not=negated, mask=mask,
                 pdst=PREDICATE, pdst2=COMPLEMENT, predicates=(other, 0), write=Write.NONE, **options(kind),
             )  # fmt: skip
-            result = masked(true(comparison, value(kind, int(x)), value(kind, int(y))) for x, y in zip(a, b, strict=True))
+            numbers = ((value(kind, int(x)), value(kind, int(y))) for x, y in zip(a, b, strict=True))
+            result = masked(true(comparison, x, y) for x, y in numbers)
             other ^= ALL * negated
             for index, expected in ((PREDICATE, result), (COMPLEMENT, result ^ ALL)):
                 expected = joined(how, expected, other) & mask | before & ~mask
@@ -168,20 +169,14 @@ def test_testp() -> None:
     warp = Warp(execute_predicate)
     for form, op in ((F32, Predicate.TESTP_F32), (F64, Predicate.TESTP_F64)):
         least = 1 << form.precision - 1
-        tests = (
-            lambda s: s < form.infinity,
-            lambda s: s == form.infinity,
-            lambda s: s <= form.infinity,
-            lambda s: s > form.infinity,
-            lambda s: s == 0 or least <= s < form.infinity,
-            lambda s: 0 < s < least,
-        )
-        for sub, test in enumerate(tests):
-            for _ in range(4):
-                a = floats(rng, 32, form.width)
-                kind = options(f"F{form.width}")
-                warp.execute(op, [a], sub=sub, pdst=PREDICATE, write=Write.NONE, **kind)
-                assert int(warp.predicates[PREDICATE]) == masked(test(int(v) & form.sign - 1) for v in a)
+        for _ in range(4):
+            a = floats(rng, 32, form.width)
+            sizes = (a & a.dtype.type(form.sign - 1)).astype(np.uint64)
+            finite, infinite, nan = sizes < form.infinity, sizes == form.infinity, sizes > form.infinity
+            subnormal = (sizes > 0) & (sizes < least)
+            for sub, expected in enumerate((finite, infinite, ~nan, nan, finite & ~subnormal, subnormal)):
+                warp.execute(op, [a], sub=sub, pdst=PREDICATE, write=Write.NONE, **options(f"F{form.width}"))
+                assert int(warp.predicates[PREDICATE]) == masked(expected)
 
 
 def test_lop3_with_predicate() -> None:
