@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,7 @@ from lockstep.verif.bench import interpreted, mask, seeded
 from lockstep.verif.models.core.machine import ALL, Machine, chain, source
 
 HANDLE, COORDINATES, RESULTS = 2, 4, 10
-PADDING = ("edge", "wrap", "symmetric", "constant")  # np.pad's names of clamp, wrap, mirror, border
+PADDING: tuple[Any, ...] = ("edge", "wrap", "symmetric", "constant")  # np.pad's names of clamp, wrap, mirror, border
 FORMATS = [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.float32, np.float16]
 
 
@@ -124,7 +125,7 @@ def reference(image: Image, words: list[int], as_float: bool) -> tuple[list[Frac
             continue
         x = np.float32(x - np.float32(0.5))
         low = int(np.floor(x))
-        weight = Fraction(int(np.floor(Fraction(float(x) - low) * 256 + Fraction(1, 2))), 256)
+        weight = Fraction(math.floor(Fraction(float(x) - low) * 256 + Fraction(1, 2)), 256)
         axes.append([(low + 3 * n, 1 - weight), (low + 1 + 3 * n, weight)])
     totals: list[Fraction | int] = [0] * 4
     for (i, wx), (j, wy), (k, wz) in itertools.product(*axes):

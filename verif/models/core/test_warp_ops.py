@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -126,7 +127,7 @@ def expected(machine: Machine, op: Warp, lane: int, lanes: int, fields: dict[str
         return value - (1 << 32) if value >> 31 else value
 
     values = [int(words[A, k]) for k in members]
-    functions = {
+    functions: dict[Warp, Callable[[list[int]], int]] = {
         Warp.REDUX_ADD: sum,
         Warp.REDUX_MIN_S: lambda v: min(v, key=signed),
         Warp.REDUX_MAX_S: lambda v: max(v, key=signed),
