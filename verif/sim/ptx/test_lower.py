@@ -306,7 +306,7 @@ def test_module_symbols_are_relocated() -> None:
 def test_shared_memory_layout() -> None:
     before = ".shared .align 4 .b8 first[6]; .extern .shared .align 16 .b8 more[]; .shared .align 8 .b8 unused[4096];"
     made = kernel(
-        ".shared .align 8 .b8 second[8]; mov.u64 %rd1, first; mov.u32 %r1, second; mov.u64 %rd2, more;"
+        ".shared .align 8 .b8 second[4]; mov.u64 %rd1, first; mov.u32 %r1, second; mov.u64 %rd2, more;"
         "cvta.shared.u64 %rd3, second; ld.shared.u32 %r2, [more+4]; ld.u32 %r3, [second]; ret;",
         before,
     )
@@ -430,6 +430,23 @@ def test_parameters_accessed_in_parts_lie_in_local_memory() -> None:
     assert memory["category"].tolist() == [Category.LOCAL] * 5
     assert made.local_bytes == 32
     assert 16 in made.code["imm"][:, 0].tolist()  # the parameter's address
+
+
+@pytest.mark.parametrize(
+    ("body", "size"),
+    [
+        ("ld.param.u32 %r1, [in+4];", 8),  # a part of what is stored
+        ("ld.param.u64 %rd1, [in+8]; st.param.u32 [in+8], %r1;", 4),  # stored in parts
+        ("mov.b64 %rd1, in;", 8),  # the address is taken
+    ],
+)
+def test_reasons_for_local_memory(body: str, size: int) -> None:
+    function = f".func f(.param .align 8 .b8 in[16]) {{ .reg .b32 %r1; .reg .b64 %rd1; {body} ret; }}"
+    call = "{ .param .align 8 .b8 a[16]; st.param.b64 [a], %rd1; call f, (a); } ret;"
+    made = kernel(call, function)
+    stores = made.code[(made.code["group"] == Group.MEMORY) & (made.code["op"] == Memory.STORE)]
+    assert stores["bytes"].tolist()[-1] == size
+    assert made.local_bytes == 16
 
 
 def test_depots_of_calls_that_do_not_nest_overlap() -> None:
