@@ -35,7 +35,7 @@ from lockstep.models.core.lsu import TOKENS
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.jit import entry, i64, jit, record, u64
 from lockstep.models.memory import system
-from lockstep.models.occupancy import Occupancy, occupancy
+from lockstep.models.occupancy import Occupancy, occupancy, round_up
 from lockstep.models.parameters import MAX_WARPS, Gpu, config
 
 RUN = record(
@@ -305,7 +305,8 @@ class Machine:
         gpu = self.gpu
         sms = gpu.core.sms
         self._registers = self._at_least(self._registers, sms * MAX_WARPS * registers * LANES * 4)
-        self._scratchpad = self._at_least(self._scratchpad, sms * max(fit.ctas, 1) * shared_bytes)
+        stride = round_up(shared_bytes, 16)  # between CTAs, so that every access is aligned on the host too
+        self._scratchpad = self._at_least(self._scratchpad, sms * max(fit.ctas, 1) * stride)
         self._local = self._at_least(self._local, sms * MAX_WARPS * local_bytes * LANES)
         code = np.ascontiguousarray(kernel.code)
         table = np.array(kernel.branch_table, np.int32)
@@ -313,7 +314,7 @@ class Machine:
         for name, value in dict(
             code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, grid=grid,
             total=math.prod(grid), threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas,
-            registers=registers, shared_bytes=shared_bytes, local_bytes=local_bytes,
+            registers=registers, shared_bytes=stride, local_bytes=local_bytes,
             register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
         ).items():  # fmt: skip

@@ -172,7 +172,7 @@ LAUNCH = record(
         ("warps", "i8"),  # per CTA
         ("per_sm", "i8"),  # resident CTAs
         ("registers", "i8"),  # per thread
-        ("shared_bytes", "i8"),
+        ("shared_bytes", "i8"),  # of a CTA, with the padding between CTAs
         ("local_bytes", "i8"),
         ("register_file", "i8"),  # host address: u32[sm][slot][register][lane]
         ("predicate_file", "i8"),
