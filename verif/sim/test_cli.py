@@ -70,7 +70,7 @@ def lockstep(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[in
 
 def test_run_prints_a_table(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
     code, out, err = lockstep(capsys, "run", fill, "--size", "tiny", "--set", "core.sms=2")
-    assert code == 0 and err == ""
+    assert code == 0 and "lockstep:" not in err
     assert "checked: 64 elements agree" in out and "ipc" in out
 
 
