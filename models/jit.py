@@ -13,9 +13,13 @@ Types in compiled code: Numba widens ``uint32 + uint32`` to ``uint64`` and makes
 therefore hold signed integers except where all bits matter; wrap with ``i64``, ``u32``, ``u64`` at every boundary.
 """
 
+# mypy: disable-error-code="misc, assignment, call-arg, return-value"
+# A name has two types, compiled and interpreted; the compiler itself passes the first argument of an intrinsic.
+
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -58,48 +62,80 @@ def record(fields: Sequence[Field]) -> np.dtype:
 
 # ------------------------------------------------------------------------------------------------- interpreted records
 
+# Integers in records and memories are read as Python's. What is stored wraps to the width of its field.
+_INTEGERS: dict[np.dtype, Any] = {
+    np.dtype(f"{sign}{size}"): getattr(ctypes, f"c_{'u' * (sign == 'u')}int{8 * size}")
+    for sign in "iu"
+    for size in (1, 2, 4, 8)
+}
 
-class Record:
-    """Attribute access to the fields of one record, over the bytes of a NumPy array."""
 
-    __slots__ = ("_array", "_scalars")
+class Record(ctypes.Structure):
+    """One record in memory. What it contains, arrays and records, is looked up once and kept as an attribute."""
+
+    _nested: dict[str, tuple[np.dtype, int]]
     _array: np.ndarray
 
-
-def _scalar(index: int, kind: np.dtype) -> property:
-    if kind.kind == "f":
-        return property(lambda s: s._scalars[index][()], lambda s, v: s._scalars[index].__setitem__((), v))
-    mask = (1 << 8 * kind.itemsize) - 1
-    sign = 1 << 8 * kind.itemsize - 1 if kind.kind == "i" else 0
-
-    def put(self: Any, value: Any) -> None:
-        self._scalars[index][()] = ((int(value) & mask) ^ sign) - sign
-
-    return property(lambda s: int(s._scalars[index][()]), put)
+    def __getattr__(self, name: str) -> Any:
+        try:
+            kind, offset = self._nested[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        found = _at(kind, ctypes.addressof(self) + offset)
+        setattr(self, name, found)
+        return found
 
 
-_classes: dict[np.dtype, tuple[type, list[str], list[str]]] = {}
+class _Table:
+    """A two-dimensional array in a record."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
+
+    def __getitem__(self, index: tuple[int, int]) -> int:
+        return self.rows[index[0]][index[1]]
+
+    def __setitem__(self, index: tuple[int, int], value: int) -> None:
+        self.rows[index[0]][index[1]] = value
+
+
+@functools.cache
+def _class(kind: np.dtype) -> Any:
+    """The record type with the layout of ``kind``. Since all padding has names, ctypes adds none."""
+    fields: list[tuple[str, Any]] = []
+    nested = {}
+    for name in kind.names or ():
+        field, offset = kind.fields[name][:2]  # type: ignore[index]
+        if field in _INTEGERS:
+            fields.append((name, _INTEGERS[field]))
+        else:
+            fields.append((f"_{name}", ctypes.c_uint8 * field.itemsize))
+            nested[name] = field, offset
+    return type("Record", (Record,), {"_fields_": fields, "_nested": nested})
+
+
+def _at(kind: np.dtype, where: int) -> Any:
+    """What lies at an address: a record, an array of integers, or a list of records."""
+    if kind.subdtype is None:
+        return _class(kind).from_address(where)
+    base, shape = kind.subdtype
+    if len(shape) > 1:
+        row = np.dtype((base, shape[1:]))
+        return _Table([_at(row, where + k * row.itemsize) for k in range(shape[0])])
+    if base.names:
+        return [_at(base, where + k * base.itemsize) for k in range(shape[0])]
+    return (_INTEGERS[base] * shape[0]).from_address(where)
 
 
 def view(array: np.ndarray) -> Any:
-    """The record (or list of records) in a structured array, as the interpreted functions take it."""
+    """The record (or list of records) in a structured array, as the interpreted functions take it.
+
+    The array must outlive what is taken out of the record.
+    """
     if array.shape:
-        return [view(array[i]) if array.ndim > 1 else view(array[i : i + 1].reshape(())) for i in range(len(array))]
-    kind = array.dtype
-    if kind not in _classes:
-        names = [n for n in kind.names or () if not n.startswith("pad")]
-        scalars = [n for n in names if kind[n].shape == () and kind[n].names is None]
-        others = [n for n in names if n not in scalars]
-        members: dict[str, Any] = {n: _scalar(i, kind[n]) for i, n in enumerate(scalars)}
-        members["__slots__"] = others
-        _classes[kind] = (type("Record", (Record,), members), scalars, others)
-    cls, scalars, others = _classes[kind]
-    result = cls()
+        return [view(array[i, ...]) for i in range(len(array))]
+    result = _at(array.dtype, array.ctypes.data)
     result._array = array
-    result._scalars = [array[n] for n in scalars]
-    for name in others:
-        field = array[name]
-        setattr(result, name, view(field) if field.dtype.names else field)
     return result
 
 
@@ -179,7 +215,7 @@ if COMPILED:
 
     @intrinsic
     def lanes_equal(_context: Any, _where: Any, _shift: Any, _stride: Any, _value: Any) -> Any:
-        """The mask of the lanes l with ``(word[l] >> shift) - stride * l == value`` (32 bits), of 32 words at an address.
+        """The mask of the lanes l with ``(word[l] >> shift) - stride * l == value`` (32 bits), for 32 words in memory.
 
         A vector comparison to a mask, which LLVM does not find in a loop over the lanes (5 ns against 14).
         """
@@ -227,7 +263,7 @@ if COMPILED:
 
         return at
 
-    import llvmlite.ir as _ir  # noqa: E402
+    import llvmlite.ir as _ir
 
     def _bits(source: Any, target: Any) -> Any:
         @intrinsic
@@ -272,16 +308,19 @@ else:
         return view(array) if array.dtype.names else array
 
     def i64(value: Any) -> Any:
-        return ((int(value) & 0xFFFF_FFFF_FFFF_FFFF) ^ (1 << 63)) - (1 << 63)
+        value = int(value)
+        if -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
+            return value
+        return ((value & 0xFFFF_FFFF_FFFF_FFFF) ^ (1 << 63)) - (1 << 63)
 
     def u64(value: Any) -> Any:
         return np.uint64(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
 
     def u32(value: Any) -> Any:
-        return np.uint32(int(value) & 0xFFFF_FFFF)
+        return int(value) & 0xFFFF_FFFF
 
     def i32(value: Any) -> Any:
-        return np.int32(((int(value) & 0xFFFF_FFFF) ^ (1 << 31)) - (1 << 31))
+        return ((int(value) & 0xFFFF_FFFF) ^ (1 << 31)) - (1 << 31)
 
     f32, f64 = np.float32, np.float64
 
@@ -302,26 +341,23 @@ else:
             _slots[function] = _FOREIGN(function)
         return _slots[function](a, b)
 
-    def addressof(item: Any) -> int:
-        return item._array.ctypes.data
+    addressof = ctypes.addressof
 
-    _mapped: dict[tuple[int, int, Any], np.ndarray] = {}
+    _KEPT = 100_000  # views of memory, of every type
 
-    def _bytes(where: int, count: int) -> np.ndarray:
-        return np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(int(where)))
+    def _floats(kind: Any) -> Any:
+        def array(where: int, count: int) -> np.ndarray:
+            return np.ctypeslib.as_array((ctypes.c_uint8 * (count * kind.itemsize)).from_address(where)).view(kind)
+
+        return array
+
+    def _integers(kind: Any) -> Any:
+        return lambda where, count: (_INTEGERS[kind] * count).from_address(where)
 
     def _accessor(kind: Any) -> Any:
-        size = np.dtype(kind).itemsize
-
-        def words(where: int, count: int) -> np.ndarray:
-            key = (int(where), int(count), kind)
-            if key not in _mapped:
-                if len(_mapped) > 100_000:
-                    _mapped.clear()
-                _mapped[key] = _bytes(where, count * size).view(kind)
-            return _mapped[key]
-
-        return words
+        kind = np.dtype(kind)
+        make = _floats(kind) if kind.kind == "f" else _integers(kind)
+        return functools.lru_cache(_KEPT)(make)
 
     words_u8, words_i8 = _accessor(np.uint8), _accessor(np.int8)
     words_u16, words_i16 = _accessor(np.uint16), _accessor(np.int16)
@@ -335,17 +371,7 @@ else:
         return sum(1 << l for l in range(32) if ((int(words[l]) >> shift) - stride * l - value) & low == 0)
 
     def pointer_to(kind: np.dtype) -> Any:
-        views: dict[int, Any] = {}
-
-        def at(where: int) -> Any:
-            where = int(where)
-            if where not in views:
-                if len(views) > 100_000:
-                    views.clear()
-                views[where] = view(_bytes(where, kind.itemsize).view(kind)[0:1].reshape(()))
-            return views[where]
-
-        return at
+        return functools.lru_cache(_KEPT)(_class(kind).from_address)
 
     def f32_bits(value: Any) -> Any:
         return np.float32(value).view(np.uint32)

@@ -189,7 +189,7 @@ def test_address_is_the_base_texel() -> None:
     machine.registers[COORDINATES + 1] = (rows + np.float32(0.75)).astype(np.float32).view(np.uint32)
     machine.run(ALL, op=Texture.TEX_2D, sub=1, v={4: COORDINATES, 5: COORDINATES + 1}, **source(HANDLE))
     addresses = GLOBAL_BASE + 256 + rows * 96 + np.clip(columns, 0, 7) * 8
-    assert machine.x.address.tolist() == addresses.tolist()
+    assert list(machine.x.address) == addresses.tolist()
     del kept
 
 
