@@ -1,48 +1,115 @@
-"""Micro-kernels in PTX, whose cycle counts give a GPU's parameters away."""
+"""Micro-kernels in PTX whose cycle counts give a GPU's parameters away."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from lockstep.sim import Gpu
+from lockstep.sim.module import Run
 
 _FRAME = """
 .version 7.8
 .target sm_75
 .address_size 64
+.const .align 8 .u64 self[1] = {{self}};
 .const .align 8 .b8 zeros[256];
-.visible .entry k(.param .u64 data)
+.visible .entry k(.param .u64 data, .param .u64 image, .param .u32 value)
 {{
     .reg .pred %p<8>;
-    .reg .b32 %r<64>;
+    .reg .b32 %r<128>;
     .reg .f32 %f<64>;
-    .reg .f64 %d<32>;
+    .reg .f64 %d<64>;
     .reg .b64 %rd<64>;
-    .shared .align 16 .b8 pad[{shared}];
+    .local .align 8 .b8 private[64];
     ld.param.u64 %rd1, [data];
+    ld.param.u64 %rd2, [image];
+    ld.param.u32 %r0, [value];
+    mov.u64 %rd3, self;
+    mov.u64 %rd4, private;
     mov.u32 %r1, %tid.x;
     mov.u32 %r2, %ctaid.x;
-    mov.u32 %r3, 0;
-    mov.u64 %rd3, zeros;
+    setp.ne.u32 %p1, %r1, %r1;
 {body}
     ret;
 }}
 """
 
+ALIGNMENT = 1 << 16  # bytes: the buffer begins with a row of DRAM, in the first bank
 
-def kernel(body: str, shared: int = 16) -> str:
-    """PTX of a kernel ``k``: ``%rd1`` is its buffer, ``%r1`` the thread, ``%r2`` the CTA, ``%rd3`` constant zeros."""
-    return _FRAME.format(body=body, shared=shared)
-
-
-def run(body: str, *, grid: int = 1, block: int = 32, nbytes: int = 1 << 16, shared: int = 16, gpu="gtx480", **settings):
-    """Run a body on a GPU with these settings (``core__sms=1`` sets ``core.sms``); its buffer holds zeros."""
-    device = Gpu(gpu, **{name.replace("__", "."): value for name, value in settings.items()})
-    data = device.to_device(np.zeros(nbytes, np.uint8))
-    return device.load(kernel(body, shared)).launch("k", grid=(grid,), block=(block,), args=[data])
+Settings = Mapping[str, Any]
+Repeat = Callable[[int], str]
+"""A kernel's body with so many repetitions of what is measured."""
 
 
-def slope(repeat, low: int, high: int, **how) -> float:
-    """Core cycles per repetition: the difference of two runs, so that start and end of the kernel drop out."""
-    first, second = (run(repeat(n), **how).cycles for n in (low, high))
+class Bench:
+    """A GPU with one micro-kernel and its buffer; every launch starts with what the one before left in the L2.
+
+    The body finds ``%rd1``: its buffer, ``%rd2``: a texture of zeros, ``%rd3``: a constant that holds its own address,
+    ``%rd4``: local memory, ``%r0``: the launch's ``value``, ``%r1``: its thread, ``%r2``: its CTA, ``%p1``: false.
+    Other registers up to 60 are free. The buffer holds zeros; with ``stride``, each multiple of it holds the address of
+    the next one, the last one that of the first.
+    """
+
+    def __init__(
+        self, body: str, settings: Settings | None = None, *, gpu: str = "gtx480", nbytes: int = 4096, stride: int = 0
+    ) -> None:
+        self.gpu = Gpu(gpu, settings={"core.sms": 1, **(settings or {})})
+        self.image = self.gpu.texture(np.zeros(64, np.uint32))
+        room = self.gpu.to_device(np.zeros(ALIGNMENT + nbytes, np.uint8))
+        self.buffer = room + -room.address % ALIGNMENT
+        if stride:
+            places = np.arange(0, nbytes, stride)
+            words = self.gpu.memory.view(self.buffer.address, nbytes).view(np.uint64)
+            words[places // 8] = self.buffer.address + np.roll(places, -1)
+        self.module = self.gpu.load(_FRAME.format(body=body))
+        self.registers = self.module.kernel("k").registers
+
+    def __call__(self, *, grid: int = 1, block: int = 32, shared: int = 0, value: int = 0) -> Run:
+        arguments = [self.buffer, self.image, np.uint32(value)]
+        return self.module.launch("k", (grid,), (block,), arguments, shared_bytes=shared)
+
+
+def slope(
+    repeat: Repeat,
+    low: int,
+    high: int,
+    settings: Settings | None = None,
+    *,
+    gpu: str = "gtx480",
+    nbytes: int = 4096,
+    stride: int = 0,
+    **launch: int,
+) -> float:
+    """Core cycles per repetition: the difference of two cold runs, so that start and end of the kernel drop out."""
+    how = dict(gpu=gpu, nbytes=nbytes, stride=stride)
+    first, second = (Bench(repeat(n), settings, **how)(**launch).cycles for n in (low, high))
     return (second - first) / (high - low)
+
+
+def chain(instruction: str, before: str = "") -> Repeat:
+    """Instructions each of which depends on the one before."""
+    return lambda n: "\n".join([before, *[instruction] * n])
+
+
+_TYPES = {"r": "b32", "f": "f32", "d": "f64", "rd": "b64"}
+
+
+def independent(instruction: str, registers: int = 16, before: str = "") -> Repeat:
+    """Instructions that do not depend on each other: ``{k}`` is another register every time, ``{n}`` counts.
+
+    All of the registers are read at the end; otherwise they would share one. The reads take as long for any multiple of
+    ``registers`` instructions.
+    """
+    file = re.search(r"%([a-z]+)\{k\}", instruction)
+    read = f"mov.{_TYPES[file[1]]} %{file[1]}7, %{file[1]}{{k}};" if file else ""
+
+    def body(n: int) -> str:
+        used = [8 + k % registers for k in range(n)]
+        writes = [instruction.format(k=register, n=k) for k, register in enumerate(used)]
+        return "\n".join([before, *writes, *(read.format(k=register) for register in sorted(set(used)))])
+
+    return body
