@@ -84,7 +84,7 @@ def begin(state, sms, launch, settings):
     """Reset the SMs and show the grid to the dispatcher."""
     for s in range(state.sms):
         SM.reset(sms[s], s, settings)
-        sms[s].last = i64(state.now) - 1
+        sms[s].last = state.now
     io = state.dispatcher_io
     cta_dispatcher.reset(state.dispatcher, io)
     io.i.policy = settings.launch.dispatcher
@@ -193,6 +193,7 @@ class Result:
     fault: Stop | None
     occupancy: Occupancy
     steps: int  # of SMs, which the run loop made
+    timeline: np.ndarray  # rows over time, from 0: core cycle; resident warps x cycles and warp instructions until then
 
 
 def _counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndarray]:
@@ -202,7 +203,8 @@ def _counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndar
     return {f"{prefix}.{name}": array[name].astype(np.int64) for name in names if array.dtype[name].base.kind == "i"}
 
 
-CHUNK = 200_000  # core cycles between two looks at the clock and the keyboard
+CHUNK = 1000  # core cycles between two samples of the timeline, and looks at the keyboard, at first ...
+SAMPLES = 200  # ... until there are so many: then every other one goes, and the interval doubles
 _EXECUTE = {
     Group.INT: integer.execute_int,
     Group.LONG: integer.execute_long,
@@ -248,6 +250,7 @@ class Machine:
         self._registers = np.zeros(0, np.uint8)
         self._scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
+        self._samples: list[tuple[int, int, int]] = []
         self._compile()
 
     def _compile(self) -> None:
@@ -336,12 +339,24 @@ class Machine:
 
     def _run(self, progress: Callable[[int, int, int], None] | None) -> None:
         state = self._state
-        arguments = self._arguments
-        chunk = CHUNK if J.COMPILED else CHUNK // 1000
+        chunk = CHUNK
+        self._samples = [(0, 0, 0)]
         while state["cycles"] == 0 and state["fault"] == 0:
-            run(*arguments, int(state["now"]) + chunk)
+            run(*self._arguments, int(state["now"]) + chunk)
+            self._samples.append(self._sample())
+            if len(self._samples) > SAMPLES:
+                self._samples = self._samples[::2]
+                chunk *= 2
             if progress:
                 progress(int(state["ended"]), int(self._launch["total"]), int(state["now"]))
+
+    def _sample(self) -> tuple[int, int, int]:
+        """A row of the timeline, for the cycles before ``now``; SMs that sleep have not counted all of theirs yet."""
+        now = int(self._state["cycles"] or self._state["now"])
+        counters = self.sms["counters"]
+        ahead = np.bitwise_count(self.sms["resident"]) * np.maximum(now - 1 - self.sms["last"], 0)
+        resident = int(counters["resident_warp_cycles"].sum() + ahead.sum())
+        return now, resident, int(counters["warp_instructions"].sum())
 
     def _collect(self, fit: Occupancy) -> Result:
         state, lsu, memory = self._state, self.sms["lsu"], self.memory
@@ -359,7 +374,7 @@ class Machine:
         }
         for direction in ("requests", "replies"):
             raw |= _counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
-        return Result(raw, stop, fit, int(state["steps"]))
+        return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64))
 
     def _stop(self) -> Stop:
         state = self._state

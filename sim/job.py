@@ -80,6 +80,7 @@ def execute(job: Job, watch: Watch | None = None) -> dict[str, Any]:
         "kwips": instructions / simulated / 1000 if simulated else 0.0,
         "stats": gpu.stats,
         "per_sm": gpu.per_sm,
+        "timeline": [run.timeline for run in gpu.runs],
         "configuration": description.values(gpu.description),
     }
 

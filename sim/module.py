@@ -48,6 +48,7 @@ class Run:
     block: tuple[int, int, int]
     gpu: Description
     raw: dict[str, np.ndarray] = field(repr=False)
+    samples: np.ndarray = field(repr=False)  # core cycle; resident warps times cycles and warp instructions until then
     wall_seconds: float
 
     @property
@@ -72,6 +73,17 @@ class Run:
     def stats(self) -> dict[str, float]:
         """All statistics of ``docs/statistics.md``."""
         return statistics.compute(self.raw, self.gpu)
+
+    @cached_property
+    def timeline(self) -> dict[str, list[float]]:
+        """Occupancy and instructions per cycle over time: means of the intervals that end at ``core_cycle``."""
+        cycle, resident, instructions = np.diff(self.samples, axis=0).T
+        slots = self.gpu.core.sms * self.gpu.core.warps
+        return {
+            "core_cycle": self.samples[1:, 0].tolist(),
+            "occupancy": (resident / (cycle * slots)).tolist(),
+            "ipc": (instructions / cycle).tolist(),
+        }
 
     @cached_property
     def per_sm(self) -> list[dict[str, float]]:
@@ -184,7 +196,7 @@ class Module:
         wall = time.perf_counter() - start
         if result.fault is not None:
             raise KernelFault(self._fault_text(kernel, result.fault))
-        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, wall)
+        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, result.timeline, wall)
         self.gpu.record(run)
         return run
 

@@ -314,8 +314,9 @@ def markdown() -> str:
         "`python -m lockstep.sim.statistics > docs/statistics.md`.",
         "",
         "Counts are sums over SMs, slices or channels, and over launches; ratios are ratios of such sums. Those with",
-        "*SM* are given for every SM too (`run.per_sm`). Instructions are warp instructions; a line is one request of",
-        "the coalescer. JR, KL, KA and CH are the works on register sharing, on WarpPool, RegLess and Scavenger, on",
+        "*SM* are given for every SM too (`run.per_sm`); `run.timeline` has occupancy and IPC over time.",
+        "Instructions are warp instructions; a line is one request of the coalescer. JR, KL, KA and CH are the works",
+        "on register sharing, on WarpPool, RegLess and Scavenger, on",
         "DYNCTA, and on warp scheduling and power, whose figures are compared with.",
     ]
     for title, group in GROUPS.items():
