@@ -354,7 +354,7 @@ class Machine:
         """A row of the timeline, for the cycles before ``now``; SMs that sleep have not counted all of theirs yet."""
         now = int(self._state["cycles"] or self._state["now"])
         counters = self.sms["counters"]
-        ahead = np.bitwise_count(self.sms["resident"]) * np.maximum(now - 1 - self.sms["last"], 0)
+        ahead = np.bitwise_count(self.sms["resident"]) * np.maximum(now - self.sms["last"], 0)
         resident = int(counters["resident_warp_cycles"].sum() + ahead.sum())
         return now, resident, int(counters["warp_instructions"].sum())
 
