@@ -114,17 +114,16 @@ def _from_integer(value, unsigned, rnd, width, precision):
 @inline
 def _clamp(x, kind, signed, a):
     """Integers to the range of a narrower or differently signed type."""
-    words, longs = words_u32(result_address(x), LANES), words_u64(result_address(x), LANES)
+    longs = words_i64(result_address(x), LANES)
     least, most = _range(kind)
-    above = -1 if kind == _U64 else most  # what an unsigned value of 2**63 or more becomes
     for lane in range(x.lanes):
         value = i64(a[lane])
         clamped = min(max(value, least), most)
-        clamped = clamped if value >= 0 or signed else (value & above if kind == _U64 else above)
-        if kind >= _U64:
-            longs[lane] = u64(clamped)
-        else:
-            words[lane] = u32(clamped)
+        longs[lane] = clamped if value >= 0 or signed else (value if kind == _U64 else most)
+    if kind < _U64:
+        words = words_u32(result_address(x), LANES)
+        for lane in range(x.lanes):
+            words[lane] = u32(longs[lane])
 
 
 @slot
@@ -190,6 +189,6 @@ def execute_convert(context, instruction):
     else:
         _clamp(x, kind, (flags & _SIGNED) != 0, a)
     if op == Convert.INT_TO_F32 or op == Convert.F64_TO_F32 or op == Convert.ROUND_F32:
-        finish(x, flags)
+        finish(x, flags, instruction.write == _F16)
     write(x, instruction)
     return 0

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lockstep.models.core.isa import CONTEXT, INSTRUCTION, LANES, Double, Flag, Float, Kind, Round
+from lockstep.models.core.isa import CONTEXT, INSTRUCTION, LANES, Double, Flag, Float, Kind, Round, Write
 from lockstep.models.core.numerics import (
     INF_F32,
     NAN_F32,
@@ -64,10 +64,11 @@ from lockstep.models.jit import (
 )
 
 _FTZ, _SAT, _NAN, _XORSIGN = int(Flag.FTZ), int(Flag.SAT), int(Flag.NAN), int(Flag.XORSIGN)
-_RN, _NO_KIND = int(Round.RN), int(Kind.NONE)
+_RN, _NO_KIND, _F16 = int(Round.RN), int(Kind.NONE), int(Write.F16)
 _MAGNITUDE = 0x7FFF_FFFF
 _ONE_F32 = 0x3F80_0000
 _LEAST_NORMAL = 0x0080_0000
+_LEAST_NORMAL_F16 = 0x3880_0000  # 2**-14 as f32
 _LARGE_DIVISOR = 2.0**126
 
 _SIGN_F64 = -(1 << 63)
@@ -82,10 +83,21 @@ _context, _instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
 
 
 @inline
-def finish(x, flags):
-    """Make the f32 results what PTX says: canonical NaN, ``.ftz``, ``.sat``."""
+def flush_halves(x, instruction):
+    """Flush subnormal f16 among the sources: fetched as f32, they lie in the scratch arrays."""
+    if i64(instruction.flags) & _FTZ and instruction.write == _F16:
+        for which in range(3):
+            lanes = words_u32(scratch_address(x, which), LANES)
+            for lane in range(x.lanes):
+                bits = i64(lanes[lane])
+                lanes[lane] = u32(bits & (SIGN_F32 if (bits & _MAGNITUDE) < _LEAST_NORMAL_F16 else 0xFFFF_FFFF))
+
+
+@inline
+def finish(x, flags, half):
+    """Make the f32 results what PTX says: canonical NaN, ``.ftz`` (for an f16 ``half``: of its range), ``.sat``."""
     r = words_u32(result_address(x), LANES)
-    least = _LEAST_NORMAL if flags & _FTZ else 0
+    least = (_LEAST_NORMAL_F16 if half else _LEAST_NORMAL) if flags & _FTZ else 0
     for lane in range(x.lanes):
         bits = i64(r[lane])
         size = bits & _MAGNITUDE
@@ -142,6 +154,7 @@ def execute_float(context, instruction):
     flags = i64(instruction.flags)
     rnd = i64(instruction.rnd)
     at_a, at_b, at_c = sources(x, instruction)
+    flush_halves(x, instruction)
     if op == Float.SUB:  # a + -b
         negated = words_u32(scratch_address(x, i64(1)), LANES)
         b = words_u32(at_b, LANES)
@@ -206,7 +219,7 @@ def execute_float(context, instruction):
         for lane in range(x.lanes):
             bits_r[lane] = u32((i64(bits_a[lane]) & kept) ^ (i64(bits_b[lane]) & taken) ^ inverted)
     if op != Float.COPYSIGN:
-        finish(x, flags)
+        finish(x, flags, instruction.write == _F16)
     write(x, instruction)
     return 0
 

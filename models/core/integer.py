@@ -492,13 +492,13 @@ def execute_long(context, instruction):
             r[lane] = ua[lane]
     elif op == Long.ADD:
         for lane in range(x.lanes):
-            r[lane] = u64(a[lane] + b[lane])
+            r[lane] = ua[lane] + ub[lane]
     elif op == Long.SUB:
         for lane in range(x.lanes):
-            r[lane] = u64(a[lane] - b[lane])
+            r[lane] = ua[lane] - ub[lane]
     elif op == Long.MUL:
         for lane in range(x.lanes):
-            r[lane] = u64(a[lane] * b[lane])
+            r[lane] = ua[lane] * ub[lane]
     elif op == Long.MAD:
         for lane in range(x.lanes):
             r[lane] = u64(a[lane] * b[lane] + c[lane])

@@ -7,6 +7,7 @@ instructions. Half precision is computed in f64 and rounded once; ``fma`` by :fu
 
 from __future__ import annotations
 
+from lockstep.models.core.floating import flush_halves
 from lockstep.models.core.isa import CONTEXT, INSTRUCTION, LANES, Flag, Packed, Round
 from lockstep.models.core.numerics import (
     LOW_HALF,
@@ -156,6 +157,7 @@ def execute_packed(context, instruction):
     flags = i64(instruction.flags)
     rnd = i64(instruction.rnd)
     at_a, at_b, at_c = sources(x, instruction)
+    flush_halves(x, instruction)
     a, b, c = words_u32(at_a, LANES), words_u32(at_b, LANES), words_u32(at_c, LANES)
     fa, fb, fc = words_f32(at_a, LANES), words_f32(at_b, LANES), words_f32(at_c, LANES)
     r = words_u32(result_address(x), LANES)

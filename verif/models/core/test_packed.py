@@ -10,7 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from lockstep.models.core.isa import Compare, Fetch, Flag, Packed, Round, Write
+from lockstep.models.core.floating import execute_float
+from lockstep.models.core.isa import Compare, Fetch, Flag, Float, Packed, Round, Write
 from lockstep.models.core.packed import execute_packed
 from lockstep.verif.bench import interpreted
 from lockstep.verif.models.core.lanes import ALL, Warp, floats, generator, words
@@ -68,9 +69,11 @@ def test_arithmetic(kind: str, name: str, flags: int) -> None:
             values = [int(v[lane]) for v in part]
             result = int(actual[lane]) >> shift & 0xFFFF
             assert result == arithmetic(form, name, *values, flags), [hex(v) for v in (*values, result)]
-    if name == "FMA" and not flags & Flag.FTZ:
-        options = {"fetch": Fetch[kind], "write": Write[kind], "flags": flags}
-        actual = Warp(execute_packed).map(Packed[f"FMA_{kind}"], low, **options)
+    options = {"fetch": Fetch[kind], "write": Write[kind], "flags": flags}
+    scalar = not flags & Flag.RELU and (form is F16 or not flags & Flag.FTZ)  # as PTX has them
+    if name == "FMA" or scalar:
+        slot, op = (execute_packed, Packed[f"FMA_{kind}"]) if name == "FMA" else (execute_float, Float[name])
+        actual = Warp(slot).map(op, low[: 3 if name == "FMA" else 2], **options)
         for lane in range(COUNT):
             assert int(actual[lane]) == arithmetic(form, name, *(int(v[lane]) for v in low), flags)
 
