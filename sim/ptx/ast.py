@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, frozen=True)
 class Register:
-    """A general register or predicate, by its unique name (scopes are resolved: ``%r1`` of a nested block is renamed)."""
+    """A general register or predicate, by its unique name (scopes are resolved: ``%r1`` in a nested block is renamed)."""
 
     name: str
 
@@ -148,7 +149,7 @@ class Variable:
     is_array: bool = False
     extern: bool = False
     pointer_space: str | None = None  # .ptr .global of a parameter
-    initial: bytes | None = None  # None: zeros
+    initial: builtins.bytes | None = None  # None: zeros
     relocations: tuple[tuple[int, Symbol, bool], ...] = ()  # (byte offset, symbol, generic()) in the initial value
     line: int = 0
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,10 +98,10 @@ def memory_only() -> Gpu:
     return Gpu("gtx480")
 
 
-def mistake(action: object, *words: str, kind: type[Exception] = UsageError) -> None:
+def mistake(action: Callable[[], Any], *words: str, kind: type[Exception] = UsageError) -> None:
     """``action`` raises one line with all ``words`` in it."""
     with pytest.raises(kind) as caught:
-        action()  # type: ignore[operator]
+        action()
     message = str(caught.value)
     assert "\n" not in message
     for word in words:
@@ -111,10 +113,10 @@ def mistake(action: object, *words: str, kind: type[Exception] = UsageError) -> 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c8", "?", [("a", "f4"), ("b", "i8")]])
 @pytest.mark.parametrize("shape", [(), (1,), (300,), (7, 5, 3), (0,)])
-def test_arrays_come_back_as_they_went(memory_only: Gpu, dtype: object, shape: tuple[int, ...]) -> None:
+def test_arrays_come_back_as_they_went(memory_only: Gpu, dtype: Any, shape: tuple[int, ...]) -> None:
     random = np.random.default_rng(1)
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize  # type: ignore[arg-type]
-    array = random.integers(0, 2, size, np.uint8).view(dtype).reshape(shape)  # type: ignore[arg-type]
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    array = random.integers(0, 2, size, np.uint8).view(dtype).reshape(shape)
     back = memory_only.from_device(memory_only.to_device(array))
     assert back.dtype == array.dtype and back.shape == array.shape
     assert back.tobytes() == array.tobytes()
@@ -299,10 +301,10 @@ def test_textures(memory_only: Gpu) -> None:
         ("exact", 1, 32, ("(8, 4, 1)", ".reqntid")),
     ],
 )
-def test_extents(memory_only: Gpu, name: str, grid: object, block: object, words: tuple[str, ...]) -> None:
+def test_extents(memory_only: Gpu, name: str, grid: Any, block: Any, words: tuple[str, ...]) -> None:
     module = memory_only.load(ECHO)
     args = [memory_only.empty(1, np.uint8)] + [1] * (name == "_Z3addPfi")
-    mistake(lambda: module.launch(name, grid, block, args), name, *words)  # type: ignore[arg-type]
+    mistake(lambda: module.launch(name, grid, block, args), name, *words)
 
 
 def test_too_much_scratchpad(memory_only: Gpu) -> None:
