@@ -34,7 +34,7 @@ PATIENCE = 2048  # core cycles; several times what a full queue takes to drain a
 
 
 ROW_HIT, ROW_CLOSED, ROW_CONFLICT = range(3)  # what a request found; indices of ``stats.rows``
-COLUMN, ACTIVATE, PRECHARGE = range(3)
+READ_COLUMN, WRITE_COLUMN, ACTIVATE, PRECHARGE = range(4)  # commands; those for columns go first
 
 CHANNEL_STATISTICS = record(
     [
@@ -56,9 +56,10 @@ BANK = record(
         ("wanted", "i4"),  # row of the request that the bank serves next ...
         ("current", "i4"),  # ... which request that is ...
         ("before", "i4"),  # ... which one is in front of it in the bank's queue, 0: none ...
-        ("writes", "i4"),  # ... whether it is a write
-        ("found", "i4"),  # what the next column command will have found
-        ("age", "i8"),  # ... and the core cycle in which it came
+        ("command", "i4"),  # ... which command it takes next ...
+        ("found", "i4"),  # (what the next column command will have found)
+        ("ready", "i8"),  # ... when the bank is ready for that ...
+        ("age", "i8"),  # ... and the core cycle in which the request came
         ("oldest", "i8"),  # core cycle in which the bank's oldest request came
         ("column_at", "i8"),  # earliest next column command
         ("activate_at", "i8"),
@@ -75,10 +76,8 @@ CHANNEL = record(
         ("last", "i4"),
         ("pick", "i8"),  # bank of the next command; -1: to be decided
         ("pick_time", "i8"),
-        ("command_free", "i8"),
-        ("read_free", "i8"),  # earliest next read command ...
-        ("write_free", "i8"),
-        ("activate_free", "i8"),
+        ("free_command", "i8"),
+        ("free", "i8", (4,)),  # earliest next command of each kind
         ("queue", OCCUPANCY),
         ("stats", CHANNEL_STATISTICS),
         ("banks", BANK, (MAX_DRAM_BANKS,)),
@@ -98,34 +97,52 @@ def channel_of(memory, index):
 def dram_room(memory, channel, index, needs):
     """Whether slice ``index`` may push ``needs`` requests now. Otherwise it waits, in turn, and is woken."""
     gate = memory.gates[index]
-    room = channel.limit - channel.queue.count
-    if channel.first == 0 and room >= needs:
-        return True
-    if channel.first == index + 1 and room >= needs:
-        channel.first = gate.next
-        gate.needs = 0
-        if channel.first != 0:
-            wake_up(memory, slice_part(memory, channel.first - 1), memory.now + 1, memory.now)
+    first = channel.first
+    if (first == 0 or first == index + 1) and channel.limit - channel.queue.count >= needs:
         return True
     if gate.needs == 0:
-        gate.needs = needs
         gate.next = 0
-        if channel.first == 0:
+        if first == 0:
             channel.first = index + 1
         else:
             memory.gates[channel.last - 1].next = index + 1
         channel.last = index + 1
+    gate.needs = needs
     return False
 
 
 @inline
-def _serve(bank, index, packet, before):
+def dram_waited(memory, channel, gate):
+    """The slice that waited first goes on; it is the next one's turn."""
+    gate.needs = 0
+    channel.first = gate.next
+    if channel.first != 0:
+        wake_up(memory, slice_part(memory, channel.first - 1), memory.now + 1, memory.now)
+
+
+@inline
+def _prepare(memory, bank):
+    """Work out a bank's next command, after its request or its row has changed."""
+    if bank.row == bank.wanted:
+        bank.command = WRITE_COLUMN if packet_of(memory, bank.current).kind == WRITE else READ_COLUMN
+        bank.ready = bank.column_at
+    elif bank.row < 0:
+        bank.command = ACTIVATE
+        bank.ready = bank.activate_at
+    else:
+        bank.command = PRECHARGE
+        bank.ready = bank.precharge_at
+
+
+@inline
+def _serve(memory, bank, index, before):
     """Make a request the one that its bank serves next."""
+    packet = packet_of(memory, index)
     bank.current = index
     bank.before = before
     bank.wanted = packet.row
-    bank.writes = packet.kind == WRITE
     bank.age = packet.entered
+    _prepare(memory, bank)
 
 
 @jit
@@ -150,9 +167,9 @@ def dram_push(memory, index, request, now):
     if alone:
         channel.busy_banks |= 1 << number
         bank.oldest = now
-        _serve(bank, request, packet, 0)
+        _serve(memory, bank, request, 0)
     elif bank.row == row and bank.wanted != row:
-        _serve(bank, request, packet, before)
+        _serve(memory, bank, request, before)
     else:
         return
     channel.pick = -1
@@ -167,56 +184,38 @@ def _choose(memory, bank):
     while index != 0:
         packet = packet_of(memory, index)
         if packet.row == bank.row:
-            _serve(bank, index, packet, before)
-            return
+            break
         before = index
         index = packet.next
-    index = bank.waiting.head
-    _serve(bank, index, packet_of(memory, index), 0)
-
-
-@inline
-def _command(bank):
-    """A bank's next command."""
-    if bank.row == bank.wanted:
-        return COLUMN
-    return ACTIVATE if bank.row < 0 else PRECHARGE
-
-
-@inline
-def _earliest(channel, bank, command):
-    """The first tick at which a bank's next command may go."""
-    if command == COLUMN:
-        return max(bank.column_at, channel.write_free if bank.writes else channel.read_free)
-    if command == ACTIVATE:
-        return max(bank.activate_at, channel.activate_free)
-    return bank.precharge_at
+    if index != 0:
+        _serve(memory, bank, index, before)
+    else:
+        _serve(memory, bank, bank.waiting.head, 0)
 
 
 @inline
 def _plan(memory, channel, now):
     """Decide the channel's next command."""
-    soonest = max(channel.command_free, now * memory.dram.domain)
-    pick, time, rank, age = -1, FOREVER, 0, 0
+    soonest = max(channel.free_command, now * memory.dram.domain)
+    pick, best, age = -1, FOREVER, 0
     overdue, since = -1, now - PATIENCE
     rest = channel.busy_banks
     while rest != 0:
         number = ctz(rest)
         rest &= rest - 1
         bank = channel.banks[number]
-        command = _command(bank)
-        at = max(_earliest(channel, bank, command), soonest)
-        if at < time or (at == time and (command < rank or (command == rank and bank.age < age))):
-            pick, time, rank, age = number, at, command, bank.age
+        # The time, and below it a bit for the commands that yield to those for columns.
+        key = max(max(bank.ready, channel.free[bank.command]), soonest) * 2 + (bank.command >> 1)
+        if key <= best and (key < best or bank.age < age):
+            pick, best, age = number, key, bank.age
         if bank.oldest < since:
             overdue, since = number, bank.oldest
     if overdue >= 0:
         bank = channel.banks[overdue]
-        index = bank.waiting.head
-        _serve(bank, index, packet_of(memory, index), 0)
-        pick, time = overdue, max(_earliest(channel, bank, _command(bank)), soonest)
+        _serve(memory, bank, bank.waiting.head, 0)
+        pick, best = overdue, max(max(bank.ready, channel.free[bank.command]), soonest) * 2
     channel.pick = pick
-    channel.pick_time = time
+    channel.pick_time = best // 2
 
 
 @inline
@@ -242,16 +241,16 @@ def _column(memory, index, channel, number, time, now):
     gap = time + max(memory.tCCD, memory.burst)
     if packet.kind == WRITE:
         end = time + memory.tWL + memory.burst
-        channel.read_free = max(end + memory.tCDLR, gap)
-        channel.write_free = gap
+        channel.free[READ_COLUMN] = max(end + memory.tCDLR, gap)
+        channel.free[WRITE_COLUMN] = gap
         bank.precharge_at = max(bank.precharge_at, end + memory.tWR)
         stats.writes += 1
         stats.bytes_written += memory.line_bytes
         give(memory, request)
     else:
         end = time + memory.tCL + memory.burst
-        channel.read_free = gap
-        channel.write_free = max(end - memory.tWL, gap)
+        channel.free[READ_COLUMN] = gap
+        channel.free[WRITE_COLUMN] = max(end - memory.tWL, gap)
         bank.precharge_at = max(bank.precharge_at, time + memory.burst)
         stats.reads += 1
         stats.bytes_read += memory.line_bytes
@@ -278,7 +277,7 @@ def _row(memory, channel, bank, time):
         bank.column_at = time + memory.tRCD
         bank.precharge_at = time + memory.tRAS
         bank.activate_at = time + memory.tRC
-        channel.activate_free = time + memory.tRRD
+        channel.free[ACTIVATE] = time + memory.tRRD
         bank.found = max(bank.found, ROW_CLOSED)
         channel.stats.activates += 1
     else:
@@ -286,6 +285,7 @@ def _row(memory, channel, bank, time):
         bank.activate_at = max(bank.activate_at, time + memory.tRP)
         bank.found = ROW_CONFLICT
         channel.stats.precharges += 1
+    _prepare(memory, bank)
 
 
 @slot
@@ -306,8 +306,8 @@ def visit_channel(where, index):
         number = channel.pick
         bank = channel.banks[number]
         channel.pick = -1
-        channel.command_free = time + memory.dram.core
-        if bank.row == bank.wanted:
+        channel.free_command = time + memory.dram.core
+        if bank.command < ACTIVATE:
             _column(memory, index, channel, number, time, now)
         else:
             _row(memory, channel, bank, time)

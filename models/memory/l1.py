@@ -434,6 +434,7 @@ def l1_access(l1, port, config, now, kind, address, size, lanes, token):
     if l1.refusal != 0:
         l1.stats.stalls[-1 - l1.refusal] += now - l1.refused_at
         l1.refusal = 0
+        l1.refused_at = 0
         port.full = 0
     line = address >> l1.line_shift
     if kind == LOAD and l1.data == 0:

@@ -15,7 +15,7 @@ slice's look-ups until it can; replies and lines from DRAM go on, so it always w
 from lockstep.models.jit import i64, inline, pointer_to, record, slot, words_i64
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.crossbar import accept_request, claim, send_reply
-from lockstep.models.memory.dram import channel_of, dram_push, dram_room
+from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
     ATOMIC,
     FOREVER,
@@ -311,6 +311,8 @@ def _look_up(memory, cache, gate, now):
         if cache.stall != GO_ON:
             put_back(gate.input, index)
             return
+        if gate.needs != 0:
+            dram_waited(memory, channel_of(memory, cache.channel), gate)
         accept_request(memory, cache.index, now)
         leave(gate.waiting, now, packet.entered)
         if code != HIT or packet.kind != ATOMIC:

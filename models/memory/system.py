@@ -174,7 +174,7 @@ def memory_launch(memory: Memory) -> None:
     _zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
     _zero(record["ports"], "requests", "replies", "full", "chosen")
     _zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served")
-    _zero(channels, "first", "busy_banks", "command_free", "read_free", "write_free", "activate_free", "queue", "stats")
+    _zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats")
     _zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
     for direction in ("requests", "replies"):
         record[direction]["receivers"]["credits"] = memory.gpu.crossbar.buffers

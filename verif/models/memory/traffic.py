@@ -11,18 +11,10 @@ from lockstep.models import parameters
 from lockstep.models.jit import argument, i64, jit, record
 from lockstep.models.memory import system
 from lockstep.models.memory.fabric import FOREVER
-from lockstep.models.memory.l1 import (
-    L1,
-    LOAD,
-    LOAD_BYPASS,
-    LOCAL_LOAD,
-    MERGED,
-    MISS,
-    l1_access,
-    l1_reset,
-    l1_step,
-    l1_wake,
-)
+from lockstep.models.memory.l1 import L1, LOAD, MERGED, l1_access, l1_reset, l1_step, l1_wake
+from lockstep.models.memory.timing import BACK_END, FRONT_END
+
+BASE = 0x1000_0000
 
 ACCESS = record(
     [
@@ -41,9 +33,8 @@ SOURCE = record([("next", "i8"), ("outstanding", "i8"), ("window", "i8")])
 
 
 @jit
-def drive(l1s, memory, config, sources, script, length, skip, limit):
+def drive(l1s, memory, config, sources, script, length, skip, now, limit):
     """Run until all is done or ``limit`` is reached; returns the cycle. ``script``: ``length`` accesses of each SM."""
-    now = i64(0)
     while now < limit:
         for s in range(memory.sms):
             source = sources[s]
@@ -61,9 +52,8 @@ def drive(l1s, memory, config, sources, script, length, skip, limit):
                 if access.at > now:
                     wake = min(wake, access.at)
                 else:
-                    code = i64(l1_access(
-                        l1, port, config, now, access.kind, access.address, access.size, access.lanes, source.next
-                    ))  # fmt: skip
+                    kind, size, lanes = i64(access.kind), i64(access.size), i64(access.lanes)
+                    code = i64(l1_access(l1, port, config, now, kind, access.address, size, lanes, source.next))
                     if code >= 0:
                         access.code = code
                         access.accepted = now
@@ -110,31 +100,39 @@ class Traffic:
         self.l1 = np.zeros(description.core.sms, L1)
         self.config = parameters.config(description)
         self._config = argument(self.config[0:1].reshape(()))
-        self.cycles = 0
         self.launch()
 
     def launch(self) -> None:
         """Invalidate the L1s, keep the L2, start at cycle 0."""
+        self.now = self.cycles = 0
         system.memory_launch(self.memory)
         for one in range(len(self.l1)):
             l1_reset(argument(self.l1[one : one + 1].reshape(())), self._config)
 
     def run(self, script: np.ndarray, *, window: int = 1 << 30, skip: bool = True, limit: int = 1 << 40) -> np.ndarray:
-        """Run ACCESS records, an array per SM (idle SMs may be left out); returns them with the results."""
+        """Run ACCESS records, an array per SM (idle SMs may be left out); returns them with the results.
+
+        Times are counted from the start of this run, which is ``cycles`` long.
+        """
         sms, length = self.gpu.core.sms, script.shape[1]
         whole = np.zeros((sms, length), ACCESS)
         whole["at"] = FOREVER
         whole[: len(script)] = script
+        whole["at"][: len(script)] += self.now
         whole["done"] = whole["accepted"] = -1
         self.sources = np.zeros(sms, SOURCE)
         self.sources["window"] = window
         self.sources["next"][len(script) :] = length
         flat = whole.reshape(-1)
-        self.memory.record["sm_wake"] = 0
-        self.cycles = int(drive(
+        self.memory.record["sm_wake"] = self.now
+        end = int(drive(
             argument(self.l1), self.memory.argument, self._config, argument(self.sources), argument(flat), length, skip,
-            limit,
+            self.now, self.now + limit,
         ))  # fmt: skip
+        for name in ("at", "accepted", "done"):
+            whole[name] -= np.where(whole[name] < 0, 0, self.now)
+        self.cycles = end - self.now
+        self.now = end + 1
         return whole[: len(script)]
 
     def broken(self) -> list[str]:
@@ -148,5 +146,35 @@ def script(addresses: Any, *, kind: int = LOAD, size: int = 4, lanes: int = 1, a
     return result
 
 
-READS = (LOAD, LOAD_BYPASS, LOCAL_LOAD)
-__all__ = ["ACCESS", "MISS", "READS", "Traffic", "drive", "gpu", "script"]
+def place(description: parameters.Gpu, address: int) -> tuple[int, int, int, int]:
+    """Slice, channel, bank and row of an address."""
+    l2, dram = description.l2, description.dram
+    chunk, offset = divmod(address, dram.interleave)
+    local, target = divmod(chunk, l2.slices)
+    spread = l2.slices // dram.channels
+    rows = ((local * spread + target // dram.channels) * dram.interleave + offset) // dram.row_bytes
+    row = rows // dram.banks
+    return target, target % dram.channels, (rows + row) % dram.banks, row
+
+
+def lines(description: parameters.Gpu, count: int, **wanted: int) -> list[int]:
+    """Addresses of lines with a given ``slice``, ``channel``, ``bank`` or ``row``."""
+    dram = description.dram
+    found: list[int] = []
+    address = max(BASE, wanted.get("row", 0) * dram.banks * dram.row_bytes * dram.channels)
+    while len(found) < count:
+        at = dict(zip(("slice", "channel", "bank", "row"), place(description, address), strict=True))
+        if all(at[name] == value for name, value in wanted.items()):
+            found.append(address)
+        address += description.l1.line_bytes
+    return found
+
+
+def latencies(results: np.ndarray) -> np.ndarray:
+    """Core cycles from issue to dependent issue."""
+    return results["done"] - results["accepted"] + FRONT_END + BACK_END
+
+
+def sequence(addresses: list[int], gap: int = 2000, **how: Any) -> np.ndarray:
+    """One SM's accesses, each long after the one before."""
+    return script([addresses], at=[[gap * n for n in range(len(addresses))]], **how)

@@ -1,0 +1,176 @@
+"""The memory system as a whole, under random traffic: conservation, skipping, the two ways to run its source."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+
+import numpy as np
+import pytest
+
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE, STORE
+from lockstep.models.memory.timing import slice_delay
+from lockstep.models.parameters import Gpu
+from lockstep.verif.bench import interpreted, seeded
+from lockstep.verif.models.memory.traffic import BASE, Traffic, gpu, script
+
+LOCAL = 0xC000_0000
+
+
+def description(rng: random.Random) -> Gpu:
+    """A small GPU in which every limit is met."""
+    channels = rng.choice([1, 2, 3])
+    settings = dict(
+        core__sms=rng.randint(1, 5), clocks__core=rng.choice([700, 1400, 1147]),
+        clocks__interconnect=rng.choice([350, 700, 2000]), clocks__l2=rng.choice([350, 700, 1400]),
+        clocks__dram=rng.choice([350, 924, 2800]), l1__sets=rng.choice([1, 4]), l1__ways=rng.choice([1, 2, 3]),
+        l1__line_bytes=rng.choice([32, 64, 128]), l1__mshrs=rng.choice([1, 2, 8, 70]), l1__merges=rng.choice([1, 3]),
+        l1__queue=rng.choice([2, 8]), l1__data=rng.choice([0, 1, 1]), crossbar__flit_bytes=rng.choice([8, 32, 256]),
+        crossbar__latency=rng.choice([1, 30]), crossbar__buffers=rng.choice([1, 3, 8]),
+        crossbar__header_bytes=rng.choice([0, 8]), crossbar__concentration=rng.choice([1, 2, 3]),
+        l2__slices=channels * rng.choice([1, 2]), l2__sets=rng.choice([1, 4]), l2__ways=rng.choice([1, 2, 4]),
+        l2__mshrs=rng.choice([1, 2, 16]), l2__merges=rng.choice([1, 2, 8]), l2__latency=800, dram__latency=2200,
+        dram__channels=channels, dram__banks=rng.choice([1, 3, 8]), dram__queue=rng.choice([2, 5, 32]),
+        dram__bus_bytes=rng.choice([2, 8, 128]), dram__interleave=rng.choice([128, 512]),
+        dram__row_bytes=rng.choice([256, 2048]),
+    )  # fmt: skip
+    if rng.random() < 0.5:  # the shortest pipeline of the slices
+        settings["l2__latency"] -= slice_delay(gpu(**settings)) - 1
+    return gpu(**settings)
+
+
+def accesses(rng: random.Random, target: Gpu, length: int) -> np.ndarray:
+    """Bursts and pauses of all kinds of access, to a few lines that everybody wants and to others."""
+    result = script(np.zeros((target.core.sms, length), int))
+    line = target.l1.line_bytes
+    for sm in range(target.core.sms):
+        at = 0
+        for n in range(length):
+            kind = rng.choice([LOAD, LOAD, LOAD, STORE, STORE, ATOMIC_ACCESS, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE])
+            number = rng.choice([rng.randrange(6), rng.randrange(200), rng.randrange(1 << 20)])
+            start = LOCAL + (sm << 12) if kind in (LOCAL_LOAD, LOCAL_STORE) else BASE
+            at += rng.choice([0, 0, 0, 0, 0, 1, 2, 40, rng.choice([0, 5000])])
+            size = rng.choice([1, 4, line // 2, line])
+            result[sm, n] = (at, start + line * (number % 32 if start != BASE else number), kind, size, 1, 0, 0, 0)
+            result[sm, n]["lanes"] = rng.randint(1, 32)
+    return result
+
+
+def state(traffic: Traffic) -> dict[str, bytes]:
+    """Everything that can be seen of a run, without host addresses."""
+    record = traffic.memory.record[0]
+    parts = {name: record[name].tobytes() for name in ("flight", "gates", "requests", "replies", "packets")}
+    parts |= {f"slices.{name}": traffic.memory.slices[name].tobytes() for name in ("stats", "in_flight")}
+    parts |= {name: array.tobytes() for name, array in (("lines", traffic.memory.lines), ("l1", traffic.l1))}
+    parts["channels"] = traffic.memory.channels.tobytes()
+    parts["cycles"] = str(traffic.cycles).encode()
+    return parts
+
+
+def one_run(seed: int, length: int, skip: bool = True) -> tuple[Traffic, np.ndarray]:
+    rng = random.Random(seed)
+    target = description(rng)
+    traffic = Traffic(target)
+    return traffic, traffic.run(accesses(rng, target, length), skip=skip, limit=10_000_000)
+
+
+def test_random_traffic() -> None:
+    """Everything is answered, and every conservation law holds."""
+    rng = seeded()
+    for _ in range(60):
+        seed = rng.getrandbits(32)
+        traffic, result = one_run(seed, 300)
+        assert traffic.broken() == [], seed
+        answers = np.isin(result["kind"], (LOAD, LOAD_BYPASS, LOCAL_LOAD, ATOMIC_ACCESS))
+        assert (result["accepted"] >= 0).all(), seed
+        assert ((result["done"] > result["accepted"]) == answers).all(), seed
+
+
+def test_every_limit_is_met() -> None:
+    """The random traffic reaches every reason to stall."""
+    rng = random.Random(1)
+    inner, outer = np.zeros(5, int), np.zeros(5, int)
+    for _ in range(30):
+        traffic, _ = one_run(rng.getrandbits(32), 300)
+        inner += traffic.l1["stats"]["stalls"].sum(0)
+        outer += traffic.memory.slices["stats"]["stalls"].sum(0)
+    assert (inner[:4] > 0).all() and (outer > 0).all()
+
+
+def test_skipping_changes_nothing() -> None:
+    """Stepping in every cycle and stepping only when something is due give the same state, to the last byte."""
+    rng = seeded()
+    for _ in range(12):
+        seed = rng.getrandbits(32)
+        (fast, results), (slow, expected) = one_run(seed, 120), one_run(seed, 120, skip=False)
+        assert results.tobytes() == expected.tobytes(), seed
+        assert state(fast) | {"cycles": b""} == state(slow) | {"cycles": b""}, seed
+
+
+def digest(seed: int) -> str:
+    """A hash of what a run leaves behind."""
+    sums = hashlib.sha256()
+    for n in range(3):
+        traffic, result = one_run(seed + n, 25)
+        assert traffic.broken() == []
+        for name, part in sorted(state(traffic).items()):
+            sums.update(name.encode() + part)
+        sums.update(result.tobytes())
+    return sums.hexdigest()
+
+
+def test_interpreted_is_compiled() -> None:
+    seed = seeded().getrandbits(31)
+    assert interpreted(digest, seed) == digest(seed)
+
+
+def test_launches_are_independent_of_time() -> None:
+    """A launch on a warm L2 takes the same cycles whenever it comes."""
+    rng = random.Random(5)
+    target = description(rng)
+    work = accesses(rng, target, 100)
+    traffic = Traffic(target)
+    cycles, images = [], []
+    for _ in range(4):
+        traffic.launch()
+        traffic.run(work)
+        cycles.append(traffic.cycles)
+        images.append(traffic.memory.lines.tobytes())
+    assert len(set(cycles[1:])) == 1 or len(set(images)) > 1
+
+
+@pytest.mark.parametrize(
+    "where,name,law",
+    [
+        ("l1", "hits", "accesses to the L1s"),
+        ("l1", "tokens_out", "answers of the L1s"),
+        ("l1", "bytes_out", "bytes out of the L1s"),
+        ("slices", "replies", "replies of the slices"),
+        ("slices", "fills", "lines from DRAM"),
+        ("channels", "reads", "reads of DRAM"),
+        ("channels", "busy", "data bus of DRAM"),
+    ],
+)
+def test_a_broken_law_is_named(where: str, name: str, law: str) -> None:
+    traffic, _ = one_run(3, 100)
+    assert traffic.broken() == []
+    records = traffic.l1 if where == "l1" else getattr(traffic.memory, where)
+    records["stats"][name][0] += 1
+    assert any(error.startswith(law) for error in traffic.broken())
+
+
+def test_littles_law_is_checked() -> None:
+    traffic, _ = one_run(3, 100)
+    traffic.memory.channels["queue"]["residence"][0] += 1
+    assert traffic.broken() == ["Little's law for the DRAM queues: 1 against 0"]
+
+
+def test_calls_with_nothing_due_change_nothing() -> None:
+    """Between two runs the memory may be stepped as often as one likes."""
+    from lockstep.models.memory.system import memory_step
+
+    traffic, _ = one_run(7, 100)
+    before = traffic.memory.record.tobytes() + traffic.memory.channels.tobytes()
+    for now in range(traffic.now, traffic.now + 500):
+        memory_step(traffic.memory.argument, traffic._config, now)
+    assert traffic.memory.record.tobytes() + traffic.memory.channels.tobytes() == before
