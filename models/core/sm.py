@@ -116,7 +116,10 @@ SM = record(
     [
         ("index", "i8"),
         ("wake", "i8"),  # next cycle in which a step does something
-        ("last", "i8"),  # cycle of the last step
+        ("last", "i8"),  # first cycle that is not counted yet
+        ("changed", "i8"),  # a warp's readiness, or what it depends on, since the last choice of warps
+        ("select_next", "i8"),  # otherwise the next cycle in which the choice could differ
+        ("lsu_next", "i8"),  # the next cycle in which the memory side has something to do by itself
         ("resident", "i8"),  # slots with a warp that has not ended
         ("ready", "i8"),  # slots whose next instruction may issue
         ("blocked", "i8"),  # slots that wait for a barrier, a branch
@@ -188,7 +191,10 @@ def reset(sm, index, config):
     """An empty SM. Its counters start at zero; they cover one launch."""
     sm.index = index
     sm.wake = NEVER
-    sm.last = -1
+    sm.last = 0
+    sm.changed = 1
+    sm.select_next = 0
+    sm.lsu_next = 0
     for p in range(PIPE_KINDS):
         sm.unit[p] = 0
         for k in range(MAX_PIPES):
@@ -240,6 +246,7 @@ def reset(sm, index, config):
 def refresh(sm, launch, config, s):
     """Recompute what slot ``s`` is waiting for: after an issue, a release, a fetch or a jump."""
     bit = i64(1) << s
+    sm.changed = 1
     sm.ready = i64(sm.ready) & ~bit
     sm.memory_wait = i64(sm.memory_wait) & ~bit
     for p in range(PIPE_KINDS):
@@ -760,8 +767,11 @@ def _select(sm, launch, config, x, now):
 
 
 @jit
-def _count(sm, first, n):
-    """Add the ``n`` cycles from ``first`` on, all like the last one, to the counters."""
+def _count(sm, now):
+    """Add the cycles since the last step, all alike, to the counters."""
+    first = i64(sm.last)
+    n = now - first
+    sm.last = now
     if n == 0 or sm.outcome == EMPTY:
         return
     counters = sm.counters
@@ -796,44 +806,60 @@ def _count(sm, first, n):
 
 
 @jit
-def step(sm, port, launch, config, x, now):
-    """One core cycle. On return ``wake`` is the next cycle in which a step would do more than count."""
-    _count(sm, i64(sm.last) + 1, now - i64(sm.last) - 1)
-    sm.last = now
-    sm.ended = 0
-    _events(sm, launch, config, now)
-    _fetch(sm, launch, config, now)
+def _memory_side(sm, port, config, now):
+    """Step the LSU and the L1, and let the instructions that they have completed write back."""
     lsu_step(sm.lsu, port, config, now)
     completed = take_completed(sm.lsu)
     while completed >= 0:
-        schedule(
-            sm.wheel,
-            i64(sm.lsu.token[completed].ready),
-            i64(sm.lsu.token[completed].warp),
-            i64(sm.lsu.token[completed].pc),
-        )
+        token = sm.lsu.token[completed]
+        schedule(sm.wheel, i64(token.ready), i64(token.warp), i64(token.pc))
         completed = take_completed(sm.lsu)
-    wake = _select(sm, launch, config, x, now)
-    _request_fetches(sm, launch, config, now)
-    waiting = i64(sm.memory_wait)
-    sm.all_wait_for_memory = (
-        1 if waiting != 0 and (waiting | i64(sm.at_barrier)) & i64(sm.resident) == i64(sm.resident) else 0
-    )
-    _count(sm, now, i64(1))
+    if (i64(sm.stalled_pipes) >> PIPE_LSU) & 1 != 0 and not lsu_full(sm.lsu, config):
+        sm.changed = 1
+    sm.lsu_next = lsu_wake(sm.lsu, port, config, now)
+
+
+@jit
+def step(sm, port, launch, config, x, now):
+    """One core cycle. On return ``wake`` is the next cycle in which a step would do more than count.
+
+    A part is visited only when it has something to do: in other cycles its step would change nothing.
+    """
+    _count(sm, now)
+    sm.ended = 0
+    if sm.wheel.count != 0:
+        _events(sm, launch, config, now)
+    if sm.fetch_count != 0:
+        _fetch(sm, launch, config, now)
+    if now >= sm.lsu_next or port.reply_ready <= now or sm.lsu.refused != 0:
+        _memory_side(sm, port, config, now)
+    if sm.changed != 0 or now >= sm.select_next:
+        sm.changed = 0
+        queued = i64(sm.lsu.count)
+        sm.select_next = _select(sm, launch, config, x, now)
+        if sm.lsu.count != queued:
+            sm.lsu_next = min(i64(sm.lsu_next), lsu_wake(sm.lsu, port, config, now))
+        waiting = i64(sm.memory_wait)
+        resident = i64(sm.resident)
+        sm.all_wait_for_memory = 1 if waiting != 0 and (waiting | i64(sm.at_barrier)) & resident == resident else 0
     if sm.want_fetch != 0:
-        wake = min(wake, now + 1)
-    if sm.fetch_count > 0:
-        wake = min(wake, i64(sm.fetch[sm.fetch_head].time))
-    wake = min(wake, next_event(sm.wheel, now))
-    sm.wake = max(min(wake, lsu_wake(sm.lsu, port, config, now)), now + 1)
+        _request_fetches(sm, launch, config, now)
+    wake = min(i64(sm.select_next), i64(sm.lsu_next), i64(port.reply_ready))
+    if sm.changed != 0 or sm.want_fetch != 0:
+        wake = now + 1
+    elif wake > now + 1:
+        wake = min(wake, next_event(sm.wheel, now))
+        if sm.fetch_count != 0:
+            wake = min(wake, i64(sm.fetch[sm.fetch_head].time))
+    sm.wake = max(wake, now + 1)
 
 
 @jit
 def start_cta(sm, launch, config, number, now):
     """Place CTA ``number`` into a free slot of this SM, before the SM's step of the same cycle."""
-    _count(sm, i64(sm.last) + 1, now - 1 - i64(sm.last))
-    sm.last = now - 1
+    _count(sm, now)
     sm.wake = now
+    sm.changed = 1
     slot = i64(0)
     while sm.ctas[slot].live != 0:
         slot += 1
