@@ -13,6 +13,7 @@ from lockstep.models.core.operands import (
     fetch,
     read_predicate,
     result_address,
+    scratch_address,
     sources,
     store_words,
     write,
@@ -451,11 +452,11 @@ def _carry_long(x, instruction, op, r, a, b, c):
 
 
 @inline
-def _pack(x, instruction, bits, pieces):
-    """Assemble values from pieces of ``bits`` bits in a b c d, the lowest first."""
+def _pack(x, bits, pieces):
+    """Assemble values from pieces of ``bits`` bits in a b c d, the lowest first; 64-bit lanes lie in scratch."""
     ones = (1 << bits) - 1
     for piece in range(pieces):
-        source = words_i64(fetch(x, instruction, piece), LANES)
+        source = words_i64(scratch_address(x, piece), LANES)
         r = words_i64(result_address(x), LANES)
         for lane in range(x.lanes):
             r[lane] = i64((i64(r[lane]) if piece > 0 else 0) | ((i64(source[lane]) & ones) << (piece * bits)))
@@ -480,7 +481,7 @@ def execute_long(context, instruction):
     op = i64(instruction.op)
     at_a, at_b, at_c = sources(x, instruction)
     at_d = at_c
-    if op == Long.BFI:
+    if op == Long.BFI or op >= Long.PACK:
         at_d = fetch(x, instruction, 3)
     a, b, c, d = words_i64(at_a, LANES), words_i64(at_b, LANES), words_i64(at_c, LANES), words_i64(at_d, LANES)
     ua, ub = words_u64(at_a, LANES), words_u64(at_b, LANES)
@@ -554,7 +555,7 @@ def execute_long(context, instruction):
         if (op - Long.PACK) & 1:
             _unpack(x, instruction, bits, pieces, a)
             return 0
-        _pack(x, instruction, bits, pieces)
+        _pack(x, bits, pieces)
     else:
         for lane in range(x.lanes):
             r[lane] = _rare_long(op, i64(instruction.sub), i64(a[lane]), i64(b[lane]), i64(c[lane]))

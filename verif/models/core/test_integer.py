@@ -275,6 +275,14 @@ def test_long(op: Long) -> None:
         check(execute_long, op, LONG[op], 64, sub, rng)
 
 
+def test_packed_pieces_may_be_immediates() -> None:
+    warp = Warp(execute_long)
+    first = words(generator(), 32)
+    warp.execute(Long.PACK16, [first, 0x1_2345, first, -2], fetch=Fetch.U32, write=Write.PAIR)
+    expected = (first.astype(np.uint64) & np.uint64(0xFFFF)) * np.uint64(0x1_0000_0001)
+    assert (warp.long == expected | np.uint64(0xFFFE_0000_2345_0000)).all()
+
+
 @pytest.mark.parametrize("op", UNPACK, ids=lambda op: op.name)
 def test_unpack(op: Long) -> None:
     bits, pieces = UNPACK[op]
