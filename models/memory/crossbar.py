@@ -85,7 +85,7 @@ def transfer(memory, direction, sender, receiver, payload, now):
 
 @inline
 def _choose(memory, group, now):
-    """Whose request a port sends next: SMs take turns. Returns the SM, or -1 and the cycle in which there may be one."""
+    """Whose request a port sends next; SMs take turns. Returns the SM, or -1 and when there may be a request."""
     if memory.concentration == 1:
         head = memory.ports[group].requests.head
         if head == 0:

@@ -4,7 +4,7 @@ Nothing is stepped cycle by cycle. A part enters the next core cycle in which it
 and is visited then; a visit changes nothing but what is due. So it does not matter whether
 :func:`~lockstep.models.memory.system.memory_step` is called in every cycle or only when something is due.
 
-A request is one :data:`PACKET` from the L1 until its reply is back, linked from queue to queue. Packets live in one pool
+A request is one :data:`PACKET` from the L1 until its reply is back, linked from queue to queue. Packets live in a pool
 and are known by their index; 0 is none.
 
 Speed is a matter of the host's caches. Records hold what is used together side by side, and arrays that are sized for

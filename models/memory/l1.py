@@ -6,8 +6,8 @@
 * Global stores: write-through, no allocate; a hit line is evicted. A line on its way is not filled when a store passes
   it, and later loads fetch it anew, behind the store.
 * Atomics go to the L2 like stores, hold an MSHR of their own until the reply, and evict as stores do.
-* Local memory: write-back, write-allocate. A store of a whole line needs no fetch; of a part, it fetches the line. Dirty
-  lines die with their threads: the cache is invalidated at a launch.
+* Local memory: write-back, write-allocate. A store of a whole line needs no fetch; of a part, it fetches the line.
+  Dirty lines die with their threads: the cache is invalidated at a launch.
 
 An access that finds no MSHR, no merge slot, no way that could be evicted or no room in the queue to the crossbar is
 refused and changes nothing. Replies are always accepted, so nothing can block for ever. The answer's port gives one
@@ -19,7 +19,6 @@ from lockstep.models.jit import inline, jit, record
 from lockstep.models.memory.crossbar import accept_reply
 from lockstep.models.memory.fabric import (
     ATOMIC,
-    FOREVER,
     OCCUPANCY,
     READ,
     WRITE,

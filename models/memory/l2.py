@@ -2,8 +2,8 @@
 
 * A read that hits is answered; a miss reserves its way, allocates an MSHR and asks DRAM for the line; further reads of
   the line merge.
-* A write never fetches. A line that was written in parts counts its valid bytes, since the requests carry no byte masks:
-  complete when as many bytes have been written as it has (rewritten bytes count again), and a read of an incomplete
+* A write never fetches. A line that was written in parts counts its valid bytes, since requests carry no byte masks: it
+  is complete when as many bytes have been written as it has (rewritten bytes count again), and a read of an incomplete
   line fetches it. A dirty victim goes to DRAM whole, masked.
 * An atomic is a read that makes the line dirty and occupies the slice for ``l2.atomics`` L2 cycles per lane on one
   address, once the line is there.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.models.jit import address, addressof, argument, call, ctz, inline, jit
-from lockstep.models.memory.clock import core_cycles, ratio
+from lockstep.models.memory.clock import ratio
 from lockstep.models.memory.crossbar import visit_port
 from lockstep.models.memory.dram import CHANNEL, visit_channel
 from lockstep.models.memory.fabric import FOREVER, MEMORY, PACKET, TIMINGS, WHEEL, WORD
@@ -216,7 +216,8 @@ def conservation(memory: Memory, l1: np.ndarray) -> list[str]:
         ("bytes into the L1s", total(inner, "bytes_in") + header * total(inner, "replies_in"), int(replies["bytes"])),
         ("requests into the slices", total(cache, "reads", "writes", "atomics"), int(requests["packets"])),
         ("bytes into the slices", total(cache, "bytes_in"), total(inner, "bytes_out")),
-        ("look-ups of the slices", total(cache, "reads", "writes", "atomics"), total(cache, "hits", "misses", "merges")),
+        ("look-ups of the slices", total(cache, "reads", "writes", "atomics"),
+         total(cache, "hits", "misses", "merges")),
         ("replies of the slices", total(cache, "replies"), total(cache, "reads", "atomics")),
         ("replies through the crossbar", int(replies["packets"]), total(inner, "replies_in")),
         ("bytes out of the slices", total(cache, "bytes_out"), total(inner, "bytes_in")),

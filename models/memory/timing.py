@@ -81,8 +81,8 @@ def check(gpu: Gpu) -> list[str]:
     l1, l2, dram = gpu.l1, gpu.l2, gpu.dram
     errors = []
     for name, value in (
-        ("l1.sets", l1.sets), ("l1.line_bytes", l1.line_bytes), ("l2.sets", l2.sets), ("dram.row_bytes", dram.row_bytes),
-        ("dram.interleave", dram.interleave),
+        ("l1.sets", l1.sets), ("l1.line_bytes", l1.line_bytes), ("l2.sets", l2.sets),
+        ("dram.row_bytes", dram.row_bytes), ("dram.interleave", dram.interleave),
     ):  # fmt: skip
         if value & (value - 1):
             errors.append(f"{name} = {value}: must be a power of two")
@@ -102,5 +102,5 @@ def check(gpu: Gpu) -> list[str]:
         ("dram.latency", dram.latency, dram.latency - return_delay(gpu)),
     ):
         if total < least:
-            errors.append(f"{name} = {total}: the parts on the way take {least} core cycles (see models/memory/timing.py)")
+            errors.append(f"{name} = {total}: the parts on the way take {least} core cycles (models/memory/timing.py)")
     return errors

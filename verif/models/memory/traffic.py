@@ -1,4 +1,4 @@
-"""Scripted traffic for the memory system: every SM offers a list of accesses in order, and notes what became of each."""
+"""Scripted traffic for the memory system: every SM offers accesses in order, and notes what became of each."""
 
 from __future__ import annotations
 
