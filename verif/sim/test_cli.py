@@ -214,11 +214,16 @@ def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["fill.ptx", "fill.py"]
 
 
-def test_json_is_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_json_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out.json"
     target.write_text("before")
-    with pytest.raises(TypeError):
-        output.write_json(str(target), object())
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", interrupted)
+        output.write_json(str(target), {"a": 1})
     assert target.read_text() == "before" and len(list(tmp_path.iterdir())) == 1
     output.write_json(str(target), {"a": 1})
     assert json.loads(target.read_text()) == {"a": 1} and len(list(tmp_path.iterdir())) == 1

@@ -196,6 +196,7 @@ def test_argument_mistakes(memory_only: Gpu) -> None:
     wrong(0, np.zeros(4), "gpu.to_device")
     wrong(0, np.float64(0), "another type or size")
     wrong(0, Gpu("gtx480").to_device(np.zeros(4)), "another Gpu")
+    wrong(0, Gpu("gtx480").texture(np.zeros(4, np.float32)), "a texture of another Gpu")
     wrong(1, out, "8 bytes")
     wrong(1, np.int64(1), "int64")
     wrong(1, np.float32(1), "float32")
