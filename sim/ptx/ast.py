@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, frozen=True)
+class Register:
     """A general register or predicate, by its unique name: ``%r1`` of a nested block is renamed."""
-    """A general register or predicate, by its unique name (scopes are resolved: a nested block's ``%r1`` is renamed)."""
 
     name: str
 
