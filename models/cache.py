@@ -105,7 +105,9 @@ def stamp(path: Path) -> str:
 def install() -> None:
     """Make Numba use this cache for the functions of this project."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder() / "numba"))
-    from numba.core import caching
+    from numba.core import caching, config
+
+    config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # Numba has read the variable already if it was imported before
 
     class ImportAwareLocator(caching.UserProvidedCacheLocator):
         def __init__(self, function, file):

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from lockstep.models import cache
 from lockstep.models import jit as J
-from lockstep.models.core import (
-    access,
-    atomic,
-    convert,
-    floating,
-    integer,
-    packed,
-    predicate,
-    texture,
-    warp_ops,
-)
 from lockstep.models.core import sm as SM
 from lockstep.models.core.isa import (
     CONTEXT,
@@ -29,7 +23,6 @@ from lockstep.models.core.isa import (
     LOCAL_PHYSICAL,
     MAX_PREDICATES,
     Fault,
-    Group,
 )
 from lockstep.models.core.lsu import TOKENS
 from lockstep.models.cta import cta_dispatcher
@@ -205,19 +198,6 @@ def _counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndar
 
 CHUNK = 1000  # core cycles between two samples of the timeline, and looks at the keyboard, at first ...
 SAMPLES = 200  # ... until there are so many: then every other one goes, and the interval doubles
-_EXECUTE = {
-    Group.INT: integer.execute_int,
-    Group.LONG: integer.execute_long,
-    Group.FLOAT: floating.execute_float,
-    Group.DOUBLE: floating.execute_double,
-    Group.CONVERT: convert.execute_convert,
-    Group.PREDICATE: predicate.execute_predicate,
-    Group.MEMORY: access.execute_memory,
-    Group.ATOMIC: atomic.execute_atomic,
-    Group.TEXTURE: texture.execute_texture,
-    Group.WARP: warp_ops.execute_warp,
-    Group.PACKED: packed.execute_packed,
-}
 
 
 def _anonymous(nbytes: int) -> np.ndarray:
@@ -227,6 +207,24 @@ def _anonymous(nbytes: int) -> np.ndarray:
 
 def _one(kind: np.dtype) -> np.ndarray:
     return np.zeros(1, kind)[0:1].reshape(())
+
+
+@contextmanager
+def _second_compiler() -> Iterator[None]:
+    """While this process compiles the run loop, let another one compile the executing functions into the cache."""
+    functions = Path(__file__).parent / "core" / "execute.py"
+    done = cache.folder() / "compiled" / cache.stamp(functions)
+    if not J.COMPILED or done.exists():
+        yield
+        return
+    child = subprocess.Popen([sys.executable, "-c", "import lockstep.models.core.execute"], stderr=subprocess.DEVNULL)
+    try:
+        yield
+        child.wait()  # should it fail, this process compiles them itself
+    finally:
+        child.kill()
+    done.parent.mkdir(exist_ok=True)
+    done.touch()
 
 
 class Machine:
@@ -251,7 +249,11 @@ class Machine:
         self._scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, int, int]] = []
-        self._compile()
+        with _second_compiler():
+            self._compile()
+        from lockstep.models.core.execute import SLOTS
+
+        self._slots = SLOTS
 
     def _compile(self) -> None:
         """Compile the run loop, or load it from the cache, so that no launch is charged for it."""
@@ -322,7 +324,7 @@ class Machine:
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
         ).items():  # fmt: skip
             launch[name] = value
-        for group, function in _EXECUTE.items():
+        for group, function in self._slots.items():
             launch["slots"][group] = J.address(function)
         system.memory_launch(self.memory)
         self.sms["counters"] = np.zeros((), SM.COUNTERS)

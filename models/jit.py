@@ -155,7 +155,7 @@ if COMPILED:
 
     def slot(function: Callable) -> Any:
         """Compile ``f(int64, int64) -> int64`` for calls through its address (:func:`address`, :func:`call`)."""
-        return cfunc("int64(int64, int64)", **{k: v for k, v in _OPTIONS.items() if k != "boundscheck"})(function)
+        return cfunc("int64(int64, int64)", **_OPTIONS)(function)
 
     def address(function: Any) -> int:
         """The address of a slot."""
