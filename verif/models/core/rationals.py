@@ -82,18 +82,19 @@ class Format:
 F16, BF16, F32, F64 = Format(16, 11), Format(16, 8), Format(32, 24), Format(64, 53)
 
 
-def fused(form: Format, a: int, b: int, c: int, rnd: int, target: Format | None = None) -> int:
+def fused(form: Format, a: int, b: int, c: int, rnd: int) -> int:
     """a * b + c, rounded once."""
     values = [form.value(v) for v in (a, b, c)]
     negative = bool((a ^ b) & form.sign)
     if any(isinstance(v, float) for v in values):
-        x, y, z = (float(v) if isinstance(v, float) else (1.0 if v > 0 else -1.0 if v < 0 else 0.0) for v in values)
-        return (target or form).round(x * y + z, rnd)
+        # Signs stand for the finite ones: only infinities and NaN decide.
+        p, q, r = (v if isinstance(v, float) else float((v > 0) - (v < 0)) for v in values)
+        return form.round(p * q + r, rnd)
     x, y, z = (Fraction(v) for v in values)
     # A zero sum of terms of the same sign keeps it; otherwise it is negative only when rounding down.
     same = negative == bool(c & form.sign)
     minus = negative if same and x * y == 0 else rnd == Round.RM
-    return (target or form).round(x * y + z, rnd, minus)
+    return form.round(x * y + z, rnd, minus)
 
 
 def quotient(form: Format, a: int, b: int, rnd: int) -> int:

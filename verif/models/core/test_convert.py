@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -28,7 +29,10 @@ def limits(kind: Integer) -> tuple[int, int, int]:
 
 
 def whole(value: Fraction, rnd: Round) -> int:
-    return {Round.RN: round, Round.RZ: math.trunc, Round.RM: math.floor, Round.RP: math.ceil}[rnd](value)
+    modes: dict[Round, Callable[[Fraction], int]] = {
+        Round.RN: round, Round.RZ: math.trunc, Round.RM: math.floor, Round.RP: math.ceil
+    }  # fmt: skip
+    return modes[rnd](value)
 
 
 def fractional(rng: np.random.Generator, form: Format) -> np.ndarray:

@@ -224,7 +224,8 @@ def log_wide(rng: np.random.Generator) -> np.ndarray:
 
 
 # Operation, operands, exact function, error measure, bound of PTX, bound that this implementation keeps.
-APPROXIMATIONS = {
+Array = Callable[..., np.ndarray]
+APPROXIMATIONS: dict[str, tuple[Float, Array, Array, Array, float, float]] = {
     "rcp": (Float.RCP_APPROX, positive, lambda v: 1 / v, ulps, 1, 0.5),
     "sqrt": (Float.SQRT_APPROX, positive, np.sqrt, relative, 2**-23, 2**-24),
     "rsqrt": (Float.RSQRT_APPROX, positive, lambda v: 1 / np.sqrt(v), relative, 2**-22.9, 2**-23),

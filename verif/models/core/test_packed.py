@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -45,9 +46,10 @@ def limited(form: Format, bits: int, flags: int) -> int:
     return bits
 
 
-def arithmetic(form: Format, name: str, a: int, b: int, c: int, flags: int) -> int:
+def arithmetic(form: Format, name: str, values: list[int], flags: int) -> int:
     if flags & Flag.FTZ and form is F16:
-        a, b, c = (v & 0x8000 if v & 0x7C00 == 0 else v for v in (a, b, c))
+        values = [v & 0x8000 if v & 0x7C00 == 0 else v for v in values]
+    a, b, c = values
     one = form.bias << form.precision - 1
     if name == "MUL":
         b, c = b, (a ^ b) & 0x8000
@@ -68,14 +70,14 @@ def test_arithmetic(kind: str, name: str, flags: int) -> None:
         for part, shift in ((low, 0), (high, 16)):
             values = [int(v[lane]) for v in part]
             result = int(actual[lane]) >> shift & 0xFFFF
-            assert result == arithmetic(form, name, *values, flags), [hex(v) for v in (*values, result)]
+            assert result == arithmetic(form, name, values, flags), [hex(v) for v in (*values, result)]
     options = {"fetch": Fetch[kind], "write": Write[kind], "flags": flags}
     scalar = not flags & Flag.RELU and (form is F16 or not flags & Flag.FTZ)  # as PTX has them
     if name == "FMA" or scalar:
         slot, op = (execute_packed, Packed[f"FMA_{kind}"]) if name == "FMA" else (execute_float, Float[name])
         actual = Warp(slot).map(op, low[: 3 if name == "FMA" else 2], **options)
         for lane in range(COUNT):
-            assert int(actual[lane]) == arithmetic(form, name, *(int(v[lane]) for v in low), flags)
+            assert int(actual[lane]) == arithmetic(form, name, [int(v[lane]) for v in low], flags)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -171,7 +173,7 @@ def test_video(sub: int) -> None:
     rng = generator()
     warp = Warp(execute_packed)
     a, b, c = (words(rng, COUNT) for _ in range(3))
-    operations = {
+    operations: dict[Packed, Callable[[int, int], int]] = {
         Packed.VABSDIFF4: lambda x, y: abs(x - y),
         Packed.VADD4: lambda x, y: x + y,
         Packed.VSUB4: lambda x, y: x - y,
