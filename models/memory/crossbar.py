@@ -96,7 +96,7 @@ def _choose(memory, group, now):
     soonest = FOREVER
     for k in range(1, memory.concentration + 1):
         sm = first + (memory.ports[first].chosen + k) % memory.concentration
-        head = memory.ports[sm].requests.head
+        head = memory.ports[sm].requests.head if sm < memory.sms else 0
         if head != 0:
             ready = packet_of(memory, head).ready
             if ready <= now:

@@ -119,6 +119,12 @@ def test_a_store_passes_a_fetch(kind: int) -> None:
     assert result["code"].tolist() == [MISS, STORED if kind == STORE else MISS, MISS, MERGED]
     assert traffic.l1["stats"]["fetches"][0] == 2
     assert run(traffic, sequence(line(0)))["code"].tolist() == [HIT]
+    # Between the two replies the line is still on its way.
+    old, new = result["done"][0], result["done"][2]
+    accesses = mixed([(LOAD, 0, 4), (kind, 0, 4), (LOAD, 0, 4), (LOAD, 0, 4)], 3)
+    accesses["at"][0, 3] = old + 1
+    again = run(Traffic(gpu()), accesses)
+    assert old + 1 < new and again["code"][3] == MERGED
 
 
 @pytest.mark.parametrize("data,kind", [(0, LOAD), (1, LOAD_BYPASS)])
