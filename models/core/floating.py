@@ -19,7 +19,7 @@ sin.approx, cos      absolute 2**-20.5 in [-2 pi, 2 pi]            absolute 2**-
 lg2.approx           absolute 2**-22 in (0.5, 2), else relative    0.51 ulp
 ex2.approx           2 ulp                                         0.51 ulp
 tanh.approx          relative 2**-11                               relative 2**-23
-rcp.approx.ftz.f64   about 20 bits (upper word only)               relative 2**-20
+rcp.approx.ftz.f64   about 20 bits (upper word only)               relative 2**-19
 rsqrt.approx.f64     about 22 bits                                 relative 2**-51.9
 ===================  ============================================  ==================
 """
