@@ -107,7 +107,8 @@ def install() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder() / "numba"))
     from numba.core import caching, config
 
-    config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]  # Numba has read the variable already if it was imported before
+    # Numba has read the variable already if it was imported before.
+    setattr(config, "CACHE_DIR", os.environ["NUMBA_CACHE_DIR"])  # noqa: B010 (the module makes its names itself)
 
     class ImportAwareLocator(caching.UserProvidedCacheLocator):
         def __init__(self, function, file):

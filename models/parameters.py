@@ -217,7 +217,7 @@ CONFIG = np.dtype(
     + [("pipelines", _PIPELINE, (len(CATEGORIES),))],
     align=True,
 )
-"""The same values for compiled code: ``config.l1.mshrs``, ``config.pipelines[category].latency``. Choices are indices."""
+"""The values for compiled code: ``config.l1.mshrs``, ``config.pipelines[category].latency``. Choices are indices."""
 
 
 def config(gpu: Gpu) -> np.ndarray:

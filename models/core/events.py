@@ -1,7 +1,7 @@
 """Timed events of one SM: a wheel of buckets, one per core cycle, with the events of a bucket in a linked list.
 
-An event releases what an instruction holds in the scoreboard, or lets a blocked warp go on (``pc`` = UNBLOCK). The order
-of events inside a cycle has no effect, since each only clears bits.
+An event releases what an instruction holds in the scoreboard, or lets a blocked warp go on (``pc`` = UNBLOCK). The
+order of events inside a cycle has no effect, since each only clears bits.
 """
 
 from __future__ import annotations

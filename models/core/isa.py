@@ -165,7 +165,7 @@ class Space(IntEnum):
     PARAM = 5
 
 
-# ---------------------------------------------------------------------------------------------------- operations by group
+# --------------------------------------------------------------------------------------------------- operations by group
 
 
 class Control(IntEnum):
@@ -350,7 +350,7 @@ class Integer(IntEnum):
 
 
 class Convert(IntEnum):
-    """``sub`` is the integer type (:class:`Integer`); 8- to 32-bit results are 32-bit lanes, 64-bit ones 64-bit lanes."""
+    """``sub`` is the integer type (:class:`Integer`). Results of 8 to 32 bits are 32-bit lanes, others 64-bit lanes."""
 
     F32_TO_INT = 0  # rounds by rnd, clamps to the type, NaN gives 0
     F64_TO_INT = 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_smallest_type_for_the_width(width: int, kind: str) -> None:
     ],
 )
 @pytest.mark.parametrize("flow", [In, Out])
-def test_shapes_without_a_record_are_refused(shape: object, message: str, flow: object) -> None:
+def test_shapes_without_a_record_are_refused(shape: Any, message: str, flow: Any) -> None:
     with pytest.raises(PortError, match=f"Component.port.*{message}"):
         layout(component({"port": flow(shape)}))
     with pytest.raises(PortError, match=f"Component.port.*{message}"):
@@ -155,7 +156,7 @@ def padding(kind: np.dtype) -> Iterator[tuple[int, int]]:
     """Bytes of a record that no field covers."""
     if kind.subdtype:
         kind = kind.subdtype[0]
-    if kind.names is None:
+    if kind.names is None or kind.fields is None:
         return
     end = 0
     for name in kind.names:
@@ -184,7 +185,7 @@ def test_every_block_has_a_model_of_the_same_name() -> None:
 
 
 def widths(fields: list[Field], prefix: str = "") -> dict[str, tuple[int, list[int]]]:
-    leaves = {}
+    leaves: dict[str, tuple[int, list[int]]] = {}
     for field in fields:
         path = f"{prefix}.{field['name']}"
         leaves |= widths(field["fields"], path) if "fields" in field else {path: (field["width"], field["shape"])}

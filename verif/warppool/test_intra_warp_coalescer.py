@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -146,8 +147,8 @@ class Coalescer(Bench):
     @property
     def line(self) -> Line:
         payload = self.o["line"]["payload"]
-        values = {n: payload[n] for n in Line.__dataclass_fields__}
-        return Line(**{n: tuple(map(int, v)) if n == "words" else int(v) for n, v in values.items()})
+        values: dict[str, Any] = {n: int(payload[n]) for n in Line.__dataclass_fields__ if n != "words"}
+        return Line(**values, words=tuple(map(int, payload["words"])))
 
     @property
     def left(self) -> bool:

@@ -40,7 +40,7 @@ def random_program(rng: random.Random, length: int) -> list[tuple[int, ...]]:
 
 
 def lane_path(program: list[tuple[int, ...]], choices: list[bool]) -> list[int]:
-    """What one lane executes alone; its n-th conditional branch goes by ``choices[n]``, and falls through after that."""
+    """What one lane executes alone: its n-th conditional branch goes by ``choices[n]``, later ones fall through."""
     path, pc, taken = [], 0, 0
     while True:
         path.append(pc)
