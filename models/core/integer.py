@@ -7,7 +7,7 @@ Narrower operations arrive extended to 32 bits and are cut off by the write.
 
 from __future__ import annotations
 
-from lockstep.models.core.isa import CONTEXT, INSTRUCTION, LANES, PT, Int, Kind, Long, Write
+from lockstep.models.core.isa import CONTEXT, INSTRUCTION, LANES, PT, Int, Long, Write
 from lockstep.models.core.operands import (
     LOW_HALF,
     fetch,
@@ -36,7 +36,7 @@ from lockstep.models.jit import (
 
 WORD = 0xFFFF_FFFF
 _LEAST, _MOST = -(1 << 31), (1 << 31) - 1
-_NO_KIND, _PAIR = int(Kind.NONE), int(Write.PAIR)
+_PAIR = int(Write.PAIR)
 
 _context, _instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
 

@@ -19,7 +19,7 @@ _SCRATCH = CONTEXT.fields["a"][1]
 _SCRATCH_BYTES = CONTEXT.fields["b"][1] - _SCRATCH
 _RESULT = CONTEXT.fields["r"][1]
 
-_NO_KIND, _REGISTER, _IMMEDIATE = int(Kind.NONE), int(Kind.REGISTER), int(Kind.IMMEDIATE)
+_REGISTER, _IMMEDIATE = int(Kind.REGISTER), int(Kind.IMMEDIATE)
 _WORD, _S16, _U16, _S8, _U8 = int(Fetch.WORD), int(Fetch.S16), int(Fetch.U16), int(Fetch.S8), int(Fetch.U8)
 _FTZ, _F16, _BF16, _PAIR, _S32 = int(Fetch.FTZ), int(Fetch.F16), int(Fetch.BF16), int(Fetch.PAIR), int(Fetch.S32)
 _S16_LONG, _U16_LONG = int(Fetch.S16_LONG), int(Fetch.U16_LONG)
