@@ -85,9 +85,11 @@ def slope(
     **launch: int,
 ) -> float:
     """Core cycles per repetition: the difference of two cold runs, so that start and end of the kernel drop out."""
-    how = dict(gpu=gpu, nbytes=nbytes, stride=stride)
-    first, second = (Bench(repeat(n), settings, **how)(**launch).cycles for n in (low, high))
-    return (second - first) / (high - low)
+
+    def cycles(n: int) -> int:
+        return Bench(repeat(n), settings, gpu=gpu, nbytes=nbytes, stride=stride)(**launch).cycles
+
+    return (cycles(high) - cycles(low)) / (high - low)
 
 
 def chain(instruction: str, before: str = "") -> Repeat:

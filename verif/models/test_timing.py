@@ -106,6 +106,13 @@ def test_latency_of_an_l1_hit(latency: int) -> None:
     assert slope(chain(CHASE), 10, 30, settings, stride=4096) == latency
 
 
+@pytest.mark.parametrize("lines", [2, 7, 32])
+def test_latency_of_several_lines(lines: int) -> None:
+    """Every lane has its own line: they are looked up one after the other."""
+    own = "mul.wide.u32 %rd5, %r1, 128;\nadd.s64 %rd1, %rd1, %rd5;"
+    assert slope(chain(CHASE, own), 40, 60, stride=128, block=lines) == 35 + lines - 1
+
+
 @pytest.mark.parametrize("latency", [20, 40, 100])
 def test_latency_of_a_texture_hit(latency: int) -> None:
     """The larger of the texture pipeline's latency and the L1's."""
@@ -251,7 +258,7 @@ def test_instructions_wait_in_the_collectors(collectors: int) -> None:
     assert waited == pytest.approx(more * interval, abs=1 + collectors + more)
 
 
-# ------------------------------------------------------------------------------------------ scratchpad and global access
+# ----------------------------------------------------------------------------------------- scratchpad and global access
 
 
 def scratchpad_cycles(addresses: list[int], banks: int, bank_bytes: int = 4) -> int:
@@ -323,15 +330,20 @@ def test_requests_per_load(width: int, line: int) -> None:
         assert cycles / (32 - 16) / WARPS == lines, f"stride {stride}"
 
 
-# -------------------------------------------------------------------------------------------------- bandwidths and limits
+# ------------------------------------------------------------------------------------------------ bandwidths and limits
 
 
-LINES = independent(
-    "ld.global.cg.u32 %r{k}, [%rd1+128*{n}];",
-    registers=32,
-    before="shr.u32 %r3, %r1, 5;\nmul.wide.u32 %rd5, %r3, 8192;\nadd.s64 %rd1, %rd1, %rd5;",
-)
-"""Every warp loads other lines, at most 64, through the L2."""
+OWN_LINES = """
+shr.u32 %r3, %r1, 5;
+mul.wide.u32 %rd5, %r3, 8192;
+add.s64 %rd1, %rd1, %rd5;
+and.b32 %r3, %r1, 31;
+mul.wide.u32 %rd5, %r3, 4;
+add.s64 %rd1, %rd1, %rd5;
+"""
+LOAD_LINES = independent("ld.global.cg.u32 %r{k}, [%rd1+128*{n}];", registers=32, before=OWN_LINES)
+STORE_LINES = independent("st.global.u32 [%rd1+128*{n}], %r1;", before=OWN_LINES)
+"""Every warp accesses other lines, at most 64, through the L2."""
 
 
 def warm_slope(repeat: Repeat, low: int, high: int, settings: Settings, nbytes: int, **launch: int) -> float:
@@ -348,7 +360,7 @@ def warm_slope(repeat: Repeat, low: int, high: int, settings: Settings, nbytes: 
 @pytest.mark.parametrize("mshrs", [4, 8, 16])
 def test_misses_in_flight_are_limited_by_the_mshrs(mshrs: int) -> None:
     """An MSHR is taken from look-up to answer; so many lines come in that time."""
-    cycles = warm_slope(LINES, 32, 64, {"l1.mshrs": mshrs}, nbytes=8192)
+    cycles = warm_slope(LOAD_LINES, 32, 64, {"l1.mshrs": mshrs}, nbytes=8192)
     assert cycles == (180 - FIXED) / mshrs
 
 
@@ -363,11 +375,21 @@ def test_an_mshr_serves_a_limited_number_of_loads(merges: int) -> None:
 
 
 @pytest.mark.parametrize("flit", [16, 32, 64])
-def test_bandwidth_of_an_sm_port(flit: int) -> None:
-    """A reply occupies it for a header and a line."""
+@pytest.mark.parametrize("access", [LOAD_LINES, STORE_LINES], ids=["replies", "requests"])
+def test_bandwidth_of_an_sm_port(access: Repeat, flit: int) -> None:
+    """A packet occupies it for a header and a line."""
     settings = FAIR | {"crossbar.flit_bytes": flit, "l1.mshrs": 128, "crossbar.buffers": 32}
-    cycles = warm_slope(LINES, 32, 64, settings, nbytes=WARPS * 8192, block=WARPS * 32) / WARPS
+    cycles = warm_slope(access, 32, 64, settings, nbytes=WARPS * 8192, block=WARPS * 32) / WARPS
     assert cycles == pytest.approx(ceil((8 + 128) / flit), rel=0.01)
+
+
+@pytest.mark.parametrize("clock", [70, 140, 350])
+def test_rate_of_an_l2_slice(clock: int) -> None:
+    """One look-up per cycle of its clock."""
+    settings = FAIR | {"clocks.l2": clock, "l2.slices": 1, "dram.channels": 1, "crossbar.flit_bytes": 256}
+    settings |= {"l1.mshrs": 128, "crossbar.buffers": 32}
+    cycles = warm_slope(LOAD_LINES, 32, 64, settings, nbytes=4 * 8192, block=4 * 32) / 4
+    assert cycles == pytest.approx(700 / clock, rel=0.01)
 
 
 SMS = 15
@@ -398,11 +420,11 @@ def test_bandwidth_of_the_crossbar(direction: str, flit: int) -> None:
 def test_bandwidth_of_dram(access: str, bus: int) -> None:
     """CTA after CTA walks through more than the L2 holds; rows open while others' data move."""
     each = 4  # lines of a warp, side by side
-    head = f"{THREAD}and.b32 %r4, %r3, 0xFFFFFFE0;\nmul.wide.u32 %rd5, %r4, {4 * (each - 1)};\nadd.s64 %rd1, %rd1, %rd5;"
+    apart = f"and.b32 %r4, %r3, 0xFFFFFFE0;\nmul.wide.u32 %rd5, %r4, {4 * (each - 1)};\nadd.s64 %rd1, %rd1, %rd5;"
     if access == "read":
-        body = independent("ld.global.cg.u32 %r{k}, [%rd1+128*{n}];", each, head)(each)
+        body = independent("ld.global.cg.u32 %r{k}, [%rd1+128*{n}];", each, THREAD + apart)(each)
     else:
-        body = "\n".join([head, *(f"st.global.u32 [%rd1+{128 * k}], %r1;" for k in range(each))])
+        body = "\n".join([THREAD + apart, *(f"st.global.u32 [%rd1+{128 * k}], %r1;" for k in range(each))])
 
     def cycles(ctas: int) -> int:
         bench = Bench(body, PLENTY | {"dram.bus_bytes": bus}, nbytes=ctas * WARPS * each * 128)
@@ -428,7 +450,7 @@ def test_rate_of_dram_commands(name: str, values: tuple[int, ...], settings: Set
         assert rate == pytest.approx(value + more, rel=0.01), f"{name} = {value}"
 
 
-# --------------------------------------------------------------------------------------------------- launches, occupancy
+# -------------------------------------------------------------------------------------------------- launches, occupancy
 
 
 @pytest.mark.parametrize("overhead", [0, 700, 12345])
