@@ -97,6 +97,7 @@ L1 = record(
         ("line_shift", "i8"),  # the configuration, as the functions below use it
         ("line_bytes", "i8"),
         ("sets", "i8"),
+        ("set_bits", "i8"),
         ("ways", "i8"),
         ("mshrs", "i8"),
         ("merges", "i8"),
@@ -125,8 +126,11 @@ L1 = record(
 
 @inline
 def set_index(l1, line):
-    """The set of a line: its number modulo the sets."""
-    return line & (l1.sets - 1)
+    """The set of a line: its number modulo the sets, with the next two fields of as many bits folded in.
+
+    Fermi hashes its index too; without that, rows of a matrix whose pitch has many factors of two share a few sets.
+    """
+    return (line ^ line >> l1.set_bits ^ line >> 2 * l1.set_bits) & (l1.sets - 1)
 
 
 @jit
@@ -138,6 +142,10 @@ def l1_reset(l1, config):
         shift += 1
     l1.line_shift = shift
     l1.sets = config.l1.sets
+    bits = 0
+    while 1 << bits < config.l1.sets:
+        bits += 1
+    l1.set_bits = bits
     l1.ways = config.l1.ways
     l1.mshrs = config.l1.mshrs
     l1.merges = config.l1.merges

@@ -98,9 +98,9 @@ def test_lru() -> None:
 
 @pytest.mark.parametrize("sets", [1, 8, 64])
 def test_sets(sets: int) -> None:
-    """Lines ``sets`` apart share a set."""
+    """Lines ``sets + 1`` apart share a set, whose index folds the bits above it in; lines 0 and 1 do not."""
     traffic = Traffic(gpu(l1__sets=sets, l1__ways=2))
-    result = run(traffic, sequence(line(0, sets, 0, 2 * sets, 0, sets, 1) if sets > 1 else line(0, 1, 0, 2, 0, 1)))
+    result = run(traffic, sequence(line(0, sets + 1, 0, 2 * sets + 2, 0, sets + 1, 1) if sets > 1 else line(0, 1, 0, 2, 0, 1)))
     assert result["code"].tolist()[:6] == [MISS, MISS, HIT, MISS, HIT, MISS]
 
 
