@@ -100,7 +100,8 @@ def test_lru() -> None:
 def test_sets(sets: int) -> None:
     """Lines ``sets + 1`` apart share a set, whose index folds the bits above it in; lines 0 and 1 do not."""
     traffic = Traffic(gpu(l1__sets=sets, l1__ways=2))
-    result = run(traffic, sequence(line(0, sets + 1, 0, 2 * sets + 2, 0, sets + 1, 1) if sets > 1 else line(0, 1, 0, 2, 0, 1)))
+    far = sets + 1 if sets > 1 else 1
+    result = run(traffic, sequence(line(0, far, 0, 2 * far, 0, far)))
     assert result["code"].tolist()[:6] == [MISS, MISS, HIT, MISS, HIT, MISS]
 
 
