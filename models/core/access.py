@@ -15,6 +15,7 @@ from lockstep.models.core.space import (
     GENERIC,
     GLOBAL,
     PARAM,
+    UNIFORM,
     device_address,
     host_address,
     lanes_in,
@@ -45,8 +46,11 @@ def _displacement(piece, width, row):
 
 
 @jit
-def load_elements(x, instruction, space, lanes, consecutive):
-    """Load into the data registers of ``lanes``, whose addresses lie in ``space``."""
+def load_elements(x, instruction, space, lanes, shape):
+    """Load into the data registers of ``lanes``, whose addresses lie in ``space``.
+
+    ``shape`` is CONSECUTIVE, UNIFORM or 0.
+    """
     bytes_ = i64(instruction.bytes)
     width = min(bytes_, 4)
     memory = words_u32(host_address(x, space), words_of(x, space))
@@ -60,10 +64,12 @@ def load_elements(x, instruction, space, lanes, consecutive):
             continue
         target = words_u32(register_address(x, register), LANES)
         shift = _displacement(piece, width, row_bytes(space)) - device_address(x, space)
-        if consecutive and bytes_ == 4 and instruction.vec == 1:
+        if shape & CONSECUTIVE and bytes_ == 4 and instruction.vec == 1:
             first = (address[0] + shift) >> 2
             for lane in range(x.lanes):
                 target[lane] = memory[first + lane]
+        elif shape & UNIFORM and width == 4:
+            fill_words(register_address(x, register), memory[(address[0] + shift) >> 2], x.lanes)
         elif width == 4:
             for lane in range(x.lanes):
                 inside = (lanes >> lane) & 1
@@ -83,7 +89,7 @@ def load_elements(x, instruction, space, lanes, consecutive):
 
 
 @jit
-def store_elements(x, instruction, space, lanes, consecutive):
+def store_elements(x, instruction, space, lanes, shape):
     """Store the data registers of ``lanes``, whose addresses lie in ``space``."""
     bytes_ = i64(instruction.bytes)
     width = min(bytes_, 4)
@@ -98,7 +104,7 @@ def store_elements(x, instruction, space, lanes, consecutive):
             fill_words(where, 0, x.lanes)
         source = words_u32(where, LANES)
         shift = _displacement(piece, width, row_bytes(space)) - device_address(x, space)
-        if consecutive and bytes_ == 4 and instruction.vec == 1:
+        if shape & CONSECUTIVE and bytes_ == 4 and instruction.vec == 1:
             first = (address[0] + shift) >> 2
             for lane in range(x.lanes):
                 memory[first + lane] = source[lane]
@@ -136,7 +142,7 @@ def execute_memory(context, address):
         lanes = x.mask if space != GENERIC else lanes_in(x, each)
         if lanes != 0:
             if instruction.op == LOAD:
-                load_elements(x, instruction, each, lanes, i64(found >= CONSECUTIVE))
+                load_elements(x, instruction, each, lanes, i64(found - space))
             else:
-                store_elements(x, instruction, each, lanes, i64(found >= CONSECUTIVE))
+                store_elements(x, instruction, each, lanes, i64(found - space))
     return i64(Fault.NONE)

@@ -47,6 +47,7 @@ from lockstep.models.core.isa import (
 )
 from lockstep.models.core.lsu import LSU, issue_memory, lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
 from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record, words_i32, words_u32
+from lockstep.models.memory.l1 import QUEUE_FULL
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
 from lockstep.models.parameters import (
     CATEGORIES,
@@ -138,6 +139,7 @@ SM = record(
         ("fetch_count", "i8"),
         ("fetch_slots", "i8"),
         ("partition", "i8", (MAX_SCHEDULERS,)),  # slots of each scheduler
+        ("active_until", "i8"),  # cycle in which the last issue is over
         ("progress", "i8"),  # last cycle in which a warp ended or passed a barrier
         ("ended", "i8"),  # CTAs that ended in this step
         # the last step, repeated while the SM sleeps
@@ -215,6 +217,7 @@ def reset(sm, index, config):
     sm.fetch_head = 0
     sm.fetch_count = 0
     sm.fetch_slots = i64(config.core.fetches) * (i64(config.core.fetch_latency) + 1)
+    sm.active_until = 0
     sm.progress = 0
     sm.ended = 0
     sm.outcome = EMPTY
@@ -249,9 +252,8 @@ def refresh(sm, launch, config, s):
     sm.changed = 1
     sm.ready = i64(sm.ready) & ~bit
     sm.memory_wait = i64(sm.memory_wait) & ~bit
-    for p in range(PIPE_KINDS):
-        sm.unit[p] &= ~bit
     warp = sm.warps[s]
+    sm.unit[warp.pipe] &= ~bit
     if i64(sm.blocked) & bit != 0 or warp.buffered == 0:
         return
     c = at_instruction(i64(launch.code) + i64(warp.pc) * INSTRUCTION_BYTES)
@@ -273,8 +275,9 @@ def refresh(sm, launch, config, s):
         if from_memory != 0:
             sm.memory_wait = i64(sm.memory_wait) | bit
         return
+    warp.pipe = config.pipelines[c.category].pipe
     sm.ready = i64(sm.ready) | bit
-    sm.unit[config.pipelines[c.category].pipe] |= bit
+    sm.unit[warp.pipe] |= bit
 
 
 @jit
@@ -665,6 +668,12 @@ def _issue(sm, launch, config, x, s, now):
 def _distinct(x):
     """How many different addresses the lanes touch: constant accesses take a cycle for each."""
     touched = i64(x.touched)
+    leader = i64(x.address[ctz(touched)]) if touched != 0 else i64(0)
+    others = i64(0)
+    for lane in range(x.lanes):
+        others |= (i64(x.address[lane]) ^ leader) & -((touched >> lane) & 1)
+    if others == 0:
+        return i64(1)
     count = i64(0)
     while touched != 0:
         first = i64(x.address[ctz(touched)])
@@ -676,7 +685,7 @@ def _distinct(x):
             if i64(x.address[lane]) == first:
                 touched &= ~(i64(1) << lane)
         touched &= touched - 1
-    return max(count, i64(1))
+    return count
 
 
 @jit
@@ -744,7 +753,10 @@ def _select(sm, launch, config, x, now):
         warp_scheduler.comb(sm.scheduler[k], scheduler_io)
         if scheduler_io.c.grant.valid != 0:
             s = i64(scheduler_io.c.grant.warp)
-            sm.next_issue[k] = now + i64(config.core.issue_interval)
+            until = now + i64(config.core.issue_interval)
+            sm.next_issue[k] = until
+            sm.counters.active_cycles += until - max(now, i64(sm.active_until))
+            sm.active_until = until
             issued += 1
             _issue(sm, launch, config, x, s, now)
         elif sm.next_issue[k] <= now and i64(sm.resident) & mine != 0:
@@ -769,17 +781,12 @@ def _select(sm, launch, config, x, now):
 @jit
 def _count(sm, now):
     """Add the cycles since the last step, all alike, to the counters."""
-    first = i64(sm.last)
-    n = now - first
+    n = now - i64(sm.last)
     sm.last = now
     if n == 0 or sm.outcome == EMPTY:
         return
     counters = sm.counters
     counters.cycles += n
-    until = i64(0)
-    for k in range(MAX_SCHEDULERS):
-        until = max(until, i64(sm.next_issue[k]))
-    counters.active_cycles += min(max(until - first, i64(0)), n)
     outcome = i64(sm.outcome)
     if outcome == ISSUED:
         counters.issued_cycles += n
@@ -793,9 +800,9 @@ def _count(sm, now):
         elif outcome == IDLE:
             counters.other_idle_cycles += n
     pipes = i64(sm.stalled_pipes)
-    for p in range(PIPE_KINDS):
-        if (pipes >> p) & 1 != 0:
-            counters.stall_pipe_cycles[p] += n
+    while pipes != 0:
+        counters.stall_pipe_cycles[ctz(pipes)] += n
+        pipes &= pipes - 1
     counters.scheduler_stall_cycles += i64(sm.idle_schedulers) * n
     counters.resident_warp_cycles += popcount(i64(sm.resident)) * n
     counters.resident_cta_cycles += i64(sm.ctas_resident) * n
@@ -831,7 +838,8 @@ def step(sm, port, launch, config, x, now):
         _events(sm, launch, config, now)
     if sm.fetch_count != 0:
         _fetch(sm, launch, config, now)
-    if now >= sm.lsu_next or port.reply_ready <= now or sm.lsu.refused != 0:
+    # A refused line is offered again after an event of the L1, or when the queue to the crossbar may have room again.
+    if now >= sm.lsu_next or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
         _memory_side(sm, port, config, now)
     if sm.changed != 0 or now >= sm.select_next:
         sm.changed = 0

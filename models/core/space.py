@@ -31,8 +31,9 @@ from lockstep.models.jit import ctz, i64, inline, jit, u64, words_i16, words_i64
 GENERIC, GLOBAL, SHARED = int(Space.GENERIC), int(Space.GLOBAL), int(Space.SHARED)
 LOCAL, CONST, PARAM = int(Space.LOCAL), int(Space.CONST), int(Space.PARAM)
 FAULTY = -1
-CONSECUTIVE = 8
-"""Added to the space that :func:`resolve` returns: all lanes access, lane ``l`` at lane 0 plus ``l`` times the size."""
+CONSECUTIVE, UNIFORM = 8, 16
+"""Added to the space that :func:`resolve` returns when all lanes access memory: lane ``l`` at lane 0 plus ``l`` times
+the size, or all at one address."""
 
 _PAIR, _REGISTER, _IMMEDIATE = int(Fetch.PAIR), int(Kind.REGISTER), int(Kind.IMMEDIATE)
 _NONE, _OUT_OF_BOUNDS = int(Fault.NONE), int(Fault.OUT_OF_BOUNDS)
@@ -119,9 +120,9 @@ def _interleaved(offset, lane):
 
 
 @jit
-def _granules_hold(x, size, consecutive):
+def _granules_hold(x, size, consecutive, uniform):
     """Whether every access of ``size`` bytes (aligned, so inside one granule) lies in bytes that are allocated."""
-    mask, address = x.mask, x.address
+    mask, address = (i64(1) if uniform else x.mask), x.address
     valid = words_i16(x.valid, x.memory_bytes >> _GRANULE_SHIFT)
     if consecutive:
         start = address[0] - GLOBAL_BASE
@@ -130,11 +131,11 @@ def _granules_hold(x, size, consecutive):
         for granule in range(start >> _GRANULE_SHIFT, last >> _GRANULE_SHIFT):
             whole &= valid[granule] == GRANULE
         return whole and (last & (GRANULE - 1)) + size <= valid[last >> _GRANULE_SHIFT]
-    for lane in range(x.lanes):
-        if (mask >> lane) & 1:
-            offset = u64(address[lane] - GLOBAL_BASE)
-            if i64(offset & u64(GRANULE - 1)) + size > valid[offset >> u64(_GRANULE_SHIFT)]:
-                return False
+    while mask != 0:
+        offset = u64(address[ctz(mask)] - GLOBAL_BASE)
+        mask &= mask - 1
+        if i64(offset & u64(GRANULE - 1)) + size > valid[offset >> u64(_GRANULE_SHIFT)]:
+            return False
     return True
 
 
@@ -206,8 +207,8 @@ def _place(x, space, start):
 def resolve(x, instruction, size, writes):
     """Check the accesses of all lanes of the mask, ``size`` bytes each, and fill ``address`` and ``touched``.
 
-    Returns the space of all lanes (plus CONSECUTIVE), GENERIC when they are in several (:func:`lanes_in`), or FAULTY
-    with the fault of the first lane at fault in the context. 32-bit addresses wrap around, as the hardware's do.
+    Returns the space of all lanes (plus CONSECUTIVE or UNIFORM), GENERIC when they are in several (:func:`lanes_in`),
+    or FAULTY with the fault of the first lane at fault in the context. Addresses of 32 bits wrap, as in hardware.
     """
     x.touched = 0
     x.touched_shared = 0
@@ -235,16 +236,20 @@ def resolve(x, instruction, size, writes):
     first = i64((((i64(high[0]) & keep_high) << 32) | (i64(low[0]) & keep_low)) + offset) & wrap
     wrong = i64(writes and (space == CONST or space == PARAM))
     gaps = i64(mask ^ ALL)
+    spread = gaps
     for lane in range(x.lanes):
         where = i64((((i64(high[lane]) & keep_high) << 32) | (i64(low[lane]) & keep_low)) + offset) & wrap
         address[lane] = where
         gaps |= where - first - lane * size
+        spread |= where - first
         where -= start
         wrong |= ((where & (size - 1)) | ((where | (limit - where)) & _SIGN)) & -((mask >> lane) & 1)
-    consecutive = gaps == 0
-    if wrong == 0 and (start != GLOBAL_BASE or _granules_hold(x, size, consecutive)):
+    consecutive, uniform = gaps == 0, spread == 0
+    if wrong == 0 and (start != GLOBAL_BASE or _granules_hold(x, size, consecutive, uniform)):
         _place(x, space, start)
-        return i64(space + CONSECUTIVE) if consecutive and space != LOCAL else i64(space)
+        if space == LOCAL:  # interleaved: neither on the device
+            return i64(space)
+        return i64(space + (CONSECUTIVE if consecutive else 0) + (UNIFORM if uniform else 0))
     return _resolve_lanes(x, i64(instruction.space), size, writes)
 
 

@@ -24,6 +24,7 @@ WARP = record(
         ("depth", "i4"),  # entries below the top
         ("cta", "i4"),  # CTA slot
         ("index", "i4"),  # warp in its CTA
+        ("pipe", "i4"),  # of the next instruction, when it is ready
         ("buffered", "i4"),  # instructions in the buffer
         ("epoch", "i4"),  # counts jumps: what was fetched before one is dropped
         ("outstanding", "i4"),  # memory instructions not yet performed
