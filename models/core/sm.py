@@ -764,7 +764,8 @@ def _select(sm, launch, config, x, now):
         warp_scheduler.step(sm.scheduler[k], scheduler_io)
         scheduler_io.i.start = 0
         scheduler_io.i.finish = 0
-        if issued == 0 and warp_scheduler.idle(sm.scheduler[k], scheduler_io) == 0:
+        # A request that was not granted waits for its warp to become active (two-level), which the step may have done.
+        if issued == 0 and (requests != 0 or warp_scheduler.idle(sm.scheduler[k], scheduler_io) == 0):
             wake = now + 1
     if issued != 0:
         sm.outcome = ISSUED
