@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -71,9 +72,18 @@ def mask(rng: random.Random, bits: int) -> int:
     return rng.choice([0, full, 1 << rng.randrange(bits), sparse, words[0], dense])
 
 
+def elsewhere(function: Callable[..., Any], *arguments: Any, **environment: str) -> Any:
+    """What a module-level function of a test file returns, through JSON, in a process with other variables.
+
+    Nothing may be written to standard error: an exception in a compiled slot is printed there, and not raised.
+    """
+    call = f"runpy.run_path({function.__code__.co_filename!r})[{function.__name__!r}](*{arguments!r})"
+    command = [sys.executable, "-c", f"import json, runpy; print(json.dumps({call}))"]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return json.loads(done.stdout)
+
+
 def interpreted(function: Callable[[int], Any], seed: int) -> str:
     """What a module-level function of a test file returns, as text, when the models run interpreted."""
-    code = f"import runpy; print(runpy.run_path({function.__code__.co_filename!r})[{function.__name__!r}]({seed}))"
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return str(elsewhere(function, seed, NUMBA_DISABLE_JIT="1"))

@@ -1,0 +1,102 @@
+"""The model gives the same statistics and memory compiled, interpreted, with bounds checks, and without skipping."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lockstep.sim import Gpu, kernels
+from lockstep.verif.bench import elsewhere
+
+INTERPRETED = dict(NUMBA_DISABLE_JIT="1")
+CHECKED = dict(NUMBA_BOUNDSCHECK="1")
+SECONDS = 60  # of a core, for a kernel at size tiny in the interpreted model
+
+Observation = dict[str, Any]
+
+
+def observe(names: Iterable[str], skip: bool = True) -> dict[str, Observation]:
+    """Run kernels at size tiny on two SMs. Per kernel: every raw count, and hashes of outputs and of device memory."""
+    return {name: _observe(name, skip) for name in names}
+
+
+def _observe(name: str, skip: bool) -> Observation:
+    kernel = kernels.find(name)
+    gpu = Gpu("gtx480", core_sms=2)
+    gpu.machine.skip = skip
+    start = time.process_time()
+    outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
+    seconds = time.process_time() - start
+    granule = gpu.memory.data.size // gpu.memory.valid.size
+    end = (int(np.flatnonzero(gpu.memory.valid)[-1]) + 1) * granule
+    return {
+        "counts": [{count: values.tolist() for count, values in run.raw.items()} for run in gpu.runs],
+        "outputs": {output: _hash(array) for output, array in outputs.items()},
+        "memory": _hash(gpu.memory.data[:end]),
+        "seconds": seconds,
+    }
+
+
+def _hash(array: np.ndarray) -> str:
+    return hashlib.sha256(array.tobytes()).hexdigest()
+
+
+def differences(left: Observation, right: Observation) -> list[str]:
+    """What differs, by name."""
+    wrong = [key for key in ("outputs", "memory") if left[key] != right[key]]
+    if len(left["counts"]) != len(right["counts"]):
+        return [*wrong, "launches"]
+    for launch, (first, second) in enumerate(zip(left["counts"], right["counts"], strict=True)):
+        for name in sorted(first.keys() | second.keys()):
+            if first.get(name) != second.get(name):
+                wrong.append(f"launch {launch}: {name}: {first.get(name)} against {second.get(name)}")
+    return wrong
+
+
+@pytest.fixture(scope="module")
+def compiled() -> dict[str, Observation]:
+    return elsewhere(observe, kernels.names())
+
+
+@pytest.fixture(scope="module")
+def checked() -> dict[str, Observation]:
+    return elsewhere(observe, kernels.names(), **CHECKED)
+
+
+@pytest.fixture(scope="module")
+def unskipped() -> dict[str, Observation]:
+    return elsewhere(observe, kernels.names(), False)
+
+
+@pytest.mark.parametrize("kernel", kernels.names())
+def test_interpreted(kernel: str, compiled: dict[str, Observation]) -> None:
+    found = elsewhere(observe, [kernel], **INTERPRETED)[kernel]
+    assert differences(compiled[kernel], found) == []
+    assert found["seconds"] < SECONDS
+
+
+@pytest.mark.parametrize("kernel", kernels.names())
+def test_bounds_checked(kernel: str, compiled: dict[str, Observation], checked: dict[str, Observation]) -> None:
+    assert differences(compiled[kernel], checked[kernel]) == []
+
+
+@pytest.mark.parametrize("kernel", kernels.names())
+def test_without_skipping(kernel: str, compiled: dict[str, Observation], unskipped: dict[str, Observation]) -> None:
+    assert differences(compiled[kernel], unskipped[kernel]) == []
+
+
+def test_same_command_twice() -> None:
+    command = [sys.executable, "-m", "lockstep.sim.cli", "run", "bfs", "--size", "tiny", "--json", "-"]
+    first, second = (json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(2))
+    for result in (first, second):
+        for measured in ("wall_seconds", "kwips"):
+            assert result.pop(measured) > 0
+    assert first == second and first["cycles"] > 0

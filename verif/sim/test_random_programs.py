@@ -1,0 +1,80 @@
+"""Random kernels on random GPUs: results as computed thread by thread, and the same run in every mode of the model."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lockstep.models.parameters import DISPATCHERS, SCHEDULERS
+from lockstep.sim import Gpu
+from lockstep.sim.description import names
+from lockstep.verif.bench import elsewhere, seeded
+from lockstep.verif.sim.random_programs import RESULT, Maker
+
+PROGRAMS = 40
+IN_EVERY_MODE = 8
+
+
+def settings(rng: random.Random) -> dict[str, Any]:
+    """A GPU of two SMs, with as little of everything as makes queues fill up."""
+    choices = {
+        "core.scheduler": SCHEDULERS,
+        "core.active_warps": [1, 2, 8],
+        "core.collectors": [1, 2, 8],
+        "core.register_banks": [2, 16],
+        "core.registers_per_thread": [32, 63],
+        "l1.mshrs": [1, 4, 32],
+        "l1.data": [0, 1],
+        "l2.mshrs": [1, 32],
+        "crossbar.buffers": [1, 8],
+        "dram.queue": [2, 32],
+        "launch.dispatcher": DISPATCHERS,
+    }
+    return {"core.sms": 2, **{name: rng.choice(values) for name, values in choices.items() if rng.random() < 0.5}}
+
+
+def simulate(seed: int, skip: bool = True) -> dict[str, Any]:
+    """Run a random program and compare it with the reference; returns everything that must not depend on the mode."""
+    rng = random.Random(seed)
+    maker = Maker(rng)
+    program = maker.program()
+    regions, counters = maker.regions(program), maker.counters()
+    gpu = Gpu(rng.choice(names()), settings=settings(rng))
+    gpu.machine.skip = skip
+    buffers = gpu.empty((program.threads, RESULT), np.uint8), gpu.to_device(regions), gpu.to_device(counters)
+    run = gpu.load(program.ptx).launch("k", grid=program.grid, block=program.block, args=buffers)
+    found = [gpu.from_device(buffer) for buffer in buffers]
+    results, memory, totals = program.reference(regions, counters)
+    expected = np.frombuffer(results, np.uint8).reshape(-1, RESULT)
+    wrong = np.argwhere((found[0] != expected).any(axis=1))
+    assert not len(wrong), f"seed {seed}: registers of threads {wrong.reshape(-1).tolist()}"
+    assert found[1].tobytes() == memory, f"seed {seed}: global memory"
+    assert found[2].tolist() == totals, f"seed {seed}: counters"
+    return {
+        "seed": seed,
+        "counts": {name: values.tolist() for name, values in run.raw.items()},
+        "memory": hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest(),
+    }
+
+
+def several(seeds: list[int], skip: bool = True) -> list[dict[str, Any]]:
+    return [simulate(seed, skip) for seed in seeds]
+
+
+def test_results_are_those_of_the_reference() -> None:
+    rng = seeded()
+    for _ in range(PROGRAMS):
+        simulate(rng.getrandbits(32))
+
+
+@pytest.mark.parametrize("mode", ["interpreted", "bounds-checked", "without skipping"])
+def test_modes_are_identical(mode: str) -> None:
+    rng = seeded()
+    seeds = [rng.getrandbits(32) for _ in range(IN_EVERY_MODE)]
+    variables = {"interpreted": dict(NUMBA_DISABLE_JIT="1"), "bounds-checked": dict(NUMBA_BOUNDSCHECK="1")}
+    found = elsewhere(several, seeds, mode != "without skipping", **variables.get(mode, {}))
+    assert found == elsewhere(several, seeds)
