@@ -28,6 +28,13 @@ FOREVER = 1 << 62
 
 Layout = dict[str, list[dict[str, Any]]]
 
+BINDING = record([(name, "i8") for name in ("step", "comb", "idle", "skip", "handle")])
+"""Who plays the part of a block: addresses of its functions (slots), and what these take as their first argument.
+
+``step(handle, io)``, ``comb(handle, io)`` and ``idle(handle, io)`` take the address of the ports, ``skip(handle, n)`` a
+number of cycles. For the golden model the handle is the address of its state.
+"""
+
 
 @functools.cache
 def layouts() -> dict[str, Layout]:
@@ -69,3 +76,8 @@ def ports(block: str) -> np.dtype:
 def _record(fields: Sequence[dict[str, Any]]) -> np.dtype:
     kinds = (_record(field["fields"]) if "fields" in field else field["type"] for field in fields)
     return record([(field["name"], kind, tuple(field["shape"])) for field, kind in zip(fields, kinds, strict=True)])
+
+
+def instance(block: str, state: np.dtype) -> np.dtype:
+    """The record of a block inside a larger one: who plays it, its golden model's state, its ports."""
+    return record([("binding", BINDING), ("state", state), ("io", ports(block))])

@@ -16,6 +16,12 @@ import numpy as np
 # The most that the records are sized for; a description that exceeds one is refused.
 MAX_SMS = 128
 MAX_WARPS = 64  # per SM
+TICKETS = 16  # memory instructions in flight per warp
+MAX_COALESCERS = 4
+MAX_TAGS = 64  # of all inter-warp queues
+MAX_SLOTS = 8  # requests that a tag merges
+MAX_MAPS = 32
+MAX_METADATA = 1024  # L1 requests in flight, as WarpPool's metadata table has them
 MAX_CTAS = 32  # per SM
 MAX_SCHEDULERS = 4
 MAX_COLLECTORS = 32
@@ -173,6 +179,21 @@ class Dram:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WarpPool:
+    """Request merging between the LSU and the L1 (Kloosterman's thesis, chapter 3, tables 3.1 and 3.2)."""
+
+    warps_per_queue: int = integer(3, 1, MAX_WARPS, "warps", "warps that share an instruction queue")
+    instructions: int = integer(8, 1, 16, "instructions", "entries of an instruction queue")
+    coalescers: int = integer(2, 1, MAX_COALESCERS, "coalescers", "intra-warp coalescers")
+    queues: int = integer(32, 1, MAX_TAGS, "queues", "inter-warp queues, a power of two")
+    tags: int = integer(2, 1, 8, "lines", "tags of an inter-warp queue")
+    merges: int = integer(4, 1, MAX_SLOTS, "requests", "requests that a tag merges")
+    maps: int = integer(8, 1, MAX_MAPS, "entries", "thread-map table; a multiple of the coalescers")
+    quantum: int = integer(100_000, 16, 1 << 20, "core cycles", "between two decisions on the selection policy")
+    store_wait: int = integer(64, 1, 4095, "core cycles", "a store that has waited so long goes before loads")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     overhead: int = integer(0, 0, 10_000_000, "core cycles", "from launch to the first CTA")
     dispatcher: str = choice("round-robin", DISPATCHERS, "CTA placement")
@@ -198,12 +219,16 @@ class Gpu:
     l2: L2
     dram: Dram
     launch: Launch
+    warppool: WarpPool = WarpPool()
 
 
 SECTIONS: dict[str, type] = dict(
     clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1, crossbar=Crossbar, l2=L2, dram=Dram,
-    launch=Launch,
+    launch=Launch, warppool=WarpPool,
 )  # fmt: skip
+
+MECHANISM_SECTIONS = ("warppool",)
+"""Sections that a description may leave out: it then has their defaults."""
 
 
 def _section(cls: type) -> list[tuple[str, str]]:

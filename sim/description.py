@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.models.memory import timing
-from lockstep.models.parameters import CATEGORIES, SECTIONS, Gpu, Pipeline, check
+from lockstep.models.parameters import CATEGORIES, MECHANISM_SECTIONS, SECTIONS, Gpu, Pipeline, check
 from lockstep.sim.errors import UsageError
 
 __all__ = ["PARAMETERS", "load", "names", "parse_setting", "values"]
@@ -32,6 +32,12 @@ def _parameters() -> dict[str, Field[Any]]:
 
 PARAMETERS: dict[str, Field[Any]] = _parameters()
 """Every parameter by its full name, with unit, range and meaning in its metadata."""
+
+
+DEFAULTS: dict[str, Any] = {
+    key: f.default for key, f in PARAMETERS.items() if key.split(".")[0] in MECHANISM_SECTIONS
+}
+"""What a description may leave out."""
 
 
 def names() -> list[str]:
@@ -55,6 +61,7 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     place = str(gpu)
     identity = {key: _identity(place, table, key) for key in IDENTITY}
     settings = _flatten(place, {key: value for key, value in table.items() if key not in IDENTITY})
+    settings = DEFAULTS | settings
     for key in settings:
         _known(place, key)
     if missing := [key for key in PARAMETERS if key not in settings]:

@@ -19,9 +19,12 @@ from lockstep.models.jit import argument
 class Bench:
     """One instance of a golden model. ``i``, ``o`` and ``c`` are its ports, as records to read and write."""
 
-    def __init__(self, model: ModuleType) -> None:
+    def __init__(self, model: ModuleType, **parameters: int) -> None:
         self.model = model
+        self.parameters = parameters
         self.state = np.zeros((), model.STATE)
+        for name in set(parameters) & set(self.state.dtype.names or ()):
+            self.state[name] = parameters[name]
         self.io = np.zeros((), model.PORTS)
         self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
         self._arguments = argument(self.state), argument(self.io)
@@ -52,7 +55,7 @@ class Bench:
         return self.state.tobytes() + self.io.tobytes()
 
     def copy(self) -> Bench:
-        other = Bench(self.model)
+        other = Bench(self.model, **self.parameters)
         other.state[()], other.io[()] = self.state, self.io
         return other
 

@@ -13,11 +13,12 @@ from lockstep.models.jit import ctz, i64, jit, popcount, record
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.parameters import L1 as L1_PARAMETERS
+from lockstep.models.parameters import MAX_MAPS, TICKETS
 from lockstep.models.warppool import intra_warp_coalescer as coalescer
 
 QUEUE = 32  # slots; two instructions more than the queue holds may be in the coalescer
 assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"] + 2
-ALWAYS_FREE = 8  # entries of WarpPool's thread-map table, which the baseline does not have
+ALWAYS_FREE = MAX_MAPS  # entries of WarpPool's thread-map table, which the baseline does not have
 TOKENS = 1024  # memory instructions in flight per SM
 
 COMPLETIONS = 4  # at most two happen in one cycle: an answer and an accepted store
@@ -97,6 +98,7 @@ def lsu_reset(lsu, config):
     lsu.texture_hits = 0
     lsu.texture_misses = 0
     L1.l1_reset(lsu.l1, config)
+    lsu.coalescer.lanes = LANES
     coalescer.reset(lsu.coalescer, lsu.io)
     lsu.io.i.line_shift = ctz(i64(config.l1.line_bytes))
     lsu.io.i.map_free = ALWAYS_FREE
@@ -197,7 +199,7 @@ def take_completed(lsu):
 def _offer_line(lsu, port, config, now):
     """Offer the coalescer's line to the L1; returns 1 when it was accepted."""
     line = lsu.io.o.line.payload
-    token = i64(lsu.slot_token[line.token])
+    token = i64(lsu.slot_token[i64(line.warp) * TICKETS + line.ticket])
     kind = i64(lsu.token[token].kind)
     lanes = popcount(i64(line.mask))
     size = min(lanes * i64(lsu.token[token].bytes), i64(config.l1.line_bytes))
@@ -231,9 +233,9 @@ def _present(lsu, entry, request):
     """Put the head of the queue on the coalescer's input, where it holds until it is accepted."""
     lsu.presented = 1
     lsu.slot_token[lsu.head] = entry.token
-    request.token = lsu.head
+    request.warp = lsu.head // TICKETS
+    request.ticket = lsu.head % TICKETS
     request.size = entry.size
-    request.warp = entry.warp
     request.mask = entry.mask
     request.store = 1 if entry.kind == L1.STORE or entry.kind == L1.LOCAL_STORE else 0
     request.atomic = 1 if entry.kind == L1.ATOMIC_ACCESS else 0

@@ -18,8 +18,9 @@ ENTRY = record(
         ("size", "i8"),
         ("store", "i8"),
         ("atomic", "i8"),
+        ("bypass", "i8"),
         ("warp", "i8"),
-        ("token", "i8"),
+        ("ticket", "i8"),
     ]
 )
 STATE = record(
@@ -27,7 +28,7 @@ STATE = record(
         ("entry", ENTRY, (2,)),
         ("head", "i8"),  # entry being served
         ("count", "i8"),  # entries in use
-        ("lanes", "i8"),
+        ("lanes", "i8"),  # parameter
     ]
 )
 
@@ -37,7 +38,6 @@ def reset(state, io):
     """The state and the outputs after reset. Entries are memory: unseen until they are written."""
     state.head = 0
     state.count = 0
-    state.lanes = LANES
     io.o.request.ready = 1
     io.o.line.valid = 0
     line = io.o.line.payload
@@ -49,9 +49,10 @@ def reset(state, io):
     line.word = 0
     line.store = 0
     line.atomic = 0
+    line.bypass = 0
     line.warp = 0
-    line.token = 0
-    for lane in range(LANES):
+    line.ticket = 0
+    for lane in range(state.lanes):
         line.words[lane] = 0
 
 
@@ -68,7 +69,7 @@ def _present(state, io, entry):
     run = lanes_equal(addresses, unit, 1, first - thread)
     words = i64(1) << shift - unit  # in a line
     word = first & words - 1
-    end = min(i64(LANES), thread + words - word)
+    end = min(i64(state.lanes), thread + words - word)
     span = (i64(1) << end) - (i64(1) << thread)
 
     if mask & mask - 1 == 0:
@@ -103,8 +104,9 @@ def _present(state, io, entry):
     line.word = word
     line.store = entry.store
     line.atomic = entry.atomic
+    line.bypass = entry.bypass
     line.warp = entry.warp
-    line.token = entry.token
+    line.ticket = entry.ticket
     return True
 
 
@@ -131,8 +133,9 @@ def step(state, io):
         entry.size = request.size
         entry.store = request.store
         entry.atomic = request.atomic
+        entry.bypass = request.bypass
         entry.warp = request.warp
-        entry.token = request.token
+        entry.ticket = request.ticket
         state.count += 1
     io.o.request.ready = state.count < 2
 

@@ -13,7 +13,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import MAX_WARPS
+from lockstep.models.parameters import MAX_MAPS, MAX_WARPS, TICKETS
 from lockstep.models.warppool.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, select
 
@@ -21,8 +21,6 @@ ADDRESS_BITS = 32
 LINE_SHIFTS = range(5, 8)  # lines of 32, 64 and 128 bytes
 SIZES = range(5)  # accesses of 1 to 16 bytes
 WORDS = 32  # of 4 bytes in the longest line
-MAP_ENTRIES = 8  # of the thread-map table
-MAX_TOKENS = 32
 
 
 class IntraWarpCoalescer(wiring.Component):
@@ -42,8 +40,8 @@ class IntraWarpCoalescer(wiring.Component):
         Threads of a warp.
     warps : int
         Warps of the SM.
-    tokens : int
-        Memory instructions in flight in the LSU.
+    tickets : int
+        Memory instructions of a warp that can be in flight.
 
     Members
     -------
@@ -53,21 +51,23 @@ class IntraWarpCoalescer(wiring.Component):
         Free entries of the thread-map table, before the line presented now takes one.
     request : In, stream
         ``address`` (aligned to the access) and ``mask`` of the lanes; ``size``, log2 of the bytes per lane, 0 to 4;
-        ``store``, ``atomic``, ``warp`` and ``token`` come out again with each line.
+        ``store``, ``atomic``, ``bypass`` (the L1), ``warp`` and ``ticket`` come out again with each line.
     line : Out, stream
         ``number``: the line's address divided by its size. ``mask``: its lanes. ``last``: no line of the instruction
         follows. ``mapping``, with the first lane in ``thread`` and its word in ``word`` (:class:`Mapping`). ``words``:
         with *random* the word of every lane, of the lanes outside ``mask`` too; otherwise 0.
     """
 
-    LARGEST: ClassVar = {"lanes": 32, "warps": MAX_WARPS, "tokens": MAX_TOKENS}
+    LARGEST: ClassVar = {"lanes": 32, "warps": MAX_WARPS, "tickets": TICKETS}
 
-    def __init__(self, *, lanes: int = 32, warps: int = 48, tokens: int = 8) -> None:
-        for what, value, most in ("lanes", lanes, 32), ("warps", warps, MAX_WARPS), ("tokens", tokens, MAX_TOKENS):
+    def __init__(self, *, lanes: int = 32, warps: int = 48, tickets: int = TICKETS) -> None:
+        for what, value, most in ("lanes", lanes, 32), ("warps", warps, MAX_WARPS), ("tickets", tickets, TICKETS):
             if not 1 <= value <= most:
                 raise ValueError(f"{what} must be 1 to {most}, not {value}")
         self._lanes = lanes
-        source = {"store": 1, "atomic": 1, "warp": bits_for(warps - 1), "token": bits_for(tokens - 1)}
+        source = {
+            "store": 1, "atomic": 1, "bypass": 1, "warp": bits_for(warps - 1), "ticket": bits_for(tickets - 1)
+        }  # fmt: skip
         request = data.StructLayout(
             {"address": data.ArrayLayout(ADDRESS_BITS, lanes), "mask": lanes, "size": bits_for(SIZES[-1]), **source}
         )
@@ -86,7 +86,7 @@ class IntraWarpCoalescer(wiring.Component):
         super().__init__(
             {
                 "line_shift": In(bits_for(LINE_SHIFTS[-1])),
-                "map_free": In(range(MAP_ENTRIES + 1)),
+                "map_free": In(range(MAX_MAPS + 1)),
                 "request": In(stream.Signature(request)),
                 "line": Out(stream.Signature(line)),
             }
@@ -185,7 +185,7 @@ class IntraWarpCoalescer(wiring.Component):
                 line.thread.eq(thread),
                 line.word.eq(first),
                 *(line.words[lane].eq(Mux(mapping == Mapping.RANDOM, word[lane], 0)) for lane in lanes),
-                *(line[name].eq(entry[name]) for name in ("store", "atomic", "warp", "token")),
+                *(line[name].eq(entry[name]) for name in ("store", "atomic", "bypass", "warp", "ticket")),
             ]
 
         push = self.request.valid & self.request.ready & self.request.p.mask.any()

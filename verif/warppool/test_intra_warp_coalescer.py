@@ -30,7 +30,7 @@ class Instruction:
     store: int = 0
     atomic: int = 0
     warp: int = 0
-    token: int = 0
+    ticket: int = 0
 
     @property
     def lanes(self) -> list[int]:
@@ -53,7 +53,7 @@ class Line:
     store: int
     atomic: int
     warp: int
-    token: int
+    ticket: int
 
 
 def instruction(rng: random.Random) -> Instruction:
@@ -82,7 +82,7 @@ def instruction(rng: random.Random) -> Instruction:
         active = (1 << LANES) - 1
     kind = rng.choice(["load", "load", "load", "store", "atomic"])
     return Instruction(
-        address, active, size, kind == "store", kind == "atomic", rng.randrange(64), rng.randrange(32)
+        address, active, size, kind == "store", kind == "atomic", rng.randrange(64), rng.randrange(16)
     )
 
 
@@ -119,7 +119,7 @@ def check(instruction: Instruction, got: list[Line], line_bytes: int) -> None:
         assert line.mapping == (right[0] if right else Mapping.RANDOM)
         words = [0 if right else instruction.word(lane, line_bytes) for lane in range(LANES)]
         assert list(line.words) == words
-        for name in ("store", "atomic", "warp", "token"):
+        for name in ("store", "atomic", "warp", "ticket"):
             assert getattr(line, name) == getattr(instruction, name)
 
 
@@ -127,7 +127,7 @@ class Coalescer(Bench):
     """The model with its streams."""
 
     def __init__(self, line_shift: int = 7) -> None:
-        super().__init__(intra_warp_coalescer)
+        super().__init__(intra_warp_coalescer, lanes=LANES)
         self.line_bytes = 1 << line_shift
         self.i["line_shift"], self.i["map_free"] = line_shift, 8
 
@@ -353,7 +353,7 @@ def test_reset_in_mid_run_behaves_as_a_fresh_record() -> None:
 @pytest.mark.parametrize("lanes, cycles", [(1, 200), (5, 1000), (8, 1000), (32, 250)])
 def test_hardware_equals_the_model(line_shift: int, lanes: int, cycles: int) -> None:
     rng = seeded()
-    component = IntraWarpCoalescer(lanes=lanes, warps=64, tokens=32)
+    component = IntraWarpCoalescer(lanes=lanes, warps=64, tickets=16)
 
     def narrow(bench: Bench) -> None:
         """The instruction offered, without the lanes that the hardware lacks."""

@@ -1,0 +1,89 @@
+"""A block's ports as a flat list with readable names: what Verilog, C++ and cocotb see of it.
+
+Every leaf of the port layout (:mod:`lockstep.rtl.ports`) is one port; its name is the leaf's path without ``payload``:
+``request.payload.mask`` is ``request_mask``, ``line[1].valid`` is ``line_1_valid``. An array of integers is one port,
+element 0 in the lowest bits. Names never contain a double underscore, which Verilator would mangle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
+from amaranth.lib import wiring
+
+from lockstep.rtl.ports import Field, layout
+
+
+@dataclass(frozen=True)
+class FlatPort:
+    """One port.
+
+    ``path`` leads to the leaf in the record (``("i", "line", 1, "payload", "mask")``); the leaf has ``count`` elements
+    of ``width`` bits and the record type ``type``.
+    """
+
+    name: str
+    path: tuple[str | int, ...]
+    width: int
+    count: int
+    type: str
+
+    @property
+    def bits(self) -> int:
+        return self.width * self.count
+
+    @property
+    def is_input(self) -> bool:
+        return self.path[0] == "i"
+
+
+def flat_ports(component: wiring.Component) -> list[FlatPort]:
+    """All ports of a component, but for its clock and reset: inputs, outputs, combinational outputs."""
+    ports = [port for side, fields in layout(component).items() for port in _leaves(fields, (side,))]
+    names = [port.name for port in ports]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"{type(component).__name__}: two ports would be called {min(twice)}")
+    return ports
+
+
+def _leaves(fields: list[Field], prefix: tuple[str | int, ...]) -> Iterator[FlatPort]:
+    for field in fields:
+        path = (*prefix, field["name"])
+        if "fields" in field:
+            for index in np.ndindex(*field["shape"]):
+                yield from _leaves(field["fields"], (*path, *index))
+        else:
+            name = "_".join(str(part) for part in path[1:] if part != "payload")
+            yield FlatPort(name, path, field["width"], math.prod(field["shape"]), field["type"])
+
+
+def _value(component: wiring.Component, path: tuple[str | int, ...]) -> Value:
+    """The bits of a leaf inside a component."""
+    found = component
+    for part in path[1:]:
+        found = found[part] if isinstance(part, int) else getattr(found, part)
+    return _bits(found)
+
+
+def _bits(found: object) -> Value:
+    return Cat(_bits(item) for item in found) if isinstance(found, list | tuple) else Value.cast(found)
+
+
+class Flat(Elaboratable):
+    """A component with flat ports in place of its own; ``signals`` has them by name. It may be elaborated once."""
+
+    def __init__(self, component: wiring.Component) -> None:
+        self.component = component
+        self.ports = flat_ports(component)
+        self.signals = {port.name: Signal(port.bits, name=port.name) for port in self.ports}
+
+    def elaborate(self, platform: object) -> Module:
+        m: Module = self.component.elaborate(platform)  # type: ignore[attr-defined]
+        for port in self.ports:
+            outer, inner = self.signals[port.name], _value(self.component, port.path)
+            m.d.comb += inner.eq(outer) if port.is_input else outer.eq(inner)
+        return m
