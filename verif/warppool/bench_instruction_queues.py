@@ -79,7 +79,8 @@ class Environment:
                 assert stream.valid, f"coalescer {port} is given nothing"
                 assert instruction(stream.payload) == self.presented[port], "the lowest queue's first comes next"
             elif before is not None:
-                assert stream.valid and instruction(stream.payload) == before, f"coalescer {port}: what is presented holds"
+                holds = stream.valid and instruction(stream.payload) == before
+                assert holds, f"coalescer {port}: what is presented holds"
             else:
                 assert not stream.valid, f"coalescer {port} is given something out of turn"
         if self.arriving is not None:
@@ -135,6 +136,10 @@ def _overtakes(p: dict[str, int], i: Any, o: Any) -> bool:
     return source is not None and sink is not None and sink < source
 
 
+def _enters(field: str, value: int) -> Predicate:
+    return lambda p, i, o, c: bool(i.enter.valid) and getattr(i.enter.payload, field) == value
+
+
 BINS: dict[str, Predicate] = {
     "enters an empty queue": lambda p, i, o, c: bool(i.enter.valid) and o.free[_sink(p, i)] == p["depth"],
     "enters the last place": lambda p, i, o, c: bool(i.enter.valid) and o.free[_sink(p, i)] == 1,
@@ -155,11 +160,8 @@ BINS: dict[str, Predicate] = {
     "all coalescers stall": lambda p, i, o, c: _ports(p, i, o) == [(1, 0)] * p["coalescers"],
     "every queue has an instruction": lambda p, i, o, c: all(o.free[queue] != p["depth"] for queue in _used(p)),
     "nothing waits": lambda p, i, o, c: _source(p, o) is None,
-    **{f"size {size}": lambda p, i, o, c, s=size: bool(i.enter.valid) and i.enter.payload.size == s for size in range(5)},
-    **{
-        what: lambda p, i, o, c, w=what: bool(i.enter.valid) and bool(getattr(i.enter.payload, w))
-        for what in ("store", "atomic", "bypass")
-    },
+    **{f"size {size}": _enters("size", size) for size in range(5)},
+    **{kind: _enters(kind, 1) for kind in ("store", "atomic", "bypass")},
 }
 # A queue of one place is either empty or full; a lower queue than another, or a second coalescer, there must be.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {

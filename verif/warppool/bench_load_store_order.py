@@ -199,10 +199,14 @@ def _sent(p: dict[str, int], i: Any) -> list[int]:
     return list(payload.warps)[: payload.count]
 
 
-def _ordered(i: Any, kind: str, last: int) -> bool:
+def _ordered(kind: str, last: int) -> Predicate:
     """The L1 takes a store's or atomic's line."""
-    payload = i.access.payload
-    return bool(i.access.valid and i.access.ready and getattr(payload, kind) and payload.last == last)
+
+    def taken(p: dict[str, int], i: Any, o: Any, c: Any) -> bool:
+        payload = i.access.payload
+        return bool(i.access.valid and i.access.ready and getattr(payload, kind) and payload.last == last)
+
+    return taken
 
 
 def _more(p: dict[str, int], i: Any) -> list[int]:
@@ -236,30 +240,34 @@ BINS: dict[str, Predicate] = {
     "a request for every slot": lambda p, i, o, c: len(_sent(p, i)) == p["merges"],
     "a request for one warp twice": lambda p, i, o, c: len(set(_sent(p, i))) < len(_sent(p, i)),
     "a request is refused": lambda p, i, o, c: bool(i.access.valid and not i.access.ready),
-    **{
-        f"{kind}, {'last' if last else 'not the last'} line": lambda p, i, o, c, k=kind, l=last: _ordered(i, k, l)
-        for kind in ("store", "atomic")
-        for last in (0, 1)
-    },
+    "a store's line that others follow": _ordered("store", 0),
+    "a store's last line": _ordered("store", 1),
+    "an atomic's line that others follow": _ordered("atomic", 0),
+    "an atomic's last line": _ordered("atomic", 1),
     "a warp enters and is sent": lambda p, i, o, c: any(i.enter >> warp & 1 for warp in _sent(p, i)),
     "a warp's lines enter the queues and the L1": lambda p, i, o, c: bool(set(_more(p, i)) & set(_sent(p, i))),
     "every warp is drained": lambda p, i, o, c: o.drained == (1 << p["warps"]) - 1,
     "no warp is drained": lambda p, i, o, c: o.drained == 0,
 }
-# With one warp, coalescer or merged request there are no two; a limit of one leaves room for one thing at a time.
-_ONE = lambda p: p["limit"] == 1
+
+def _one(p: dict[str, int]) -> bool:
+    """Room for one thing at a time."""
+    return p["limit"] == 1
+
+
+# With one warp, coalescer or merged request there are no two.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "several instructions enter": lambda p: p["warps"] == 1,
     "loads and others enter": lambda p: p["warps"] == 1,
-    "a load enters behind loads": _ONE,
-    "a load enters behind a store": _ONE,
-    "a store enters behind loads": _ONE,
-    "a load's line leaves, not the last": _ONE,
-    "all coalescers send on a load's line": _ONE,
-    "two coalescers send on lines of one warp": lambda p: p["coalescers"] == 1 or p["limit"] == 1,
-    "a request for one warp twice": lambda p: p["merges"] == 1 or p["limit"] == 1,
-    "store, not the last line": _ONE,
-    "atomic, not the last line": _ONE,
-    "a warp enters and is sent": _ONE,
-    "a warp's lines enter the queues and the L1": _ONE,
+    "a load enters behind loads": _one,
+    "a load enters behind a store": _one,
+    "a store enters behind loads": _one,
+    "a load's line leaves, not the last": _one,
+    "all coalescers send on a load's line": _one,
+    "two coalescers send on lines of one warp": lambda p: p["coalescers"] == 1 or _one(p),
+    "a request for one warp twice": lambda p: p["merges"] == 1 or _one(p),
+    "a store's line that others follow": _one,
+    "an atomic's line that others follow": _one,
+    "a warp enters and is sent": _one,
+    "a warp's lines enter the queues and the L1": _one,
 }
