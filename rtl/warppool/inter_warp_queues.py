@@ -34,6 +34,14 @@ NUMBER_BITS = 27  # of a line: 32-bit addresses, lines of at least 32 bytes
 WORDS = 32  # of 4 bytes in the longest line
 
 
+class _Buffer:
+    """The two lines of a port. Their contents are memory: unseen until written, so not reset."""
+
+    def __init__(self, line: data.StructLayout, k: int) -> None:
+        self.head, self.second = (Signal(line, reset_less=True, name=f"line_{k}_{i}") for i in range(2))
+        self.count = Signal(range(3), name=f"lines_{k}")
+
+
 class InterWarpQueues(wiring.Component):
     """Collects loads under tags, one tag per line and bypass, until the request selector pops the tag.
 
@@ -139,6 +147,8 @@ class InterWarpQueues(wiring.Component):
         }
         self._slot = data.StructLayout(slot)
         self._line = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **slot})
+        self._valid = Signal(queues * tags, name="valid")  # of the tags
+        self._buffers = [_Buffer(self._line, k) for k in range(coalescers)]
         tag = bits_for(queues * tags - 1)
         insert = data.StructLayout({"tag": tag, "warp": slot["warp"], "allocated": 1})
         request = data.StructLayout(
@@ -164,7 +174,7 @@ class InterWarpQueues(wiring.Component):
         m = Module()
         size = self._queues * self._tags
         ports, places = range(self._coalescers), range(self._tags)
-        valid = Signal(size)  # of the tags
+        valid = self._valid
         budget = Signal(range(self._coalescers + 1))  # tags that may be allocated; more than one a port is no use
         # The ports insert into different queues in a cycle, so that no two write ports of a memory meet.
         key_shape = data.StructLayout({"number": NUMBER_BITS, "bypass": 1})
@@ -183,11 +193,11 @@ class InterWarpQueues(wiring.Component):
             port = memory.write_port()
             m.d.comb += [port.addr.eq(address), port.data.eq(value), port.en.eq(enable)]
 
-        heads = [self._buffer(m, k) for k in ports]
+        heads = [buffer.head for buffer in self._buffers]
         queues = [Signal(range(self._queues), name=f"queue_{k}") for k in ports]
         before = [Signal(range(self._merges + 1), name=f"before_{k}") for k in ports]  # slots that the tag has already
-        allocations: Value = Const(0)
-        for k, (head, waiting) in enumerate(heads):
+        allocations: Value = Const(0)  # by lower ports
+        for k, head in enumerate(heads):
             number, shift = head.number, self._set_bits
             first = Signal(range(size), name=f"first_{k}")  # tag of the queue
             used, hit = Signal(self._tags, name=f"used_{k}"), Signal(self._tags, name=f"hit_{k}")
@@ -209,7 +219,7 @@ class InterWarpQueues(wiring.Component):
             lower = Cat(self.insert[j].valid & (queues[j] == queues[k]) for j in range(k))
             can_insert = Mux(known, before[k] != self._merges, free.any() & (budget > allocations))
             insert = self.insert[k].payload
-            m.d.comb += self.insert[k].valid.eq(waiting & ~lower.any() & can_insert)
+            m.d.comb += self.insert[k].valid.eq((self._buffers[k].count != 0) & ~lower.any() & can_insert)
             with m.If(self.insert[k].valid):
                 m.d.comb += [
                     insert.tag.eq(first + index_of(Mux(known, hit, lowest(free)))),
@@ -221,7 +231,10 @@ class InterWarpQueues(wiring.Component):
             write(counts, insert.tag, before[k] + 1, self.insert[k].valid)
             for i, memory in enumerate(slots):
                 write(memory, insert.tag, self._slot_of(head), self.insert[k].valid & (before[k] == i))
-        m.d.sync += budget.eq(Mux(self.room - allocations < len(ports), self.room - allocations, len(ports)))
+            self._drive_buffer(m, k)
+        spare = Signal(range(MAX_TAGS + 1))
+        m.d.comb += spare.eq(self.room - allocations)
+        m.d.sync += budget.eq(Mux(spare < len(ports), spare, len(ports)))
 
         # The tag popped, and what is merged into it in this cycle.
         tag, request = self.pop.payload.tag, self.request.payload
@@ -229,7 +242,7 @@ class InterWarpQueues(wiring.Component):
         merged, count = Signal(self._slot), Signal(range(self._merges + 1))
         key = read(keys, tag)
         m.d.comb += [
-            merged.eq(select(late, [self._slot_of(head) for head, _ in heads])),
+            merged.eq(select(late, [self._slot_of(head) for head in heads])),
             count.eq(read(counts, tag)),
         ]
         popped = [Mux(count > i, read(slot, tag), Mux(count == i, merged, 0)) for i, slot in enumerate(slots)]
@@ -245,22 +258,18 @@ class InterWarpQueues(wiring.Component):
     def _slot_of(self, line: data.View) -> Value:
         return Cat(line[name] for name, _ in self._slot)
 
-    def _buffer(self, m: Module, k: int) -> tuple[data.View, Value]:
-        """The head of a port's two lines, which leaves when it is inserted, and whether there is one."""
-        line, leaves = self.line[k], self.insert[k].valid
-        # Their contents are memory: unseen until written, so not reset.
-        head, second = (Signal(self._line, reset_less=True, name=f"line_{k}_{i}") for i in range(2))
-        count = Signal(range(3), name=f"lines_{k}")
+    def _drive_buffer(self, m: Module, k: int) -> None:
+        """Port k's lines: they enter at the first free place, and leave as they are inserted."""
+        line, leaves, buffer = self.line[k], self.insert[k].valid, self._buffers[k]
         entering = Signal(self._line, name=f"entering_{k}")
-        m.d.comb += [line.ready.eq(count < 2), entering.eq(line.p)]
+        m.d.comb += [line.ready.eq(buffer.count < 2), entering.eq(line.p)]
         with m.If(line.p.mapping == Mapping.RANDOM):
             m.d.comb += entering.word.eq(self.map_entry[k])
         enters = line.valid & line.ready
-        with m.If(enters & (count == leaves)):
-            m.d.sync += head.eq(entering)
+        with m.If(enters & (buffer.count == leaves)):
+            m.d.sync += buffer.head.eq(entering)
         with m.Elif(leaves):
-            m.d.sync += head.eq(second)
-        with m.If(enters & (count != leaves)):
-            m.d.sync += second.eq(entering)
-        m.d.sync += count.eq(count + enters - leaves)
-        return head, count != 0
+            m.d.sync += buffer.head.eq(buffer.second)
+        with m.If(enters & (buffer.count != leaves)):
+            m.d.sync += buffer.second.eq(entering)
+        m.d.sync += buffer.count.eq(buffer.count + enters - leaves)

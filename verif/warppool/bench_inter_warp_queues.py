@@ -38,7 +38,7 @@ class Shape:
     pauses: bool = False  # the coalescers and the selector pause, by turns
 
 
-SHAPES = {
+_SHAPES = {
     "steady": Shape(line=1, numbers=64, renewal=0.05, pop=1, chase=0, positions=0, release=1),
     "stalled": Shape(line=1, numbers=96, renewal=0.1, pop=0.15, chase=0.2, positions=0, release=0.5),
     "bursts": Shape(line=0.8, numbers=24, renewal=0.1, pop=0.9, chase=0.3, positions=MAX_TAGS, release=1, pauses=True),
@@ -47,6 +47,7 @@ SHAPES = {
     "room": Shape(line=0.9, numbers=32, renewal=0.1, pop=0.5, chase=0.1, positions=3, release=0.3),
     "sparse": Shape(line=0.2, numbers=8, renewal=0.3, pop=0.3, chase=0.5, positions=0, release=0.5),
 }
+SHAPES = tuple(_SHAPES)
 NUMBER_BITS = 27
 DRAIN_EVERY = 500  # cycles
 
@@ -84,7 +85,7 @@ class Environment:
     CYCLES = 2000
 
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
-        self.parameters, self.shape, self.rng = parameters, SHAPES[shape], rng
+        self.parameters, self.shape, self.rng = parameters, _SHAPES[shape], rng
         self.ports = range(parameters["coalescers"])
         self.tags = parameters["queues"] * parameters["tags"]
         self.room = self.positions = self.shape.positions or self.tags
@@ -202,7 +203,8 @@ class Environment:
         """Follow the inserts of this cycle; the tags allocated."""
         old = {tag.key: (place, len(tag.slots)) for place, tag in self.tag.items()}
         in_use = set(self.tag)
-        allocations, taken = 0, set()
+        allocations = 0
+        taken: set[int] = set()
         self.inserted = [0 for _ in self.ports]
         for k in self.ports:
             event, payload = events[k], events[k].payload
@@ -260,8 +262,92 @@ class Environment:
         assert self.drained >= self.cycle // (2 * DRAIN_EVERY)
 
 
-Predicate = Callable[[dict[str, int], Any, Any, Any], bool]
+Bin = Callable[[dict[str, int], Any, Any, Any], bool]
 
 
-def _inserts(o: Any) -> list[Any]:
+def _inserted(o: Any) -> list[Any]:
     return [event.payload for event in o.insert if event.valid]
+
+
+def _merged(o: Any) -> list[Any]:
+    return [insert for insert in _inserted(o) if not insert.allocated]
+
+
+def _transferred(i: Any, o: Any) -> list[Any]:
+    return [seen.payload for seen, back in zip(i.line, o.line, strict=True) if seen.valid and back.ready]
+
+
+def _allocations(o: Any) -> int:
+    return sum(event.payload.allocated for event in o.insert)
+
+
+def _in_queue_of_request(parameters: dict[str, int], o: Any) -> list[Any]:
+    """The allocations in the queue whose tag was popped in the previous cycle."""
+    if not o.request.valid:
+        return []
+    queue = queue_of(o.request.payload.number, parameters)
+    return [i for i in _inserted(o) if i.allocated and i.tag // parameters["tags"] == queue]
+
+
+def _pairs(i: Any) -> list[tuple[Any, Any]]:
+    """The lines offered, two by two."""
+    lines = [line.payload for line in i.line if line.valid]
+    return [(a, b) for n, a in enumerate(lines) for b in lines[n + 1 :]]
+
+
+def _same_queue(p: dict[str, int], i: Any) -> bool:
+    return any(a.number != b.number and queue_of(a.number, p) == queue_of(b.number, p) for a, b in _pairs(i))
+
+
+BINS: dict[str, Bin] = {
+    "allocation": lambda p, i, o, c: _allocations(o) > 0,
+    "merge": lambda p, i, o, c: bool(_merged(o)),
+    "allocations on two ports": lambda p, i, o, c: _allocations(o) > 1,
+    "merges on two ports": lambda p, i, o, c: len(_merged(o)) > 1,
+    "all ports insert": lambda p, i, o, c: len(_inserted(o)) == p["coalescers"],
+    "a higher port inserts alone": lambda p, i, o, c: not o.insert[0].valid and len(_inserted(o)) > 0,
+    "merge into the tag that is popped": lambda p, i, o, c: bool(i.pop.valid)
+    and any(insert.tag == i.pop.payload.tag for insert in _merged(o)),
+    "insert beside the tag that is popped": lambda p, i, o, c: bool(i.pop.valid)
+    and any(
+        insert.tag != i.pop.payload.tag and insert.tag // p["tags"] == i.pop.payload.tag // p["tags"]
+        for insert in _inserted(o)
+    ),
+    "pops in a row": lambda p, i, o, c: bool(i.pop.valid and o.request.valid),
+    "allocation anew in the queue of the last pop": lambda p, i, o, c: bool(_in_queue_of_request(p, o)),
+    "allocation after a full tag left": lambda p, i, o, c: o.request.payload.count == p["merges"]
+    and bool(_in_queue_of_request(p, o)),
+    "request with one slot": lambda p, i, o, c: bool(o.request.valid) and o.request.payload.count == 1,
+    "request with all slots": lambda p, i, o, c: bool(o.request.valid) and o.request.payload.count == p["merges"],
+    "request that bypasses the L1": lambda p, i, o, c: bool(o.request.valid and o.request.payload.bypass),
+    "no room": lambda p, i, o, c: i.room == 0,
+    "the last room is taken": lambda p, i, o, c: i.room == _allocations(o) > 0,
+    "merge without room": lambda p, i, o, c: i.room == 0 and bool(_merged(o)),
+    "a port refuses": lambda p, i, o, c: any(line.valid and not o.line[k].ready for k, line in enumerate(i.line)),
+    "all ports take a line": lambda p, i, o, c: len(_transferred(i, o)) == p["coalescers"],
+    "the same line on two ports": lambda p, i, o, c: any(a.number == b.number for a, b in _pairs(i)),
+    "two lines of a queue on two ports": lambda p, i, o, c: _same_queue(p, i),
+    "a line with a thread-map entry": lambda p, i, o, c: any(
+        line.mapping == Mapping.RANDOM for line in _transferred(i, o)
+    ),
+    "the last tag": lambda p, i, o, c: any(
+        insert.tag == p["queues"] * p["tags"] - 1 for insert in _inserted(o)
+    ),
+    "nothing happens": lambda p, i, o, c: not (_transferred(i, o) or _inserted(o) or i.pop.valid or o.request.valid),
+}  # fmt: skip
+
+# A queue takes one line per cycle; a tag without further slots takes no second line; a port has one line at a time; a
+# tag that was popped is allocated in the next cycle at the earliest, and popped in the one after that.
+UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
+    "merge": lambda p: p["merges"] == 1,
+    "merge into the tag that is popped": lambda p: p["merges"] == 1,
+    "merge without room": lambda p: p["merges"] == 1,
+    "merges on two ports": lambda p: p["merges"] == 1 or min(p["coalescers"], p["queues"]) == 1,
+    "allocations on two ports": lambda p: min(p["coalescers"], p["queues"]) == 1,
+    "all ports insert": lambda p: p["queues"] < p["coalescers"],
+    "a higher port inserts alone": lambda p: p["coalescers"] == 1,
+    "the same line on two ports": lambda p: p["coalescers"] == 1,
+    "two lines of a queue on two ports": lambda p: p["coalescers"] == 1,
+    "insert beside the tag that is popped": lambda p: p["tags"] == 1,
+    "pops in a row": lambda p: p["queues"] * p["tags"] == 1,
+}
