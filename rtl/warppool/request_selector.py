@@ -173,9 +173,10 @@ class RequestSelector(wiring.Component):
         self._lowest = [Signal(tags, reset_less=True, name=f"lowest_{bit}") for bit in range(warp)]  # bits of the warp
         self._tag_at = Memory(shape=index, depth=tags, init=[])
         self._position_of = Memory(shape=index, depth=tags, init=[])
-        # Of the choice: cycles for which each store has waited; the port that was last to have one taken; an overdue
-        # store went, and no load since.
+        # Of the choice: cycles for which each store has waited, and whether it is an atomic; the port that was last to
+        # have one taken; an overdue store went, and no load since.
         self._waited = [Signal(range(store_wait + 1), name=f"waited_{k}") for k in range(coalescers)]
+        self._atomic = [Signal(name=f"atomic_{k}") for k in range(coalescers)]
         self._last, self._load_next = Signal(range(coalescers), name="last"), Signal(name="load_next")
         # Of what is on its way: popped in the cycle before, the queue, the loads and atomics.
         self._popped = Signal(name="popped")
@@ -302,7 +303,7 @@ class RequestSelector(wiring.Component):
         """The masks of the ports whose store may go, and of those whose store is overdue."""
         may_go, due = Signal(self.coalescers), Signal(self.coalescers)
         for k, port in enumerate(self.store):
-            waited, atomic = self._waited[k], Signal(name=f"atomic_{k}")
+            waited, atomic = self._waited[k], self._atomic[k]
             m.d.comb += [
                 may_go[k].eq((waited != 0) & (self._metadata_left | ~atomic)),
                 due[k].eq((waited == self.store_wait) & may_go[k]),
