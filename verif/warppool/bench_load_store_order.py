@@ -79,10 +79,10 @@ class Environment:
 
     def drive(self, i: Any, o: Any) -> None:
         rng = self.rng
-        if rng.random() < 0.02:
+        if rng.random() < (0.004 if self.shape == "single" else 0.02):  # a warp, or the L1, goes on or pauses
             self.favourite = rng.randrange(self.parameters["warps"])
             enter, load, leave, send = _RATES[self.shape]
-            self.rates = enter * rng.choice([0, 1, 1]), load, leave, send * rng.choice([0, 1, 1, 1])
+            self.rates = enter * rng.choice([0, 1, 1]), load, leave, send * rng.choice([0, 1])
         inside = self.inside.copy()
         for port, line in enumerate(i.line):
             if port < self.parameters["coalescers"]:
