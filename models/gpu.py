@@ -457,6 +457,7 @@ class Machine:
             **_counts("sm", self.sms["counters"]),
             **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
             **_counts("l1", lsu["l1"]["stats"]),
+            **_counts("pool", lsu["pool"]),
             **_counts("l2", memory.slices["stats"]),
             **_counts("dram", memory.channels["stats"]),
         }
@@ -494,7 +495,7 @@ class Machine:
     def _broken_laws(self) -> list[str]:
         """The conservation laws that a finished launch has broken, beside those of the memory system."""
         counters, lsu = self.sms["counters"], self.sms["lsu"]
-        launch = self._launch
+        pool, launch = lsu["pool"], self._launch
         pairs = [
             ("CTAs", counters["ctas"].sum(), launch["total"]),
             ("warps", counters["warps"].sum(), launch["total"] * launch["warps"]),
@@ -506,7 +507,7 @@ class Machine:
             ),
             ("memory instructions in the LSUs", lsu["in_flight"].sum(), 0),
             ("events", self.sms["wheel"]["count"].sum(), 0),
-            ("lines of the LSUs", lsu["lines"].sum(), self._accesses()),
+            ("lines of the LSUs", lsu["lines"].sum(), self._accesses() + int((pool["merged"] - pool["requests"]).sum())),
         ]
         wrong = [f"{name}: {int(left)} against {int(right)}" for name, left, right in pairs if left != right]
         return wrong + system.conservation(self.memory, lsu["l1"])
