@@ -141,11 +141,11 @@ class MshrMetadata(wiring.Component):
                 m.d.comb += self.slots.slots[i].eq(Mux(i < read.data.count, Value.cast(read.data.slots[i]), 0))
 
         # The queue of free entries is full at first: both ends are at position 0.
-        m.submodules.queue = queue = memory.Memory(shape=range(self.entries), depth=self.entries, init=[])
+        m.submodules.queue = queue = memory.Memory(shape=self.id.shape(), depth=self.entries, init=[])
         push, front = queue.write_port(), queue.read_port(domain="comb")
-        head, tail = Signal(range(self.entries)), Signal(range(self.entries))
+        head, tail = Signal.like(self.id), Signal.like(self.id)
         reused = Signal()  # every entry was allocated before
-        used = Signal(range(self.entries + 1))
+        used = Signal.like(self.free)
         last = self.entries - 1
         m.d.comb += [
             self.free.eq(self.entries - used),
