@@ -88,12 +88,11 @@ def test_reset_in_mid_run(configuration: str) -> None:
     compare(Again(**run.parameters), run, offer, 4 * RESET)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_idle_cycles_change_nothing(shape: str) -> None:
+def test_idle_cycles_change_nothing() -> None:
     rng = seeded()
-    run = Run("odd", shape, rng.randrange(1 << 32))
     idle = 0
-    for _ in range(2000):
+    runs = [Run("odd", shape, rng.randrange(1 << 32)) for shape in SHAPES]
+    for run in 2000 * runs:
         run.offer()
         steps = min(run.idle(), rng.randrange(1, 5))
         stepped, skipped = run.copy(), run.copy()
@@ -133,7 +132,7 @@ def stream(counts: list[int], ready: int = 1, cycles: int = 40) -> tuple[list[in
         bench.i["result"]["ready"] = ready
         if bench.o["result"]["valid"] and ready:
             left.append(cycle)
-        enters = bench.i["answer"]["valid"] and bench.o["answer"]["ready"]
+        enters = bool(bench.i["answer"]["valid"] and bench.o["answer"]["ready"])
         bench.step()
         if enters:
             bench.i["slots"]["count"] = counts[len(accepted)]
@@ -147,7 +146,7 @@ def test_single_slots_flow_without_a_gap() -> None:
 
 def test_answers_of_several_slots_stall_the_l1_but_leave_no_gap() -> None:
     accepted, left = stream([4] * 5)
-    assert accepted == [0, 1, 6, 10, 14]
+    assert accepted == [0, 1, 5, 9, 13]
     assert left == list(range(2, 22))
     accepted, left = stream([1, 3, 1, 2, 4, 1])
     assert left == list(range(2, 14))
@@ -157,9 +156,3 @@ def test_two_answers_and_the_result_are_held() -> None:
     """The first answer's only slot is in the output register, two more answers are behind it."""
     assert stream([1] * 10, ready=0) == ([0, 1, 2], [])
     assert stream([2] * 10, ready=0) == ([0, 1], [])
-
-
-@pytest.mark.parametrize("wrong", [{"lanes": 0}, {"warps": 65}, {"tickets": 17}, {"merges": 9}])
-def test_sizes_are_checked(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        Writeback(**wrong)
