@@ -138,7 +138,6 @@ def step(lsu, port, config, now):
         io.i.answer.payload.atomic = lsu.reply[identity] != 0
     io.i.access.ready = 0
     io.i.miss = 0
-    lsu.busy = 1 if lsu.count != 0 or lsu.in_flight != 0 and io.o.access.valid != 0 else 0
     if io.o.access.valid != 0:
         _access(lsu, port, config, io, now)
     if io.o.result.valid != 0:
