@@ -150,6 +150,8 @@ _LSU = (
            lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
     _raw("lsu.uncoalesced", "instructions", "lsu.uncoalesced", "instructions that need more than one line"),
     _raw("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "a line waits in the load/store unit for the L1"),
+    _of_sm("lsu.waiting", RATIO, "KL's throughput limit: share of the cycles of SMs with work in which a line waits",
+           lambda c: ratio(c("sm.lsu_busy_cycles"), c("sm.cycles"))),
     _raw("lsu.stalled_core_cycles", CYCLES, "sm.lsu_stalled_cycles", "the L1 refused a line"),
     _of_sm("lsu.stalled", RATIO, "KL's LSU-stalled %: share of the cycles of SMs with work",
            lambda c: ratio(c("sm.lsu_stalled_cycles"), c("sm.cycles"))),
@@ -160,6 +162,9 @@ _POOL = (
     _raw("warppool.merged", "lines", "pool.merged", "lines of instructions that these serve"),
     _of_sm("warppool.lines_per_request", RATIO, "KL's instructions per L1 request: lines served per load request",
            lambda c: ratio(c("pool.merged"), c("pool.requests"))),
+    _of_sm("warppool.by_warp", RATIO, "share of the launch in which the selector prefers the lowest warp to the oldest",
+           lambda c: ratio(c("pool.by_warp"), c("gpu.cycles") * c.sms)),
+    _raw("warppool.answers_held_core_cycles", CYCLES, "pool.answers_held", "writeback took no answer of the L1"),
     _raw("warppool.overdue", "lines", "pool.overdue", "stores and atomics sent before loads: they had waited too long"),
 )  # fmt: skip
 

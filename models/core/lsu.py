@@ -74,6 +74,8 @@ POOL = record(
         ("requests", "i8"),  # loads that WarpPool sent to the L1 ...
         ("merged", "i8"),  # ... and the lines of instructions that they serve
         ("overdue", "i8"),  # stores that went before loads because they had waited too long
+        ("by_warp", "i8"),  # core cycles in which the lowest warp goes first, not the oldest request
+        ("answers_held", "i8"),  # core cycles in which writeback took no answer of the L1
     ]
 )
 
@@ -202,6 +204,8 @@ def lsu_reset(lsu, config):
     pool.requests = 0
     pool.merged = 0
     pool.overdue = 0
+    pool.by_warp = 0
+    pool.answers_held = 0
     io = lsu.warp_pool.io
     warp_pool.reset(lsu.warp_pool.state, io)
     io.i.line_shift = lsu.l1.line_shift
