@@ -79,7 +79,7 @@ def _enter(lsu, io, now):
             generate = io.o.generate[k].payload
             token = lsu.token[i64(generate.warp) * TICKETS + i64(generate.ticket)]
             for lane in range(lsu.warp_pool.state.lanes):
-                io.i.address[k][lane] = token.address[lane]
+                io.i.address[k, lane] = token.address[lane]
 
 
 @jit
