@@ -27,7 +27,7 @@ SPREAD = 16  # of the coordinates: whole numbers below it
 POINT = np.dtype(
     [("weight", np.float32), ("coordinates", np.uint64), ("centre", np.int64), ("cost", np.float32)], align=True
 )
-POINTS_DIMENSIONS_TRIES = {"tiny": (1100, 5, 3), "small": (30_720, 64, 3), "full": (65_536, 256, 100)}
+POINTS_DIMENSIONS_TRIES = {"tiny": (700, 5, 6), "small": (30_720, 64, 3), "full": (65_536, 256, 100)}
 
 # What a new centre at a point saves: by point and centre, and which points would go over to it.
 Costs = tuple[np.ndarray, np.ndarray]
@@ -37,12 +37,12 @@ def setup(size: str, seed: int) -> Data:
     """Points around a few places, so that some of the centres tried pay."""
     random = np.random.default_rng(seed)
     points, dimensions, tries = POINTS_DIMENSIONS_TRIES[size]
-    places = random.integers(2, SPREAD - 2, (8, dimensions))
+    places = random.integers(2, SPREAD - 2, (4, dimensions))
     offsets = random.integers(-2, 2, (points, dimensions))
     return {
         "coordinates": (places[random.integers(0, len(places), points)] + offsets).astype(np.float32),
         "candidates": 1 + random.permutation(points - 1)[:tries],  # the first centre is point 0
-        "opening": float(points * dimensions) / 4,  # cost of a centre
+        "opening": points * dimensions / 2,  # cost of a centre
     }
 
 
