@@ -1,5 +1,5 @@
-// Covariance matrix of the columns of `data` in three launches. As in PolyBench, rows and columns count from 1: a row is
-// columns + 1 elements long, and warps straddle lines. As there, too, the sums are kept in memory: every step of the
+// Covariance matrix of the columns of `data` in three launches. As in PolyBench, rows and columns count from 1: a row
+// is columns + 1 elements long, and warps straddle lines. As there, too, the sums are kept in memory: every step of the
 // loops stores, since the compiler must assume that the arrays overlap.
 extern "C" __global__ void covar_mean(int rows, int columns, float *mean, float *data)
 {

@@ -42,9 +42,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     module.launch("invert_mapping", grid=(ctas,), block=(BLOCK,), args=[rows, columns, *sizes])
 
     def assign(centres: np.ndarray) -> np.ndarray:
-        constants = np.zeros(32 * 34, np.float32)
-        constants[: centres.size] = centres.ravel()
-        module.set_symbol("centres", constants)
+        module.set_symbol("centres", centres)
         args = [columns, np.int32(features), np.int32(points), np.int32(CLUSTERS), membership]
         module.launch("kmeans_point", grid=(side, side), block=(BLOCK,), args=args)
         return gpu.from_device(membership)

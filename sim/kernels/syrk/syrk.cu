@@ -1,6 +1,6 @@
-// C = alpha A A^T + beta C, one element per thread. Neighbouring threads walk neighbouring rows of A, so a warp's second
-// load touches 32 lines. As in PolyBench the sum is kept in C: every step stores, since the compiler must assume that
-// the matrices overlap.
+// C = alpha A A^T + beta C, one element per thread. Neighbouring threads walk neighbouring rows of A, so a warp's
+// second load touches 32 lines. As in PolyBench the sum is kept in C: every step stores, since the compiler must assume
+// that the matrices overlap.
 extern "C" __global__ void syrk(int n, int m, float alpha, float beta, float *a, float *c)
 {
     int j = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
-// Matrix transpose through a tile in the scratchpad: reads and writes are coalesced, but those lanes of a warp that read a
-// column of the tile meet in the same banks.
+// Matrix transpose through a tile in the scratchpad: reads and writes are coalesced, but the lanes of a warp that read
+// a column of the tile meet in the same banks.
 #define TILE 16
 
 extern "C" __global__ void transpose_tiled(const float *input, float *output, int width, int height)
