@@ -464,6 +464,7 @@ class Machine:
             **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
             **_counts("l1", lsu["l1"]["stats"]),
             **_counts("pool", lsu["pool"]),
+            **_counts("banked", lsu["banked"]),
             **_counts("l2", memory.slices["stats"]),
             **_counts("dram", memory.channels["stats"]),
         }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from lockstep.sim.errors import UsageError
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         from lockstep.sim import commands
 
-        return getattr(commands, options.command)(options)
+        return _guarded(getattr(commands, options.command), options)
     except UsageError as error:
         return _fail(str(error), 2)
     except KeyboardInterrupt:
@@ -88,6 +88,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone: what is buffered must not fail once more at exit.
         sys.stdout = None  # type: ignore[assignment]
         return 1
+
+
+def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    from lockstep.models.gpu import ModelFault
+
+    try:
+        return command(options)
+    except ModelFault as fault:
+        return _fail(f"internal fault: {fault}; the same command reproduces it", 1)
 
 
 def _fail(message: str, code: int) -> int:
