@@ -311,7 +311,10 @@ class Machine:
         self._slots = SLOTS
         for each in self.instances:
             each.bind_model()
-        self.sms["lsu"]["path"] = J.address(mechanisms.path_module(gpu).step_slot)
+        chosen = mechanisms.path(gpu)
+        lsu = self.sms["lsu"]
+        lsu["path"] = J.address(importlib.import_module(chosen.module).step_slot)
+        lsu["answers"], lsu["reorders"] = chosen.answers, chosen.reorders
 
     def _instances(self) -> Iterator[Instance]:
         """The blocks of this configuration."""
@@ -327,7 +330,7 @@ class Machine:
                 used = path[-1] == own
             else:
                 used = path[0] != "lsu" or inside == own
-            if used:
+            if used and block in arguments:
                 records = self.sms
                 for part in path:
                     records = records[part]
@@ -457,6 +460,7 @@ class Machine:
             **_counts("sm", self.sms["counters"]),
             **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
             **_counts("l1", lsu["l1"]["stats"]),
+            **_counts("pool", lsu["pool"]),
             **_counts("l2", memory.slices["stats"]),
             **_counts("dram", memory.channels["stats"]),
         }
@@ -494,7 +498,8 @@ class Machine:
     def _broken_laws(self) -> list[str]:
         """The conservation laws that a finished launch has broken, beside those of the memory system."""
         counters, lsu = self.sms["counters"], self.sms["lsu"]
-        launch = self._launch
+        pool, launch = lsu["pool"], self._launch
+        merged = int((pool["merged"] - pool["requests"]).sum())
         pairs = [
             ("CTAs", counters["ctas"].sum(), launch["total"]),
             ("warps", counters["warps"].sum(), launch["total"] * launch["warps"]),
@@ -506,7 +511,7 @@ class Machine:
             ),
             ("memory instructions in the LSUs", lsu["in_flight"].sum(), 0),
             ("events", self.sms["wheel"]["count"].sum(), 0),
-            ("lines of the LSUs", lsu["lines"].sum(), self._accesses()),
+            ("lines of the LSUs", lsu["lines"].sum(), self._accesses() + merged),
         ]
         wrong = [f"{name}: {int(left)} against {int(right)}" for name, left, right in pairs if left != right]
         return wrong + system.conservation(self.memory, lsu["l1"])

@@ -46,7 +46,7 @@ def parts(
             store_wait=store_wait,
         ),
         "warppool.mshr_metadata": dict(**source, entries=metadata, merges=merges),
-        "warppool.writeback": dict(**source, entries=metadata, merges=merges),
+        "warppool.writeback": dict(**source, merges=merges),
         "warppool.load_store_order": dict(warps=warps, coalescers=coalescers, merges=merges, limit=limit),
     }  # fmt: skip
 
