@@ -106,6 +106,7 @@ def _access(lsu, port, config, io, now):
     for j in range(i64(access.count)):
         number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
         token = lsu.token[number]
+        stats.mappings[i64(access.slots[j].mapping)] += 1
         served = lanes_equal(addressof(token), lsu.l1.line_shift, 0, line) & token.mask
         accepted(lsu, number, served, code)
 
