@@ -23,23 +23,24 @@ CLOCK = ("clk", "rst")
 
 _KEYWORDS = frozenset(
     """
-    accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind bins
-    binsof bit break buf bufif0 bufif1 byte case casex casez cell chandle checker class clocking cmos config const
-    constraint context continue cover covergroup coverpoint cross deassign default defparam design disable dist do edge
-    else end endcase endchecker endclass endclocking endconfig endfunction endgenerate endgroup endinterface endmodule
-    endpackage endprimitive endprogram endproperty endsequence endspecify endtable endtask enum event eventually expect
-    export extends extern final first_match for force foreach forever fork forkjoin function generate genvar global
-    highz0 highz1 if iff ifnone ignore_bins illegal_bins implements implies import incdir include initial inout input
-    inside instance int integer interconnect interface intersect join join_any join_none large let liblist library local
-    localparam logic longint macromodule matches medium modport module nand negedge nettype new nexttime nmos nor
-    noshowcancelled not notif0 notif1 null or output package packed parameter pmos posedge primitive priority program
-    property protected pull0 pull1 pulldown pullup pulsestyle_ondetect pulsestyle_onevent pure rand randc randcase
-    randsequence rcmos real realtime ref reg reject_on release repeat restrict return rnmos rpmos rtran rtranif0 rtranif1
-    s_always s_eventually s_nexttime s_until s_until_with scalared sequence shortint shortreal showcancelled signed small
-    soft solve specify specparam static string strong strong0 strong1 struct super supply0 supply1 sync_accept_on
-    sync_reject_on table tagged task this throughout time timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1
-    triand trior trireg type typedef union unique unique0 unsigned until until_with untyped use uwire var vectored
-    virtual void wait wait_order wand weak weak0 weak1 while wildcard wire with within wor xnor xor
+    accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind
+    bins binsof bit break buf bufif0 bufif1 byte case casex casez cell chandle checker class clocking cmos config
+    const constraint context continue cover covergroup coverpoint cross deassign default defparam design disable dist
+    do edge else end endcase endchecker endclass endclocking endconfig endfunction endgenerate endgroup endinterface
+    endmodule endpackage endprimitive endprogram endproperty endsequence endspecify endtable endtask enum event
+    eventually expect export extends extern final first_match for force foreach forever fork forkjoin function
+    generate genvar global highz0 highz1 if iff ifnone ignore_bins illegal_bins implements implies import incdir
+    include initial inout input inside instance int integer interconnect interface intersect join join_any join_none
+    large let liblist library local localparam logic longint macromodule matches medium modport module nand negedge
+    nettype new nexttime nmos nor noshowcancelled not notif0 notif1 null or output package packed parameter pmos
+    posedge primitive priority program property protected pull0 pull1 pulldown pullup pulsestyle_ondetect
+    pulsestyle_onevent pure rand randc randcase randsequence rcmos real realtime ref reg reject_on release repeat
+    restrict return rnmos rpmos rtran rtranif0 rtranif1 s_always s_eventually s_nexttime s_until s_until_with scalared
+    sequence shortint shortreal showcancelled signed small soft solve specify specparam static string strong strong0
+    strong1 struct super supply0 supply1 sync_accept_on sync_reject_on table tagged task this throughout time
+    timeprecision timeunit tran tranif0 tranif1 tri tri0 tri1 triand trior trireg type typedef union unique unique0
+    unsigned until until_with untyped use uwire var vectored virtual void wait wait_order wand weak weak0 weak1 while
+    wildcard wire with within wor xnor xor
     """.split()
 )
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -109,10 +110,11 @@ def verilog(component: wiring.Component, block: str, parameters: Mapping[str, in
         if port.name in _KEYWORDS:
             raise ExportError(f"{block}: the port name {port.name!r} is a Verilog keyword")
     script = [
-        "read_rtlil block.il", f"hierarchy -top {_identifier(name)}", "proc -noopt -norom", "memory_collect", "opt_clean",
-        "rename -enumerate -pattern n%", "write_verilog -noattr block.v",
+        "read_rtlil block.il", f"hierarchy -top {_identifier(name)}", "proc -noopt -norom", "memory_collect",
+        "opt_clean", "rename -enumerate -pattern n%", "write_verilog -noattr block.v",
     ]  # fmt: skip
-    text = yosys.run(script, {"block.il": _readable(widths.explicit(rtlil(component, name)), name)}, ["block.v"])["block.v"]
+    readable = _readable(widths.explicit(rtlil(component, name)), name)
+    text = yosys.run(script, {"block.il": readable}, ["block.v"])["block.v"]
     return _header(block, type(component), parameters) + text.split("\n", 1)[1].lstrip("\n")
 
 
@@ -129,9 +131,9 @@ def _header(block: str, component: type[wiring.Component], parameters: Mapping[s
 
 
 def _readable(text: str, top: str) -> str:
-    """RTLIL with identifiers that Verilog takes as they are. Inner copies of the top module's ports lose their names."""
+    """RTLIL with identifiers that Verilog takes as they are; inner copies of the top module's ports lose their names."""
     renamed = _identifiers(sorted({token[1:] for token in _tokens(text)}))
-    ports, aliases = _aliases(text, top)
+    aliases = _aliases(text, top)
 
     def replace(match: re.Match[str], private: bool) -> str:
         token = match[0]
@@ -157,12 +159,12 @@ def _tokens(text: str) -> Iterable[str]:
     return (token for token in _TOKEN.findall(text) if token.startswith("\\"))
 
 
-def _aliases(text: str, top: str) -> tuple[set[str], set[str]]:
-    """The top module's ports, and the names of nets that only repeat them inside the component."""
+def _aliases(text: str, top: str) -> set[str]:
+    """The names of nets that only repeat the top module's ports inside the component."""
     body = text.split(f"module \\{top}\n", 1)[1].split("\nmodule ", 1)[0]
     ports = {found[3][1:] for line in body.split("\n") if (found := _PORT.match(line))}
     wires = set(re.findall(r"^  wire width \d+ \\(\S+)$", body, re.MULTILINE))
-    return ports, {wire for wire in wires if re.sub(r"\$\d+$", "", wire.replace("__", "_")) in ports}
+    return {wire for wire in wires if re.sub(r"\$\d+$", "", wire.replace("__", "_")) in ports}
 
 
 def _identifiers(names: Iterable[str]) -> dict[str, str]:
@@ -184,7 +186,7 @@ def _identifier(name: str) -> str:
 
 
 def core(blocks: Sequence[str], area: str) -> str:
-    """The FuseSoC description (CAPI 2) of a set of exported blocks; each has a target that names it as the top level."""
+    """The FuseSoC description (CAPI 2) of a set of exported blocks; each is the top level of a target of its name."""
     names = [block.rpartition(".")[2] for block in blocks]
     lines = [
         "CAPI=2:",

@@ -109,7 +109,7 @@ class Netlist:
             if cell["type"] in _TRANSPARENT:
                 for bit in cell["connections"]["Q"]:
                     found[names[bit]].append(bit in outputs)
-        registers = [Register(name, len(bits), all(bits)) for name, bits in found.items()]
+        registers = [Register(name.lstrip("\\$"), len(bits), all(bits)) for name, bits in found.items()]
         return sorted(registers, key=lambda register: (-register.bits, register.name))
 
     def _names(self) -> dict[Bit, str]:

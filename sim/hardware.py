@@ -1,0 +1,270 @@
+"""The commands about the RTL behind :mod:`lockstep.sim.cli`: ``blocks``, ``verilog`` and ``synth``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import tempfile
+import warnings
+from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockstep.models.parameters import Gpu
+from lockstep.rtl import registry
+from lockstep.sim import description
+from lockstep.sim.errors import UsageError
+from lockstep.sim.output import Display, check_writable, table, write_json
+
+if TYPE_CHECKING:
+    from lockstep.synth.paper import Row
+    from lockstep.synth.synthesis import Synthesis
+
+ALL = "all"
+
+
+def chosen(name: str) -> list[str]:
+    """The blocks that ``area.block``, a block's name alone, an area or ``all`` stands for."""
+    every = registry.blocks()
+    found = [block for block in every if name in (ALL, block, *block.split("."))]
+    if not found:
+        words = sorted({ALL, *every, *(part for block in every for part in block.split("."))})
+        close = difflib.get_close_matches(name, words, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise UsageError(f"block {name!r}: not known{hint}; see `lockstep blocks`")
+    return found
+
+
+def _gpu(options: Namespace) -> Gpu:
+    return description.load(options.gpu, dict(description.parse_setting(text) for text in options.set))
+
+
+def _build(block: str, gpu: Gpu) -> Any:
+    from lockstep.rtl import configuration
+
+    try:
+        return configuration.build(block, gpu)
+    except ValueError as error:
+        raise UsageError(f"{block} on {gpu.name}: {error}") from None
+
+
+def _ignore_unused() -> None:
+    """Blocks are made here to look at their ports; Amaranth warns of components that become no hardware."""
+    from amaranth.hdl import UnusedElaboratable
+
+    warnings.simplefilter("ignore", UnusedElaboratable)
+
+
+# ---------------------------------------------------------------------------------------------------------------- blocks
+
+
+def blocks(options: Namespace) -> int:
+    check_writable(options.json)
+    _ignore_unused()
+    rows = [_describe(block) for block in chosen(options.block)]
+    if options.json != "-":
+        table("blocks; ports and all parameters with --json", ("block", "parameters", "port bits", "checks", "purpose"), [
+            (row["block"], ", ".join(f"{key} {value}" for key, value in row["parameters"].items()),
+             sum(port["width"] * port["count"] for port in row["ports"]), ", ".join(_checks(row)), row["purpose"])
+            for row in rows
+        ])  # fmt: skip
+        if len(rows) == 1:
+            print(rows[0]["latency"])
+            table("ports, beside clk and rst", ("port", "direction", "elements", "bits of each"), [
+                (port["name"], port["direction"], port["count"], port["width"]) for port in rows[0]["ports"]
+            ])  # fmt: skip
+    _write(options, rows)
+    return 0
+
+
+def _checks(row: dict[str, Any]) -> list[str]:
+    proofs = len(row["proofs"])
+    return [*row["verification"], *([f"{proofs} proof{'s' if proofs > 1 else ''}"] if proofs else [])]
+
+
+def _describe(block: str) -> dict[str, Any]:
+    from lockstep.rtl.export import Documentation
+    from lockstep.rtl.flat import flat_ports
+
+    area, _, name = block.partition(".")
+    cls = registry.component(block)
+    documentation = Documentation.of(cls)
+    arguments = inspect.signature(cls).parameters.items()
+    ports = [
+        {"name": port.name, "direction": _direction(port.path), "count": port.count, "width": port.width}
+        for port in flat_ports(registry.largest(block))
+    ]
+    folder = registry.FOLDER.parent / "verif" / area
+    files = {kind: folder / f"{kind}_{name}.py" for kind in ("test", "bench", "formal")}
+    return {
+        "block": block,
+        "area": area,
+        "purpose": documentation.purpose,
+        "latency": documentation.latency,
+        "parameters": {key: argument.default for key, argument in arguments},
+        "largest": cls.LARGEST,  # type: ignore[attr-defined]
+        "ports": ports,
+        "combinational": getattr(cls, "combinational", {}),
+        "verification": {kind: str(file) for kind, file in files.items() if file.exists()},
+        "proofs": _proofs(area, name) if files["formal"].exists() else {},
+    }
+
+
+def _direction(path: tuple[str | int, ...]) -> str:
+    return {"i": "in", "o": "out", "c": "out, combinational"}[str(path[0])]
+
+
+def _proofs(area: str, name: str) -> dict[str, str]:
+    """What is proved, by name, with its first sentence."""
+    module = importlib.import_module(f"lockstep.verif.{area}.formal_{name}")
+    return {proof: " ".join(item.doc.split()) for proof, item in module.PROOFS.items()}
+
+
+# --------------------------------------------------------------------------------------------------------------- verilog
+
+
+def verilog(options: Namespace) -> int:
+    from lockstep.rtl import configuration, export
+
+    names = chosen(options.block)
+    gpu = _gpu(options)
+    folder = Path(options.output)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"-o {folder}: is not a folder")
+    files = {}
+    with Display() as watch:
+        for block in names:
+            watch.phase(f"Verilog of {block}")
+            parameters = configuration.parameters(block, gpu)
+            try:
+                text = export.verilog(_build(block, gpu), block, parameters)
+            except export.ExportError as error:
+                raise UsageError(str(error)) from None
+            files[f"{block.partition('.')[2]}.v"] = text
+    title = f"lockstep_{options.block.replace('.', '_')}.core"
+    files[title] = export.core(names, options.block.rpartition(".")[2])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            _replace(folder / name, text)
+    except OSError as error:
+        raise UsageError(f"-o {folder}: {error.strerror}") from None
+    print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
+    return 0
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+# ----------------------------------------------------------------------------------------------------------------- synth
+
+
+def synth(options: Namespace) -> int:
+    from lockstep.rtl import configuration
+    from lockstep.synth import paper
+    from lockstep.synth.liberty import Library
+    from lockstep.synth.synthesis import synthesise
+
+    check_writable(options.json)
+    names = chosen(options.block)
+    gpu = _gpu(options)
+    library = None
+    if options.liberty:
+        try:
+            library = Library.parse(Path(options.liberty).read_text())
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--liberty {options.liberty}: cannot be read: {error}") from None
+        if not library.sequential:
+            raise UsageError(f"--liberty {options.liberty}: has no flip-flops; not a library of standard cells")
+    components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
+    with Display() as watch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        watch.phase(f"synthesis of {', '.join(names)}")
+        futures = {block: pool.submit(synthesise, *pair, library) for block, pair in components.items()}
+        done = {block: future.result() for block, future in futures.items()}
+    rows = paper.table(gpu, {block: (result.registers, result.memories) for block, result in done.items()})
+    if options.json != "-":
+        _show_synthesis(gpu, options.liberty, done)
+        _show_paper(rows)
+    blocks = [
+        {"block": block, "parameters": configuration.parameters(block, gpu), **result.json()}
+        for block, result in done.items()
+    ]
+    _write(options, {"gpu": gpu.name, "liberty": options.liberty, "blocks": blocks, "paper": [r.json() for r in rows]})
+    return 0
+
+
+def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -> None:
+    unit = next(iter(done.values())).area_unit
+    parts = {block: result for block, result in done.items() if block != "warppool.warp_pool"}  # which has them inside
+    total = sum(result.area for result in parts.values()) or 1
+    slow = any(result.critical_path for result in done.values())
+    columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "of all %", "register bits", "memory bits", "levels"]
+    table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", [*columns, *(["critical path, ns"] if slow else [])], [
+        (block, result.cells, round(result.area), _percent(result.sequential_area, result.area),
+         _percent(result.area, total) if block in parts else "", result.register_bits, result.memory_bits, result.levels,
+         *([result.critical_path.nanoseconds if result.critical_path else ""] if slow else []))
+        for block, result in done.items()
+    ])  # fmt: skip
+    print("Area is logic and flip-flops alone: no wires, no clock tree, no memories. Levels: cells on the longest path; an")
+    print("asynchronous read of a memory counts log2(words).")
+    if slow:
+        print("The critical path is OpenSTA's, wires without delay, reset apart; paths end at memories, whose access time")
+        print("is not in it.")
+    elif liberty:
+        print("No critical path: OpenSTA (`sta`) is not installed.")
+    memories = [(block, memory) for block, result in parts.items() for memory in result.memories]
+    if memories:
+        columns = ["block", "memory", "words", "bits each", "write ports", "read ports", "of these asynchronous"]
+        table("memories, counted once each however many ports they have", columns, [
+            (block, memory.name, memory.depth, memory.width, memory.writes, memory.reads, memory.asynchronous)
+            for block, memory in memories
+        ])  # fmt: skip
+
+
+def _show_paper(rows: list[Row]) -> None:
+    if not rows:
+        return
+    counted = [row for row in rows if row.paper_bits is not None]
+    table("state per SM beside Kloosterman's table 3.1, in bytes", ("structure", "paper", "RTL", "difference", "memory"), [
+        *((row.title, _bytes(row.paper_bits), _bytes(row.rtl_bits), _bytes(row.rtl_bits, row.paper_bits or row.rtl_bits),
+           _bytes(row.memory_bits)) for row in rows),
+        ("total of the table", _bytes(sum(row.paper_bits or 0 for row in counted)),
+         _bytes(sum(row.rtl_bits for row in counted)),
+         _bytes(sum(row.rtl_bits for row in counted), sum(row.paper_bits or 0 for row in counted)),
+         _bytes(sum(row.memory_bits for row in counted))),
+    ])  # fmt: skip
+    for row in rows:
+        if row.paper_bits is None:
+            print(f"{row.title}: {row.reason}.")
+            continue
+        print(f"{row.title}: {row.reason}")
+        for difference in row.differences:
+            print(f"  {difference.bits / 8:+10,.1f} B  {difference.what}")
+
+
+def _bytes(bits: int | None, less: int = 0) -> float | str:
+    return "" if bits is None else round((bits - less) / 8, 1)
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(100 * part / whole, 1) if whole else 0.0
+
+
+def _write(options: Namespace, value: Any) -> None:
+    if options.json:
+        write_json(options.json, value)
+        if options.json != "-":
+            print(f"written to {options.json}")
