@@ -131,7 +131,7 @@ def _header(block: str, component: type[wiring.Component], parameters: Mapping[s
 
 
 def _readable(text: str, top: str) -> str:
-    """RTLIL with identifiers that Verilog takes as they are; inner copies of the top module's ports lose their names."""
+    """RTLIL with identifiers that Verilog takes as they are; copies of the top module's ports lose their names."""
     renamed = _identifiers(sorted({token[1:] for token in _tokens(text)}))
     aliases = _aliases(text, top)
 

@@ -58,7 +58,7 @@ def _ignore_unused() -> None:
     warnings.simplefilter("ignore", UnusedElaboratable)
 
 
-# ---------------------------------------------------------------------------------------------------------------- blocks
+# --------------------------------------------------------------------------------------------------------------- blocks
 
 
 def blocks(options: Namespace) -> int:
@@ -66,7 +66,8 @@ def blocks(options: Namespace) -> int:
     _ignore_unused()
     rows = [_describe(block) for block in chosen(options.block)]
     if options.json != "-":
-        table("blocks; ports and all parameters with --json", ("block", "parameters", "port bits", "checks", "purpose"), [
+        columns = ("block", "parameters", "port bits", "checks", "purpose")
+        table("blocks; ports and all parameters with --json", columns, [
             (row["block"], ", ".join(f"{key} {value}" for key, value in row["parameters"].items()),
              sum(port["width"] * port["count"] for port in row["ports"]), ", ".join(_checks(row)), row["purpose"])
             for row in rows
@@ -123,7 +124,7 @@ def _proofs(area: str, name: str) -> dict[str, str]:
     return {proof: " ".join(item.doc.split()) for proof, item in module.PROOFS.items()}
 
 
-# --------------------------------------------------------------------------------------------------------------- verilog
+# -------------------------------------------------------------------------------------------------------------- verilog
 
 
 def verilog(options: Namespace) -> int:
@@ -169,7 +170,7 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-# ----------------------------------------------------------------------------------------------------------------- synth
+# ---------------------------------------------------------------------------------------------------------------- synth
 
 
 def synth(options: Namespace) -> int:
@@ -209,20 +210,24 @@ def synth(options: Namespace) -> int:
 def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -> None:
     unit = next(iter(done.values())).area_unit
     parts = {block: result for block, result in done.items() if block != "warppool.warp_pool"}  # which has them inside
-    total = sum(result.area for result in parts.values()) or 1
-    slow = any(result.critical_path for result in done.values())
+    total = sum(result.area for result in parts.values())
     columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "of all %", "register bits", "memory bits", "levels"]
-    table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", [*columns, *(["critical path, ns"] if slow else [])], [
-        (block, result.cells, round(result.area), _percent(result.sequential_area, result.area),
-         _percent(result.area, total) if block in parts else "", result.register_bits, result.memory_bits, result.levels,
-         *([result.critical_path.nanoseconds if result.critical_path else ""] if slow else []))
+    rows: list[list[Any]] = [
+        [block, result.cells, round(result.area), _percent(result.sequential_area, result.area),
+         _percent(result.area, total) if block in parts else "", result.register_bits, result.memory_bits, result.levels]
         for block, result in done.items()
-    ])  # fmt: skip
-    print("Area is logic and flip-flops alone: no wires, no clock tree, no memories. Levels: cells on the longest path; an")
-    print("asynchronous read of a memory counts log2(words).")
-    if slow:
-        print("The critical path is OpenSTA's, wires without delay, reset apart; paths end at memories, whose access time")
-        print("is not in it.")
+    ]  # fmt: skip
+    timed = any(result.critical_path for result in done.values())
+    if timed:
+        columns.append("critical path, ns")
+        for row, result in zip(rows, done.values(), strict=True):
+            row.append(result.critical_path.nanoseconds if result.critical_path else "")
+    table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", columns, rows)
+    print("Area: logic and flip-flops, without wires, clock tree and memories. Levels: cells on the longest path, where")
+    print("an asynchronous read of a memory counts log2(words).")
+    if timed:
+        print("Critical path: OpenSTA's, with wires of no delay, from and to flip-flops, ports and memories' ports; the")
+        print("reset and the memories' access times are not in it.")
     elif liberty:
         print("No critical path: OpenSTA (`sta`) is not installed.")
     memories = [(block, memory) for block, result in parts.items() for memory in result.memories]
@@ -238,13 +243,13 @@ def _show_paper(rows: list[Row]) -> None:
     if not rows:
         return
     counted = [row for row in rows if row.paper_bits is not None]
-    table("state per SM beside Kloosterman's table 3.1, in bytes", ("structure", "paper", "RTL", "difference", "memory"), [
-        *((row.title, _bytes(row.paper_bits), _bytes(row.rtl_bits), _bytes(row.rtl_bits, row.paper_bits or row.rtl_bits),
-           _bytes(row.memory_bits)) for row in rows),
-        ("total of the table", _bytes(sum(row.paper_bits or 0 for row in counted)),
-         _bytes(sum(row.rtl_bits for row in counted)),
-         _bytes(sum(row.rtl_bits for row in counted), sum(row.paper_bits or 0 for row in counted)),
-         _bytes(sum(row.memory_bits for row in counted))),
+    lines = [(row.title, row.paper_bits, row.rtl_bits, row.memory_bits) for row in rows]
+    sums = (sum(row.paper_bits or 0 for row in counted), *(sum(getattr(row, key) for row in counted) for key in _BITS))
+    columns = ("structure", "paper", "RTL", "difference", "of the RTL in memories")
+    table("state per SM beside Kloosterman's table 3.1, in bytes", columns, [
+        (title, "" if paper is None else _bytes(paper), _bytes(rtl), "" if paper is None else _bytes(rtl - paper),
+         _bytes(memory))
+        for title, paper, rtl, memory in [*lines, ("sum of the table's", *sums)]
     ])  # fmt: skip
     for row in rows:
         if row.paper_bits is None:
@@ -255,8 +260,11 @@ def _show_paper(rows: list[Row]) -> None:
             print(f"  {difference.bits / 8:+10,.1f} B  {difference.what}")
 
 
-def _bytes(bits: int | None, less: int = 0) -> float | str:
-    return "" if bits is None else round((bits - less) / 8, 1)
+_BITS = ("rtl_bits", "memory_bits")
+
+
+def _bytes(bits: int) -> float:
+    return round(bits / 8, 1)
 
 
 def _percent(part: float, whole: float) -> float:

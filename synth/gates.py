@@ -27,34 +27,28 @@ class Arc:
 def cut_memories(module: Module) -> list[Arc]:
     """Replace every memory by ports of the module; returns the paths that lead through them within a cycle."""
     arcs = []
-    memories = [name for name, cell in module["cells"].items() if cell["type"] == "$mem_v2"]
-    for number, name in enumerate(sorted(memories)):
+    memories = sorted(name for name, cell in module["cells"].items() if cell["type"] == "$mem_v2")
+    for number, name in enumerate(memories):
         cell = module["cells"].pop(name)
-        for port, bits in cell["connections"].items():
-            if bits and not port.endswith("_CLK"):
-                direction = "input" if port == "RD_DATA" else "output"
-                module["ports"][f"memory{number}_{port}"] = {"direction": direction, "bits": bits}
-        parameters = {key: int(cell["parameters"][key], 2) for key in ("RD_PORTS", "WIDTH", "ABITS", "SIZE")}
-        clocked = int(cell["parameters"]["RD_CLK_ENABLE"], 2)
-        width, bits = parameters["WIDTH"], parameters["ABITS"]
-        for port in range(parameters["RD_PORTS"]):
-            if not clocked >> port & 1:
-                for kind, size in (("RD_ADDR", bits), ("RD_DATA", width)):
-                    whole = cell["connections"][kind]
-                    module["ports"][f"memory{number}_{kind}_{port}"] = {
-                        "direction": "input" if kind == "RD_DATA" else "output",
-                        "bits": whole[port * size : (port + 1) * size],
-                    }
-                levels = (parameters["SIZE"] - 1).bit_length()
-                arcs.append(Arc(f"memory{number}_RD_ADDR_{port}", f"memory{number}_RD_DATA_{port}", levels))
-        for kind in ("RD_ADDR", "RD_DATA"):
-            if any(f"memory{number}_{kind}_{port}" in module["ports"] for port in range(parameters["RD_PORTS"])):
-                whole = set(module["ports"].pop(f"memory{number}_{kind}")["bits"])
-                for port in range(parameters["RD_PORTS"]):
-                    whole -= set(module["ports"].get(f"memory{number}_{kind}_{port}", {"bits": []})["bits"])
-                if rest := sorted(bit for bit in whole if isinstance(bit, int)):
-                    direction = "input" if kind == "RD_DATA" else "output"
-                    module["ports"][f"memory{number}_{kind}"] = {"direction": direction, "bits": rest}
+        connections, parameters = cell["connections"], cell["parameters"]
+        words, width, address_bits = (int(parameters[key], 2) for key in ("SIZE", "WIDTH", "ABITS"))
+        clocked = int(parameters["RD_CLK_ENABLE"], 2)
+
+        def port(name: str, bits: list[Bit], number: int = number, cell: Module = cell) -> str:
+            kind = name.rpartition("_")[0] if name[-1].isdigit() else name
+            direction = "input" if cell["port_directions"][kind] == "output" else "output"
+            if bits:
+                module["ports"][f"memory{number}_{name}"] = {"direction": direction, "bits": bits}
+            return f"memory{number}_{name}"
+
+        for kind in ("RD_EN", "RD_ARST", "RD_SRST", "WR_ADDR", "WR_DATA", "WR_EN"):
+            port(kind, connections[kind])
+        for index in range(int(parameters["RD_PORTS"], 2)):
+            address = connections["RD_ADDR"][index * address_bits : (index + 1) * address_bits]
+            data = connections["RD_DATA"][index * width : (index + 1) * width]
+            names = port(f"RD_ADDR_{index}", address), port(f"RD_DATA_{index}", data)
+            if not clocked >> index & 1:
+                arcs.append(Arc(*names, (words - 1).bit_length()))
     return arcs
 
 
@@ -72,8 +66,7 @@ def insert_buffers(module: Module, buffer: Buffer, ideal: Collection[str]) -> in
                 for index, bit in enumerate(bits):
                     if isinstance(bit, int) and bit not in skipped:
                         sinks[bit].append((bits, index))
-    names = (port["bits"] for port in module["ports"].values())
-    fresh = 1 + max((bit for bits in [*names, *_connections(module)] for bit in bits if isinstance(bit, int)), default=1)
+    fresh = 1 + max(_nets(module), default=1)
     count = 0
     for bit in sorted(bit for bit, users in sinks.items() if len(users) > FANOUT):
         users = sinks[bit]
@@ -94,8 +87,10 @@ def insert_buffers(module: Module, buffer: Buffer, ideal: Collection[str]) -> in
     return count
 
 
-def _connections(module: Module) -> Iterator[list[Bit]]:
-    return (bits for cell in module["cells"].values() for bits in cell["connections"].values())
+def _nets(module: Module) -> Iterator[int]:
+    cells = (bits for cell in module["cells"].values() for bits in cell["connections"].values())
+    ports = (port["bits"] for port in module["ports"].values())
+    return (bit for bits in (*cells, *ports) for bit in bits if isinstance(bit, int))
 
 
 def depth(module: Module, is_sequential: Callable[[str], bool], arcs: list[Arc]) -> int:

@@ -25,7 +25,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Library:
-    """``text`` as the file has it; ``sequential`` are its flip-flops and latches; ``buffers`` of the plainest kind go from weak to strong."""
+    """``text`` as the file has it, ``sequential`` its flip-flops and latches, ``buffers`` from weak to strong."""
 
     text: str
     sequential: frozenset[str]

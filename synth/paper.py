@@ -40,7 +40,7 @@ STRUCTURES = (
     Structure(
         "Intra-warp coalescers", "warppool.intra_warp_coalescer", 2048, 2,
         "The paper counts the addresses of two instructions; beside them stand their masks, the lanes still pending, "
-        "ticket, size and kind, and the line presented with its thread mapping, which ready from state alone needs.",
+        "ticket, size and kind, and the line that is presented, with its thread mapping, in an output register.",
     ),
     Structure(
         "Inter-warp queues", "warppool.inter_warp_queues", 124, 64,

@@ -83,7 +83,8 @@ def synthesise(component: wiring.Component, copy: wiring.Component, library: Lib
 
 def _coarse(component: wiring.Component) -> tuple[gates.Module, list[gates.Arc]]:
     """The optimised netlist of operators and flip-flops, with the memories cut out."""
-    script = ["read_rtlil block.il", "proc -norom", f"synth -top {_TOP} -flatten -run begin:fine", "write_json out.json"]
+    coarse = f"synth -top {_TOP} -flatten -run begin:fine"
+    script = ["read_rtlil block.il", "proc -norom", coarse, "write_json out.json"]
     files = yosys.run(script, {"block.il": export.rtlil(component, _TOP)}, ["out.json"])
     module = json.loads(files["out.json"])["modules"][_TOP]
     return module, gates.cut_memories(module)
@@ -125,8 +126,8 @@ def _mapped(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, libra
         gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
     script = [
         "read_json in.json", "read_liberty -lib cells.lib", f"hierarchy -top {_TOP}", "splitnets -ports", "opt_clean",
-        "rename -wire",
-        f"tee -q -o stat.json stat -json -top {_TOP} -liberty cells.lib", f"select {_TOP}", "write_verilog -selected -noattr -noexpr -nohex -nodec net.v",
+        "rename -wire", f"tee -q -o stat.json stat -json -top {_TOP} -liberty cells.lib", f"select {_TOP}",
+        "write_verilog -selected -noattr -noexpr -nohex -nodec net.v",
     ]  # fmt: skip
     files = yosys.run(script, {"in.json": _pack(mapped), **cells}, ["stat.json", "net.v"])
     types, stat = _types(files["stat.json"])
