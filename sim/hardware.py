@@ -193,7 +193,7 @@ def synth(options: Namespace) -> int:
     components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
     with Display() as watch, ThreadPoolExecutor(os.cpu_count()) as pool:
         watch.phase(f"synthesis of {', '.join(names)}")
-        futures = {block: pool.submit(synthesise, *pair, library) for block, pair in components.items()}
+        futures = {block: pool.submit(synthesise, one, two, library) for block, (one, two) in components.items()}
         done = {block: future.result() for block, future in futures.items()}
     rows = paper.table(gpu, {block: (result.registers, result.memories) for block, result in done.items()})
     if options.json != "-":
@@ -214,7 +214,8 @@ def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -
     columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "of all %", "register bits", "memory bits", "levels"]
     rows: list[list[Any]] = [
         [block, result.cells, round(result.area), _percent(result.sequential_area, result.area),
-         _percent(result.area, total) if block in parts else "", result.register_bits, result.memory_bits, result.levels]
+         _percent(result.area, total) if block in parts else "",
+         result.register_bits, result.memory_bits, result.levels]
         for block, result in done.items()
     ]  # fmt: skip
     timed = any(result.critical_path for result in done.values())
@@ -223,11 +224,11 @@ def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -
         for row, result in zip(rows, done.values(), strict=True):
             row.append(result.critical_path.nanoseconds if result.critical_path else "")
     table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", columns, rows)
-    print("Area: logic and flip-flops, without wires, clock tree and memories. Levels: cells on the longest path, where")
-    print("an asynchronous read of a memory counts log2(words).")
+    print("Area: logic and flip-flops, without wires, clock tree and memories. Levels: cells on the longest path,")
+    print("where an asynchronous read of a memory counts log2(words).")
     if timed:
-        print("Critical path: OpenSTA's, with wires of no delay, from and to flip-flops, ports and memories' ports; the")
-        print("reset and the memories' access times are not in it.")
+        print("Critical path: OpenSTA's, with wires of no delay, from and to flip-flops, ports and memories' ports;")
+        print("the reset and the memories' access times are not in it.")
     elif liberty:
         print("No critical path: OpenSTA (`sta`) is not installed.")
     memories = [(block, memory) for block, result in parts.items() for memory in result.memories]
