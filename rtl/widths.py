@@ -20,6 +20,7 @@ _ITEM = re.compile(r"    (parameter|connect) \\(\w+) (.*)$")
 
 ARITHMETIC = frozenset({"add", "sub", "mul", "and", "or", "xor", "not", "neg", "shl"})  # low bits from low bits
 RIGHT_SHIFTS = frozenset({"shr", "sshr", "shift", "shiftx"})
+DIVISIONS = frozenset({"divfloor", "modfloor", "div", "mod"})
 COMPARISONS: dict[str, Callable[[range, range], bool | None]] = {
     "lt": lambda a, b: _decided(a[-1] < b[0], a[0] >= b[-1]),
     "le": lambda a, b: _decided(a[-1] <= b[0], a[0] > b[-1]),
@@ -47,7 +48,7 @@ def explicit(text: str) -> str:
         elif cell := _CELL.match(line):
             body = [line, *_until_end(lines)]
             kind = cell[1]
-            if kind in ARITHMETIC or kind in RIGHT_SHIFTS or kind in COMPARISONS:
+            if kind in ARITHMETIC | RIGHT_SHIFTS | DIVISIONS or kind in COMPARISONS:
                 body = list(_operator(kind, body, wires, len(result)))
             result += body
             continue
@@ -70,7 +71,7 @@ def _operator(kind: str, body: list[str], wires: dict[str, int], unique: int) ->
     operands = {port: _bits(items[port], wires) for port in "AB" if port in items}
     signed = {port: items[f"{port}_SIGNED"] == "1" for port in operands}
     shift = kind in RIGHT_SHIFTS or kind == "shl"
-    if shift and signed["B"]:
+    if (shift and signed["B"]) or (kind in DIVISIONS and any(signed.values())):
         yield from body
         return
     extended = ("A",) if shift else tuple(operands)
@@ -78,6 +79,8 @@ def _operator(kind: str, body: list[str], wires: dict[str, int], unique: int) ->
         common = width
     elif kind in RIGHT_SHIFTS:
         common = max(width, len(operands["A"]))
+    elif kind in DIVISIONS:
+        common = max(width, *map(len, operands.values()))
     else:
         common = max(map(len, operands.values()))
         known = None if any(signed.values()) else COMPARISONS[kind](*map(_range, operands.values()))
@@ -86,7 +89,7 @@ def _operator(kind: str, body: list[str], wires: dict[str, int], unique: int) ->
             return
     for port in extended:
         operands[port] = _fit(operands[port], common, signed[port])
-    if kind in RIGHT_SHIFTS and common > width:
+    if kind in RIGHT_SHIFTS | DIVISIONS and common > width:
         wide = f"$wide${unique}"
         wires[wide] = common
         yield f"  wire width {common} {wide}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lockstep.synth.synthesis import Synthesis
 
 ALL = "all"
+DEFAULT_GPU = "gtx480"  # where a constructor has no defaults
 
 
 def chosen(name: str) -> list[str]:
@@ -87,13 +88,16 @@ def _checks(row: dict[str, Any]) -> list[str]:
 
 
 def _describe(block: str) -> dict[str, Any]:
+    from lockstep.rtl import configuration
     from lockstep.rtl.export import Documentation
     from lockstep.rtl.flat import flat_ports
 
     area, _, name = block.partition(".")
     cls = registry.component(block)
     documentation = Documentation.of(cls)
-    arguments = inspect.signature(cls).parameters.items()
+    defaults = {name: argument.default for name, argument in inspect.signature(cls).parameters.items()}
+    if defaults.keys() != cls.LARGEST.keys():  # type: ignore[attr-defined]
+        defaults = configuration.parameters(block, description.load(DEFAULT_GPU))
     ports = [
         {"name": port.name, "direction": _direction(port.path), "count": port.count, "width": port.width}
         for port in flat_ports(registry.largest(block))
@@ -105,7 +109,7 @@ def _describe(block: str) -> dict[str, Any]:
         "area": area,
         "purpose": documentation.purpose,
         "latency": documentation.latency,
-        "parameters": {key: argument.default for key, argument in arguments},
+        "parameters": defaults,
         "largest": cls.LARGEST,  # type: ignore[attr-defined]
         "ports": ports,
         "combinational": getattr(cls, "combinational", {}),
