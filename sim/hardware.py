@@ -18,6 +18,7 @@ from lockstep.rtl import registry
 from lockstep.sim import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.synth.paper import JOINED, instances
 
 if TYPE_CHECKING:
     from lockstep.synth.paper import Row
@@ -199,27 +200,27 @@ def synth(options: Namespace) -> int:
         watch.phase(f"synthesis of {', '.join(names)}")
         futures = {block: pool.submit(synthesise, one, two, library) for block, (one, two) in components.items()}
         done = {block: future.result() for block, future in futures.items()}
+    shares = _shares(gpu, done)
     rows = paper.table(gpu, {block: (result.registers, result.memories) for block, result in done.items()})
     if options.json != "-":
         _show_synthesis(gpu, options.liberty, done)
+        _show_shares(shares, next(iter(done.values())).area_unit)
         _show_paper(rows)
     blocks = [
         {"block": block, "parameters": configuration.parameters(block, gpu), **result.json()}
         for block, result in done.items()
     ]
-    _write(options, {"gpu": gpu.name, "liberty": options.liberty, "blocks": blocks, "paper": [r.json() for r in rows]})
+    result = {"gpu": gpu.name, "liberty": options.liberty, "blocks": blocks, "shares": shares}
+    _write(options, {**result, "paper": [row.json() for row in rows]})
     return 0
 
 
 def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -> None:
     unit = next(iter(done.values())).area_unit
-    parts = {block: result for block, result in done.items() if block != "warppool.warp_pool"}  # which has them inside
-    total = sum(result.area for result in parts.values())
-    columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "of all %", "register bits", "memory bits", "levels"]
+    columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "register bits", "memory bits", "levels"]
     rows: list[list[Any]] = [
-        [block, result.cells, round(result.area), _percent(result.sequential_area, result.area),
-         _percent(result.area, total) if block in parts else "",
-         result.register_bits, result.memory_bits, result.levels]
+        [block, result.cells, round(result.area), _percent(result.sequential_area, result.area), result.register_bits,
+         result.memory_bits, result.levels]
         for block, result in done.items()
     ]  # fmt: skip
     timed = any(result.critical_path for result in done.values())
@@ -235,13 +236,39 @@ def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -
         print("the reset and the memories' access times are not in it.")
     elif liberty:
         print("No critical path: OpenSTA (`sta`) is not installed.")
-    memories = [(block, memory) for block, result in parts.items() for memory in result.memories]
+    memories = [(block, memory) for block, result in done.items() if block != JOINED for memory in result.memories]
     if memories:
         columns = ["block", "memory", "words", "bits each", "write ports", "read ports", "of these asynchronous"]
         table("memories, counted once each however many ports they have", columns, [
             (block, memory.name, memory.depth, memory.width, memory.writes, memory.reads, memory.asynchronous)
             for block, memory in memories
         ])  # fmt: skip
+
+
+def _show_shares(shares: list[dict[str, Any]], unit: str) -> None:
+    if len(shares) > 1:
+        columns = ("block", "instances", f"area, {unit}", "% of the area", "% of the state in memories")
+        table("WarpPool per SM: where its area is, without wires and memories", columns, [
+            (share["block"], share["instances"], round(share["area"]), share["area_percent"], share["memory_percent"])
+            for share in shares
+        ])  # fmt: skip
+
+
+def _shares(gpu: Gpu, done: dict[str, Synthesis]) -> list[dict[str, Any]]:
+    """Each block's part of WarpPool in an SM, largest first."""
+    areas = {
+        block: instances(block, gpu) * result.area
+        for block, result in done.items()
+        if block.startswith("warppool.") and block != JOINED
+    }
+    return [
+        {
+            "block": block, "instances": instances(block, gpu), "area": area,
+            "area_percent": _percent(area, sum(areas.values())),
+            "memory_percent": _percent(done[block].memory_bits, done[block].memory_bits + done[block].register_bits),
+        }
+        for block, area in sorted(areas.items(), key=lambda item: -item[1])
+    ]  # fmt: skip
 
 
 def _show_paper(rows: list[Row]) -> None:

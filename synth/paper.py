@@ -10,21 +10,27 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lockstep.models.parameters import Gpu
-from lockstep.rtl.netlist import Memory, Register
+
+if TYPE_CHECKING:
+    from lockstep.rtl.netlist import Memory, Register
 
 
 @dataclass(frozen=True)
 class Structure:
-    """A row of the paper's table, and the sentence that says why our block differs."""
+    """A row of the paper's table, and the sentence that says why our block differs.
+
+    One of our entries holds ``slots`` of the paper's.
+    """
 
     title: str
     block: str
     entry_bits: int
     entries: int
     reason: str
+    slots: int = 1
 
     @property
     def bits(self) -> int:
@@ -54,11 +60,13 @@ STRUCTURES = (
     ),
     Structure(
         "MSHR metadata", "warppool.mshr_metadata", 23, 1024,
-        "Slots are as wide as the paper's; an entry also counts its slots, and the list of free entries and the "
-        "register of the slots read are outside the paper's figure.",
+        "Slots are as wide as the paper's; an entry also counts its slots, and the queue of the free entries is "
+        "outside the paper's figure.",
+        slots=4,
     ),
 )  # fmt: skip
 
+JOINED = "warppool.warp_pool"  # has all the others inside
 NOT_COUNTED = "not in the paper's table"
 
 
@@ -87,7 +95,7 @@ class Row:
         return asdict(self)
 
 
-State = tuple[list[Register], list[Memory]]
+State: TypeAlias = "tuple[list[Register], list[Memory]]"
 
 
 def table(gpu: Gpu, states: Mapping[str, State]) -> list[Row]:
@@ -97,31 +105,36 @@ def table(gpu: Gpu, states: Mapping[str, State]) -> list[Row]:
     return [
         _row(block, known.get(block), states[block], gpu)
         for block in order
-        if block.startswith("warppool.") and block != "warppool.warp_pool"
+        if block.startswith("warppool.") and block != JOINED
     ]
 
 
+def instances(block: str, gpu: Gpu) -> int:
+    """How many of a block of WarpPool an SM has."""
+    return gpu.warppool.coalescers if block == "warppool.intra_warp_coalescer" else 1
+
+
 def _row(block: str, structure: Structure | None, state: State, gpu: Gpu) -> Row:
-    instances = gpu.warppool.coalescers if block == "warppool.intra_warp_coalescer" else 1
+    count = instances(block, gpu)
     registers, memories = state
-    memory_bits = instances * sum(memory.bits for memory in memories)
-    bits = memory_bits + instances * sum(register.bits for register in registers)
+    memory_bits = count * sum(memory.bits for memory in memories)
+    bits = memory_bits + count * sum(register.bits for register in registers)
     if structure is None:
         title = block.partition(".")[2].replace("_", " ").capitalize()
-        return Row(title, block, instances, None, bits, memory_bits, (), NOT_COUNTED)
-    differences = tuple(_differences(structure, _parts(state, instances)))
-    return Row(structure.title, block, instances, structure.bits, bits, memory_bits, differences, structure.reason)
+        return Row(title, block, count, None, bits, memory_bits, (), NOT_COUNTED)
+    differences = tuple(_differences(structure, _parts(state, count)))
+    return Row(structure.title, block, count, structure.bits, bits, memory_bits, differences, structure.reason)
 
 
-def _parts(state: State, instances: int) -> dict[str, int]:
+def _parts(state: State, count: int) -> dict[str, int]:
     """The bits of each group of registers or memories whose names differ in numbers only."""
     registers, memories = state
     parts: dict[str, int] = defaultdict(int)
     for memory in memories:
-        parts[f"memory {_plain(memory.name)}"] += instances * memory.bits
+        parts[f"memory {_plain(memory.name)}"] += count * memory.bits
     for register in registers:
         kind = "output register" if register.is_output else "register"
-        parts[f"{kind} {_plain(register.name)}"] += instances * register.bits
+        parts[f"{kind} {_plain(register.name)}"] += count * register.bits
     return parts
 
 
@@ -133,17 +146,19 @@ def _plain(name: str) -> str:
 
 def _differences(structure: Structure, parts: Mapping[str, int]) -> list[Difference]:
     """They add up to the whole difference."""
+    entries = structure.entries // structure.slots
     entry = {
         name: bits
         for name, bits in parts.items()
-        if not name.startswith("output") and bits >= structure.entries and bits % structure.entries == 0
+        if not name.startswith("output") and bits >= entries and bits % entries == 0
     }
-    width = sum(entry.values()) // structure.entries
-    fields = ", ".join(f"{name} {bits // structure.entries} b" for name, bits in _largest(entry))
+    width = sum(entry.values()) // entries
+    fields = ", ".join(f"{name} {bits // entries} b" for name, bits in _largest(entry))
+    theirs = f"{structure.slots} x {structure.entry_bits}" if structure.slots > 1 else f"{structure.entry_bits}"
     found = [
         Difference(
             sum(entry.values()) - structure.bits,
-            f"{structure.entries} entries of {width} b ({fields}), in the paper of {structure.entry_bits} b",
+            f"{entries} entries of {width} b ({fields}), in the paper of {theirs} b",
         )
     ]
     return found + [Difference(bits, name) for name, bits in _largest(parts) if name not in entry]
