@@ -45,6 +45,11 @@ _KEYWORDS = frozenset(
 )
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\\\S+')
+# Memories of words without bits, such as the pointer of a queue of one entry: Yosys would divide by their width.
+_EMPTY_MEMORY = re.compile(
+    r"^  memory width 0 .*\n|^  cell \$mem\w+ \S+\n(?:    .*\n)*?    parameter \\WIDTH 0\n(?:    .*\n)*?  end\n",
+    re.MULTILINE,
+)
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+ +(\S+)$")
 
 
@@ -81,7 +86,7 @@ def rtlil(component: wiring.Component, name: str) -> str:
     flat = Flat(component)
     text = backend.convert(flat, name=name, ports=list(flat.signals.values()), emit_src=False)
     component._MustUse__used = True  # type: ignore[attr-defined]  # Flat elaborates it itself
-    return _ordered(text, name, flat.ports)
+    return _ordered(_EMPTY_MEMORY.sub("", text), name, flat.ports)
 
 
 def _ordered(text: str, name: str, ports: Sequence[FlatPort]) -> str:

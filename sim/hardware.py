@@ -179,7 +179,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def synth(options: Namespace) -> int:
-    from lockstep.rtl import configuration
+    from lockstep.rtl import configuration, yosys
     from lockstep.synth import paper
     from lockstep.synth.liberty import Library
     from lockstep.synth.synthesis import synthesise
@@ -199,7 +199,10 @@ def synth(options: Namespace) -> int:
     with Display() as watch, ThreadPoolExecutor(os.cpu_count()) as pool:
         watch.phase(f"synthesis of {', '.join(names)}")
         futures = {block: pool.submit(synthesise, one, two, library) for block, (one, two) in components.items()}
-        done = {block: future.result() for block, future in futures.items()}
+        try:
+            done = {block: future.result() for block, future in futures.items()}
+        except yosys.YosysError as error:
+            raise UsageError(f"synthesis{f' with {options.liberty}' if options.liberty else ''}: {error}") from None
     shares = _shares(gpu, done)
     rows = paper.table(gpu, {block: (result.registers, result.memories) for block, result in done.items()})
     if options.json != "-":
