@@ -30,7 +30,6 @@ _TRANSPARENT = {
     "$dffsr": ("SET", "CLR"), "$dffsre": ("SET", "CLR"), "$dlatch": ("D", "EN"), "$adlatch": ("D", "EN", "ARST"),
     "$dlatchsr": ("D", "EN", "SET", "CLR"), "$sr": ("SET", "CLR"),
 }  # fmt: skip
-_SILENT = frozenset({"$memwr_v2", "$meminit_v2", "$assert", "$assume", "$cover", "$check", "$print", "$scopeinfo"})
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,23 @@ class Memory:
 
 
 class Netlist:
-    """The flattened netlist of a component, which must not have been elaborated. Operators and memories are whole."""
+    """The flattened netlist of a component, which must not have been elaborated. Operators and memories are whole.
+
+    Raises ``ValueError`` for an instance of something that is not there.
+    """
 
     def __init__(self, component: wiring.Component) -> None:
         self.block = type(component).__name__
         self.ports = flat_ports(component)
-        script = ["read_rtlil block.il", "hierarchy -top block", "proc -norom", "flatten", "opt_expr", "opt_clean"]
-        files = yosys.run([*script, "write_json block.json"], {"block.il": export.rtlil(component, "block")},
-                          ["block.json"])  # fmt: skip
+        script = [
+            "read_rtlil block.il", "hierarchy -top block", "proc -norom", "flatten", "opt_expr", "opt_clean",
+            "write_json block.json",
+        ]  # fmt: skip
+        files = yosys.run(script, {"block.il": export.rtlil(component, "block")}, ["block.json"])
         self.module = json.loads(files["block.json"])["modules"]["block"]
+        for cell in self.module["cells"].values():
+            if "port_directions" not in cell:
+                raise ValueError(f"{self.block}: holds a {cell['type']!r}, whose paths nobody knows")
         self._driver: dict[Bit, tuple[Cell, str, int]] = {
             bit: (cell, port, index)
             for cell in self.module["cells"].values()

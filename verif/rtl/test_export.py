@@ -25,9 +25,9 @@ SIZES = {
     "paper": {},
     "smallest": {
         "core.warps": 2, "core.active_warps": 1, "core.threads": 64, "core.threads_per_cta": 64, "core.sms": 1,
-        "core.ctas": 1, "core.schedulers": 1, "warppool.queues": 1, "warppool.tags": 1, "warppool.merges": 1, "warppool.maps": 1,
-        "warppool.coalescers": 1, "warppool.instructions": 1, "warppool.warps_per_queue": 1, "l1.mshrs": 1,
-        "l1.merges": 1,
+        "core.ctas": 1, "core.schedulers": 1, "warppool.queues": 1, "warppool.tags": 1, "warppool.merges": 1,
+        "warppool.maps": 1, "warppool.coalescers": 1, "warppool.instructions": 1, "warppool.warps_per_queue": 1,
+        "l1.mshrs": 1, "l1.merges": 1,
     },
 }  # fmt: skip
 
