@@ -68,16 +68,22 @@ def blocks(options: Namespace) -> int:
     _ignore_unused()
     rows = [_describe(block) for block in chosen(options.block)]
     if options.json != "-":
-        columns = ("block", "parameters", "port bits", "checks", "purpose")
-        table("blocks; ports and all parameters with --json", columns, [
-            (row["block"], ", ".join(f"{key} {value}" for key, value in row["parameters"].items()),
-             sum(port["width"] * port["count"] for port in row["ports"]), ", ".join(_checks(row)), row["purpose"])
+        columns = ("block", "port bits", "checks", "purpose")
+        table("blocks; parameters and ports of one by its name, or all with --json", columns, [
+            (row["block"], sum(port["width"] * port["count"] for port in row["ports"]), ", ".join(_checks(row)),
+             row["purpose"])
             for row in rows
         ])  # fmt: skip
         if len(rows) == 1:
-            print(rows[0]["latency"])
+            [row] = rows
+            print(row["latency"])
+            table("parameters", ("name", "default", "largest"), [
+                (key, value, row["largest"][key]) for key, value in row["parameters"].items()
+            ])  # fmt: skip
+            for proof, doc in row["proofs"].items():
+                print(f"proof {proof}: {doc}")
             table("ports, beside clk and rst", ("port", "direction", "elements", "bits of each"), [
-                (port["name"], port["direction"], port["count"], port["width"]) for port in rows[0]["ports"]
+                (port["name"], port["direction"], port["count"], port["width"]) for port in row["ports"]
             ])  # fmt: skip
     _write(options, rows)
     return 0
@@ -85,7 +91,8 @@ def blocks(options: Namespace) -> int:
 
 def _checks(row: dict[str, Any]) -> list[str]:
     proofs = len(row["proofs"])
-    return [*row["verification"], *([f"{proofs} proof{'s' if proofs > 1 else ''}"] if proofs else [])]
+    kinds = [kind for kind in row["verification"] if kind != "formal"]
+    return [*kinds, *([f"{proofs} proof{'s' if proofs > 1 else ''}"] if proofs else [])]
 
 
 def _describe(block: str) -> dict[str, Any]:
