@@ -120,11 +120,11 @@ class Netlist:
         return sorted(registers, key=lambda register: (-register.bits, register.name))
 
     def _names(self) -> dict[Bit, str]:
-        """Each net's name: of the widest that has it, since a register's fields have names too."""
+        """Each net's name: of the widest that has it, since a register's fields have names too; best a given one."""
         public = [(name, net["bits"]) for name, net in self.module["netnames"].items() if not net["hide_name"]]
         own = {port.name for port in self.ports}
         names: dict[Bit, str] = {}
-        for name, bits in sorted(public, key=lambda net: (len(net[1]), net[0] in own, net[0])):
+        for name, bits in sorted(public, key=lambda net: (len(net[1]), net[0] in own, _is_given(net[0]), net[0])):
             names.update(dict.fromkeys(bits, name))
         for name, net in self.module["netnames"].items():
             for bit in net["bits"]:
@@ -148,6 +148,11 @@ class Netlist:
             for name, array in self.module.get("memories", {}).items()
         ]  # fmt: skip
         return sorted(found, key=lambda memory: (-memory.bits, memory.name))
+
+
+def _is_given(name: str) -> bool:
+    """Whether a signal has this name in the source, and not one made from a path or a number."""
+    return "__" not in name and "$" not in name
 
 
 def _memory(cell: Cell) -> str:
