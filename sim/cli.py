@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         from lockstep.sim import commands
 
-        return getattr(commands, options.command)(options)
+        return _guarded(getattr(commands, options.command), options)
     except UsageError as error:
         return _fail(str(error), 2)
     except KeyboardInterrupt:
@@ -109,6 +109,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone: what is buffered must not fail once more at exit.
         sys.stdout = None  # type: ignore[assignment]
         return 1
+
+
+def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    from lockstep.models.gpu import ModelFault
+
+    try:
+        return command(options)
+    except ModelFault as fault:
+        return _fail(f"internal fault: {fault}; the same command reproduces it", 1)
 
 
 def _fail(message: str, code: int) -> int:

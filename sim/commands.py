@@ -9,12 +9,11 @@ from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
-from lockstep.sim import description
+from lockstep.sim import comparison, description
 from lockstep.sim.job import Job, execute
 from lockstep.sim.output import Display, check_writable, table, write_json
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
-BASELINE = "baseline"  # the name of no mechanisms
 
 # What `run` shows of the statistics; `--json` has all of them.
 HIGHLIGHTS = (
@@ -25,7 +24,7 @@ HIGHLIGHTS = (
 
 
 def _mechanisms(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name and name != BASELINE)
+    return tuple(name for name in text.split(",") if name and name != comparison.BASELINE)
 
 
 def _settings(options: Namespace) -> dict[str, Any]:
@@ -71,7 +70,7 @@ def compare(options: Namespace) -> int:
     with Display() as watch:
         for kernel in options.kernels:
             for gpu in options.gpu or [base.gpu]:
-                for mechanisms in options.mechanisms or [BASELINE]:
+                for mechanisms in options.mechanisms or [comparison.BASELINE]:
                     job = replace(base, kernel=kernel, gpu=gpu, mechanisms=_mechanisms(mechanisms))
                     results.append(execute(job, watch))
     if options.json != "-":
@@ -79,12 +78,28 @@ def compare(options: Namespace) -> int:
         measures = ("cycles", "microseconds", "speed-up", "IPC", "occupancy", "L1 miss", "L2 miss", "DRAM used")
         columns = ("kernel", "GPU", "with", *measures, "checked")
         table(f"size {options.size}; speed-up in time, against the kernel's first row", columns, [
-            (r["kernel"], r["gpu"], ",".join(r["mechanisms"]) or BASELINE, r["cycles"], _microseconds(r),
+            (r["kernel"], r["gpu"], ",".join(r["mechanisms"]) or comparison.BASELINE, r["cycles"], _microseconds(r),
              _microseconds(first[r["kernel"]]) / _microseconds(r), r["ipc"], r["stats"]["occupancy.ratio"],
              r["stats"]["l1.miss_rate"], r["stats"]["l2.miss_rate"], r["stats"]["dram.bandwidth_used"], r["checked"])
             for r in results
         ])  # fmt: skip
+        _limited(results)
     return _finish(options, results, results)
+
+
+def _limited(results: list[dict[str, Any]]) -> None:
+    """The table of throughput-limited functions, if a baseline was compared with mechanisms."""
+    rows = comparison.limited(results)
+    if not rows:
+        return
+    columns = ("function", "with", "line waits", *comparison.MEASURES)
+    means = comparison.means(rows)
+    table(f"functions in which a line waits for the L1 in more than {comparison.LIMIT:.0%} of the cycles", columns, [
+        *((label, name, waiting, *measures.values()) for label, name, waiting, measures in rows),
+        *((f"geometric mean of {count}", name, "", *measures.values()) for name, count, measures in means),
+        *(("published", name, "", *(comparison.published(name, m) for m in comparison.MEASURES))
+          for name, _, _ in means),
+    ])  # fmt: skip
 
 
 def _microseconds(result: dict[str, Any]) -> float:

@@ -72,7 +72,7 @@ class RequestSelector(wiring.Component):
     coalescers : int
         Intra-warp coalescers: ports for inserts and for stores, 1 to 4.
     metadata : int
-        Requests that may wait in the L1, 1 to 1024.
+        Requests that may wait in the L1, 1 to 2048.
     quantum : int
         Cycles between two decisions on the policy, 1 to 2**20.
     store_wait : int
