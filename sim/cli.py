@@ -68,7 +68,28 @@ def _parser() -> argparse.ArgumentParser:
 
     command("kernels", "List the kernels.")
     command("gpus", "List the GPU descriptions.")
+    _hardware(command)
     return parser
+
+
+def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """The commands about the RTL."""
+
+    def of_a_gpu(to: argparse.ArgumentParser) -> None:
+        to.add_argument("block", metavar="BLOCK|AREA|all", help="see `lockstep blocks`")
+        to.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose sizes (default: gtx480)")
+        to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a size: warppool.queues=16")
+
+    blocks = command("blocks", "List the blocks that exist as hardware.")
+    blocks.add_argument("block", metavar="BLOCK|AREA|all", nargs="?", default="all")
+
+    verilog = command("verilog", "Write blocks as Verilog, and a FuseSoC core file.")
+    of_a_gpu(verilog)
+    verilog.add_argument("-o", "--output", metavar="DIR", required=True, help="folder of the files; made if needed")
+
+    synth = command("synth", "Synthesise blocks: cells, area, depth, state beside the paper's.")
+    of_a_gpu(synth)
+    synth.add_argument("--liberty", metavar="FILE", help="standard cells to map to; otherwise generic gates")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

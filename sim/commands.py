@@ -165,3 +165,21 @@ def gpus(options: Namespace) -> int:
             for g in found
         ])  # fmt: skip
     return _finish(options, [description.values(gpu) for gpu in found], [])
+
+
+def blocks(options: Namespace) -> int:
+    from lockstep.sim import hardware
+
+    return hardware.blocks(options)
+
+
+def verilog(options: Namespace) -> int:
+    from lockstep.sim import hardware
+
+    return hardware.verilog(options)
+
+
+def synth(options: Namespace) -> int:
+    from lockstep.sim import hardware
+
+    return hardware.synth(options)
