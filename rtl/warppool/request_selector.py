@@ -352,8 +352,8 @@ class RequestSelector(wiring.Component):
     def _toggle(self, m: Module) -> None:
         """The policy, decided at the end of every quantum."""
         cycle = Signal(range(self.quantum))
-        before = [Signal(range(self.quantum + 1), name=name) for name in ("accesses", "hits")]
-        accesses, hits = (Signal.like(signal, name=f"{signal.name}_now") for signal in before)
+        before = [Signal(range(self.quantum), name=name) for name in ("accesses", "hits")]
+        accesses, hits = (Signal(range(self.quantum + 1), name=f"{signal.name}_now") for signal in before)
         counts = Signal()
         access = self.access.p
         m.d.comb += [

@@ -43,6 +43,7 @@ _SHAPES = {
     "steady": Shape(),
     "full": Shape(insert=1.0, merge=0.1, ready=0.4),
     "fast": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, hit=0.004, store=0.02),
+    "hitting": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, hit=0.95, store=0.02, bypass=0.02),
     "missing": Shape(insert=0.8, merge=0.5, hit=0.0, bypass=0.02),
     "merging": Shape(insert=1.0, merge=0.95, store=0.05, ready=0.9, hit=0.0),
     "stores": Shape(insert=0.05, store=0.9, atomic=0.2, ready=0.9),
