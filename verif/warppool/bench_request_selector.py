@@ -19,7 +19,7 @@ CONFIGURATIONS = {
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=256, store_wait=64
     ),
     "one": dict(lanes=1, warps=1, tickets=1, tags=1, merges=1, coalescers=1, metadata=1, quantum=16, store_wait=1),
-    "odd": dict(lanes=5, warps=7, tickets=3, tags=11, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
+    "odd": dict(lanes=5, warps=7, tickets=3, tags=5, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
 }
 
 
