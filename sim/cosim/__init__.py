@@ -1,0 +1,1 @@
+"""Co-simulation: the RTL of blocks in whole-kernel runs."""
