@@ -55,7 +55,7 @@ class Library:
         size, *lines = self.layout.splitlines()
         if size != f"size {self.kind.itemsize}":
             raise LayoutDrift(f"{self.path}: {size}, this process has {self.kind.itemsize}")
-        here = dict(_elements(self.kind, "", 0))
+        here = dict(elements(self.kind))
         for line in lines:
             path, offset, kind = line.split()[:3]
             if here.get(path) != (int(offset), kind):
@@ -74,8 +74,8 @@ class Library:
         return Instance(self)
 
 
-def _elements(kind: np.dtype, path: str, offset: int) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Every integer of a record type with its offset and type."""
+def elements(kind: np.dtype, path: str = "", offset: int = 0) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Every integer of a record type, by its path, with its offset and type."""
     base = kind.base
     for position, index in enumerate(np.ndindex(*kind.shape)):
         name = path + "".join(f"[{i}]" for i in index)
@@ -84,7 +84,7 @@ def _elements(kind: np.dtype, path: str, offset: int) -> Iterator[tuple[str, tup
             yield name, (where, base.str[1:])
         for field in base.names or ():
             inner, start = base.fields[field][:2]  # type: ignore[index]
-            yield from _elements(inner, f"{name}.{field}" if name else field, where + start)
+            yield from elements(inner, f"{name}.{field}" if name else field, where + start)
 
 
 class Instance:
@@ -132,7 +132,7 @@ class Instance:
     def outputs(self) -> np.ndarray:
         """A copy of the record with the RTL's outputs, as compared last."""
         memory = (ctypes.c_uint8 * self.library.kind.itemsize).from_address(self._calls.own(self.handle))
-        return np.frombuffer(bytes(memory), self.library.kind)[0]
+        return np.frombuffer(bytes(memory), self.library.kind).reshape(())
 
     def record(self) -> None:
         """Keep the ports of all cycles from here on."""

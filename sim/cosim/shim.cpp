@@ -52,16 +52,17 @@ inline void put_expected(Root &r, const Io &io) {
 // The ports over time: for every cycle that is unlike the one before, the words of the record that changed.
 struct Recorder {
     static constexpr int WORDS = (sizeof(Io) + 7) / 8;
-    uint64_t last[WORDS] = {};
+    uint64_t before[WORDS] = {};
     std::vector<uint32_t> repeats, resets;
     std::vector<uint16_t> counts, words;
     std::vector<uint64_t> values;
     bool restarted = false;
 
-    void add(const Io &io) {
+    void add(const Io &io, bool last = false) {
         uint64_t now[WORDS] = {};
         std::memcpy(now, &io, sizeof io);
-        if (!restarted && !repeats.empty() && repeats.back() != UINT32_MAX && !std::memcmp(now, last, sizeof now)) {
+        const bool same = !repeats.empty() && !std::memcmp(now, before, sizeof now);
+        if (same && !restarted && !last && repeats.back() != UINT32_MAX) {
             ++repeats.back();
             return;
         }
@@ -69,12 +70,12 @@ struct Recorder {
         restarted = false;
         uint16_t changed = 0;
         for (int k = 0; k < WORDS; ++k)
-            if (now[k] != last[k]) {
+            if (now[k] != before[k]) {
                 words.push_back(k);
                 values.push_back(now[k]);
                 ++changed;
             }
-        std::memcpy(last, now, sizeof now);
+        std::memcpy(before, now, sizeof now);
         counts.push_back(changed);
         repeats.push_back(1);
     }
@@ -205,7 +206,7 @@ EXPORT void shadow_reset(int64_t handle, int64_t io) {
     take_o(self.r, self.own);
     if (!same_o(self.own, ports(io))) {
         self.difference = REGISTERED;
-        if (self.recorder) self.recorder->add(ports(io));
+        if (self.recorder) self.recorder->add(ports(io), true);
     }
 }
 
@@ -242,7 +243,7 @@ EXPORT int64_t shadow_step(int64_t handle, int64_t io) {
     const int64_t stop = self.golden_step(self.golden, io);
     if (__builtin_expect(!same_o(self.own, ports(io)), 0)) {
         self.difference = REGISTERED;
-        if (self.recorder) self.recorder->add(ports(io));
+        if (self.recorder) self.recorder->add(ports(io), true);
         return 1;
     }
     return stop | !failure.empty();
@@ -256,7 +257,7 @@ EXPORT int64_t shadow_comb(int64_t handle, int64_t io) {
     const int64_t stop = self.golden_comb(self.golden, io);
     if (__builtin_expect(!same_c(self.own, ports(io)), 0)) {
         self.difference = COMBINATIONAL;
-        if (self.recorder) self.recorder->add(ports(io));
+        if (self.recorder) self.recorder->add(ports(io), true);
         return 1;
     }
     return stop | !failure.empty();
