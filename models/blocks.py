@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +81,18 @@ def _record(fields: Sequence[dict[str, Any]]) -> np.dtype:
 def instance(block: str, state: np.dtype) -> np.dtype:
     """The record of a block inside a larger one: who plays it, its golden model's state, its ports."""
     return record([("binding", BINDING), ("state", state), ("io", ports(block))])
+
+
+def instances(kind: np.dtype) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The block and the path of every instance in a record type, those inside other instances too.
+
+    The field of an instance is called as its block; where it is an array, all its elements have one path.
+    """
+    known = {name.split(".")[1]: name for name in layouts()}
+    for name in kind.names or ():
+        base = kind[name].base
+        if base.names and base.names[0] == "binding":
+            yield known[name], (name,)
+            yield from ((block, (name, "state", *path)) for block, path in instances(base["state"]))
+        elif base.names:
+            yield from ((block, (name, *path)) for block, path in instances(base))

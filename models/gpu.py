@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import mmap
 import subprocess
@@ -14,8 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
-from lockstep.models import cache
+from lockstep.models import blocks, cache, mechanisms
 from lockstep.models import jit as J
+from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
 from lockstep.models.core.isa import (
     CONTEXT,
@@ -24,9 +26,8 @@ from lockstep.models.core.isa import (
     MAX_PREDICATES,
     Fault,
 )
-from lockstep.models.core.lsu import TOKENS
 from lockstep.models.cta import cta_dispatcher
-from lockstep.models.jit import entry, i64, jit, record, u64
+from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
 from lockstep.models.occupancy import Occupancy, occupancy, round_up
 from lockstep.models.parameters import MAX_WARPS, Gpu, config
@@ -44,8 +45,7 @@ RUN = record(
         ("fault_sm", "i8"),
         ("steps", "i8"),  # SM steps done, for the benchmark of the model itself
         ("progress", "i8"),  # a cycle since which a warp has ended or passed a barrier
-        ("dispatcher", cta_dispatcher.STATE),
-        ("dispatcher_io", cta_dispatcher.PORTS),
+        ("cta_dispatcher", instance("cta.cta_dispatcher", cta_dispatcher.STATE)),
     ]
 )
 
@@ -53,9 +53,9 @@ RUN = record(
 @jit
 def _dispatch(state, sms, launch, settings, now):
     """One cycle of the CTA dispatcher. The cycles since its last one are passed over: nothing changed in them."""
-    block, io = state.dispatcher, state.dispatcher_io
+    binding, io = state.cta_dispatcher.binding, state.cta_dispatcher.io
     if now > state.dispatcher_next:
-        cta_dispatcher.skip(block, io, now - i64(state.dispatcher_next))
+        call(binding.skip, binding.handle, now - i64(state.dispatcher_next))
     io.i.room[0] = 0
     io.i.room[1] = 0
     for s in range(state.sms):
@@ -66,10 +66,11 @@ def _dispatch(state, sms, launch, settings, now):
     if io.o.dispatch.valid != 0:
         s = i64(io.o.dispatch.sm)
         SM.start_cta(sms[s], launch, settings, i64(io.o.dispatch.cta), now)
-    cta_dispatcher.step(block, io)
+    if call(binding.step, binding.handle, addressof(io)) != 0:
+        state.fault = Fault.DIFFERENCE
     io.i.launch = 0
     state.dispatcher_next = now + 1
-    state.dispatcher_wake = min(now + 1 + i64(cta_dispatcher.idle(block, io)), i64(SM.NEVER))
+    state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(SM.NEVER))
 
 
 @entry
@@ -78,8 +79,8 @@ def begin(state, sms, launch, settings):
     for s in range(state.sms):
         SM.reset(sms[s], s, settings)
         sms[s].last = state.now
-    io = state.dispatcher_io
-    cta_dispatcher.reset(state.dispatcher, io)
+    io = state.cta_dispatcher.io
+    cta_dispatcher.reset(state.cta_dispatcher.state, io)
     io.i.policy = settings.launch.dispatcher
     io.i.interval = settings.launch.dispatch_interval
     io.i.launch = 1
@@ -98,7 +99,8 @@ def run(state, sms, memory, launch, settings, context, until):
     while state.now < until:
         now = i64(state.now)
         if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
-            started = i64(state.dispatcher_io.o.dispatch.sm) if state.dispatcher_io.o.dispatch.valid != 0 else i64(-1)
+            dispatch = state.cta_dispatcher.io.o.dispatch
+            started = i64(dispatch.sm) if dispatch.valid != 0 else i64(-1)
             _dispatch(state, sms, launch, settings, now)
             if started >= 0:
                 wakes[started] = now
@@ -123,11 +125,11 @@ def run(state, sms, memory, launch, settings, context, until):
         following = min(following, i64(system.memory_wake(memory, now)))
         for s in range(count):
             following = min(following, i64(wakes[s]))
+        if state.ended == launch.total and system.memory_wake(memory, now) >= SM.NEVER and _quiet(sms, count):
+            state.cycles = now + 1
+            return
         if following >= SM.NEVER:
-            if state.ended == launch.total:
-                state.cycles = now + 1
-            else:
-                state.fault = Fault.NO_PROGRESS
+            state.fault = Fault.NO_PROGRESS
             return
         state.now = max(following, now + 1) if state.skip != 0 else now + 1
         if now - state.progress > settings.launch.no_progress:
@@ -135,6 +137,14 @@ def run(state, sms, memory, launch, settings, context, until):
                 state.fault = Fault.NO_PROGRESS
                 return
             state.progress = _latest_progress(sms, count)
+
+
+@jit
+def _quiet(sms, count):
+    for s in range(count):
+        if not SM.quiet(sms[s]):
+            return False
+    return True
 
 
 @jit
@@ -176,6 +186,49 @@ class Stop:
     warp: int = -1  # in its CTA
     lane: int = -1
     address: int = 0
+
+
+class ModelFault(RuntimeError):
+    """A fault of the model, or of hardware in its place; the message says where."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop = stop
+        what = {
+            Fault.MEMORY_ORDER: "the L1 accepted this warp's accesses out of order",
+            Fault.LANES: "a lane's access was sent or answered twice",
+            Fault.DIFFERENCE: "hardware and model differ",
+        }[stop.code]
+        where = f"CTA {stop.cta}, warp {stop.warp}, instruction {stop.pc}" if stop.pc >= 0 else "this SM"
+        super().__init__(f"cycle {stop.cycle}, SM {stop.sm}, {where}: {what}")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One block of the machine. ``sm`` is -1 for a block of the whole GPU; ``record`` views its binding, state, ports.
+
+    ``inside`` is the joined unit that it is part of.
+    """
+
+    block: str
+    parameters: dict[str, int]
+    sm: int
+    index: int
+    inside: str
+    record: np.ndarray
+
+    @property
+    def io(self) -> np.ndarray:
+        return self.record["io"]
+
+    def bind_model(self) -> None:
+        """Let the golden model play the block."""
+        slots = importlib.import_module(f"lockstep.models.{self.block}").SLOTS
+        state, binding = self.record["state"], self.record["binding"]
+        for name, function in slots.items():
+            binding[name] = J.address(function)
+        binding["handle"] = state.ctypes.data
+        for name in set(self.parameters) & set(state.dtype.names or ()):
+            state[name] = self.parameters[name]
 
 
 @dataclass
@@ -249,11 +302,38 @@ class Machine:
         self._scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, int, int]] = []
+        self.on_launch: Callable[[], None] | None = None  # called when all has been reset
+        self.instances = list(self._instances())
         with _second_compiler():
             self._compile()
         from lockstep.models.core.execute import SLOTS
 
         self._slots = SLOTS
+        for each in self.instances:
+            each.bind_model()
+        self.sms["lsu"]["path"] = J.address(mechanisms.path_module(gpu).step_slot)
+
+    def _instances(self) -> Iterator[Instance]:
+        """The blocks of this configuration."""
+        gpu, chosen = self.gpu, mechanisms.path(self.gpu)
+        arguments = mechanisms.parameters(gpu)
+        for block, path in blocks.instances(self._state.dtype):
+            yield Instance(block, arguments[block], -1, 0, "", self._state[path[0]])
+        units = {mechanism.unit.split(".")[-1] for mechanism in mechanisms.MECHANISMS.values() if mechanism.unit}
+        own = chosen.unit.split(".")[-1]
+        for block, path in blocks.instances(self.sms.dtype):
+            inside = next((part for part in path[:-1] if part in units), "")
+            if path[-1] in units:
+                used = path[-1] == own
+            else:
+                used = path[0] != "lsu" or inside == own
+            if used:
+                records = self.sms
+                for part in path:
+                    records = records[part]
+                for sm, index in np.ndindex(gpu.core.sms, mechanisms.copies(gpu, block)):
+                    record = records[sm : sm + 1] if records.ndim == 1 else records[sm, index : index + 1]
+                    yield Instance(block, arguments[block], sm, index, inside and chosen.unit, record.reshape(()))
 
     def _compile(self) -> None:
         """Compile the run loop, or load it from the cache, so that no launch is charged for it."""
@@ -329,10 +409,14 @@ class Machine:
         system.memory_launch(self.memory)
         self.sms["counters"] = np.zeros((), SM.COUNTERS)
         state = self._state
-        state[()] = np.zeros((), RUN)
+        for name in RUN.names or ():
+            if name != "cta_dispatcher":
+                state[name] = 0
         state["sms"], state["skip"] = sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = gpu.launch.overhead
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
+        if self.on_launch:
+            self.on_launch()
         return [code, table]
 
     @staticmethod
@@ -363,6 +447,8 @@ class Machine:
     def _collect(self, fit: Occupancy) -> Result:
         state, lsu, memory = self._state, self.sms["lsu"], self.memory
         stop = self._stop() if state["fault"] else None
+        if stop and stop.code >= Fault.MEMORY_ORDER:
+            raise ModelFault(stop)
         broken = [] if stop else self._broken_laws()
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
@@ -371,6 +457,7 @@ class Machine:
             **_counts("sm", self.sms["counters"]),
             **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
             **_counts("l1", lsu["l1"]["stats"]),
+            **_counts("pool", lsu["pool"]),
             **_counts("l2", memory.slices["stats"]),
             **_counts("dram", memory.channels["stats"]),
         }
@@ -383,6 +470,8 @@ class Machine:
         fault = Fault(int(state["fault"]))
         if fault == Fault.NO_PROGRESS:
             return self._slowest(fault)
+        if fault == Fault.DIFFERENCE:
+            return Stop(fault, int(state["now"]), int(state["fault_sm"]))
         sm = self.sms[int(state["fault_sm"])]
         stop = self._place(fault, int(state["fault_sm"]), int(sm["fault_warp"]), int(sm["fault_pc"]))
         stop.lane, stop.address = int(self._context["fault_lane"]), int(self._context["fault_address"])
@@ -406,7 +495,7 @@ class Machine:
     def _broken_laws(self) -> list[str]:
         """The conservation laws that a finished launch has broken, beside those of the memory system."""
         counters, lsu = self.sms["counters"], self.sms["lsu"]
-        launch = self._launch
+        pool, launch = lsu["pool"], self._launch
         pairs = [
             ("CTAs", counters["ctas"].sum(), launch["total"]),
             ("warps", counters["warps"].sum(), launch["total"] * launch["warps"]),
@@ -416,9 +505,9 @@ class Machine:
                 (counters["issued_cycles"] + counters["stall_cycles"] + counters["idle_cycles"]).sum(),
                 counters["cycles"].sum(),
             ),
-            ("memory instructions in the LSUs", lsu["tokens"].sum(), len(lsu) * TOKENS),
+            ("memory instructions in the LSUs", lsu["in_flight"].sum(), 0),
             ("events", self.sms["wheel"]["count"].sum(), 0),
-            ("lines of the LSUs", lsu["lines"].sum(), self._accesses()),
+            ("lines of the LSUs", lsu["lines"].sum(), self._accesses() + int((pool["merged"] - pool["requests"]).sum())),
         ]
         wrong = [f"{name}: {int(left)} against {int(right)}" for name, left, right in pairs if left != right]
         return wrong + system.conservation(self.memory, lsu["l1"])

@@ -204,7 +204,7 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """A whole description. ``pipelines`` maps every category to its pipeline."""
+    """A whole description, and the selected mechanisms. ``pipelines`` maps every category to its pipeline."""
 
     name: str
     source: str
@@ -220,6 +220,7 @@ class Gpu:
     dram: Dram
     launch: Launch
     warppool: WarpPool = WarpPool()
+    mechanisms: tuple[str, ...] = ()
 
 
 SECTIONS: dict[str, type] = dict(

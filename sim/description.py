@@ -11,10 +11,11 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, fields
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from lockstep.models import mechanisms
 from lockstep.models.memory import timing
 from lockstep.models.parameters import CATEGORIES, MECHANISM_SECTIONS, SECTIONS, Gpu, Pipeline, check
 from lockstep.sim.errors import UsageError
@@ -45,8 +46,12 @@ def names() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
-def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Gpu:
+def load(
+    gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, selected: Iterable[str] = ()
+) -> Gpu:
     """The description called ``gpu``, or in the file ``gpu`` (a path that ends in ``.toml``), with overrides applied.
+
+    ``selected`` are the mechanisms.
 
     Raises :class:`UsageError` for an unknown GPU or file, an unknown, missing or mistyped parameter, a value out of
     range, and for parameters that contradict each other.
@@ -71,8 +76,11 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     for key, value in (overrides or {}).items():
         _known("override", key)
         settings[key] = _check("override", key, value)
-    description = _build(identity, settings)
-    if errors := check(description) or timing.check(description):
+    try:
+        description = replace(_build(identity, settings), mechanisms=mechanisms.resolve(selected))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if errors := check(description) or timing.check(description) or mechanisms.check(description):
         raise UsageError(f"{place}{' with overrides' if overrides else ''}: {errors[0]}")
     return description
 

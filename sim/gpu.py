@@ -51,12 +51,9 @@ class Gpu:
         progress: Callable[[int, int, int], None] | None = None,
         **keywords: Any,
     ) -> None:
-        if mechanisms:
-            raise UsageError(f"mechanism {mechanisms[0]!r}: not known; this version has none yet")
         dotted = {key.replace(".", "_"): key for key in description.PARAMETERS}
         named = {dotted.get(key, key): value for key, value in keywords.items()}
-        self.description = description.load(gpu, {**(settings or {}), **named})
-        self.mechanisms: tuple[str, ...] = ()
+        self.description = description.load(gpu, {**(settings or {}), **named}, mechanisms)
         self.memory = Arena()
         self.progress = progress
         self.runs: list[Run] = []

@@ -591,6 +591,10 @@ class Fault(IntEnum):
     BAD_BARRIER = 10
     BAD_TEXTURE = 11
     BAD_BRANCH_INDEX = 12
+    # Faults of the model itself, or of hardware in its place; from here on.
+    MEMORY_ORDER = 100  # the L1 accepted a warp's accesses out of order
+    LANES = 101  # a lane's access was sent or answered twice
+    DIFFERENCE = 102  # co-simulation: hardware and model differ
 
 
 # Device addresses. Everything lies below 4 GiB, so a physical address is 32 bits.

@@ -1,79 +1,123 @@
-"""The load/store unit: from executed memory instructions to line requests at the L1, and back.
+"""The load/store unit: from executed memory instructions to requests at the L1, and back.
 
-Instructions that touch memory beyond the scratchpad wait in a queue, in order. Their head enters the intra-warp
-coalescer, which gives one line per cycle; the L1 accepts or refuses it in the same cycle, and a refused line is offered
-again. A token stands for an instruction from issue until its last line has been answered (loads, atomics) or accepted
-(stores).
+Instructions that touch memory beyond the scratchpad wait in a queue, in order. What takes them from there to the L1,
+and the answers back, is the SM's *path* (``models/paths``), one of several that a mechanism may choose; this module is
+what all paths share: tokens, the queue, the gates at issue, and the check of the memory order.
+
+A token stands for an instruction from issue until all its lanes have been answered (loads, atomics) or accepted by
+the L1 (stores). Its number is its warp and, of the warp's instructions in flight, its ticket.
+
+The memory order, checked at every line that the L1 accepts, whatever the path: a warp's memory instructions form
+groups, loads that follow each other one group, every store and every atomic one of its own. All lines of a group are
+accepted before any line of a later one, and every lane exactly once.
 """
 
 from __future__ import annotations
 
-from lockstep.models.core.isa import LANES, Flag, Group, Memory, Space, Texture
-from lockstep.models.jit import ctz, i64, jit, popcount, record
+from lockstep.models.blocks import FOREVER, instance
+from lockstep.models.core.isa import LANES, Fault, Flag, Group, Memory, Space, Texture
+from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount, record
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.parameters import L1 as L1_PARAMETERS
-from lockstep.models.parameters import MAX_MAPS, TICKETS
+from lockstep.models.parameters import MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
 from lockstep.models.warppool import intra_warp_coalescer as coalescer
+from lockstep.models.warppool import warp_pool
 
-QUEUE = 32  # slots; two instructions more than the queue holds may be in the coalescer
-assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"] + 2
-ALWAYS_FREE = MAX_MAPS  # entries of WarpPool's thread-map table, which the baseline does not have
-TOKENS = 1024  # memory instructions in flight per SM
+QUEUE = 32  # slots
+assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"]
+TOKENS = MAX_WARPS * TICKETS
+ALL_TICKETS = (1 << TICKETS) - 1
+GROUPS = 32  # more than a warp has instructions in flight
 
-COMPLETIONS = 4  # at most two happen in one cycle: an answer and an accepted store
-
-ENTRY = record(
-    [
-        ("token", "i4"),
-        ("kind", "i4"),
-        ("size", "i4"),  # log2 of the bytes per lane; at most 4, which is all that the mapping needs
-        ("warp", "i4"),
-        ("mask", "i8"),
-        ("at", "i8"),  # cycle from which it may enter the coalescer
-        ("address", "u4", (LANES,)),
-    ]
-)
+COMPLETIONS = 16  # at most so many instructions complete in one cycle
 
 TOKEN = record(
     [
+        ("address", "u4", (LANES,)),  # first: the token's address is theirs
         ("ready", "i8"),  # not done before this cycle, whatever the memory answers
         ("extra", "i8"),  # cycles from the last answer to done
-        ("next", "i4"),
-        ("warp", "i4"),
+        ("mask", "i8"),  # active lanes ...
+        ("unsent", "i8"),  # ... those whose line the L1 has not accepted yet ...
+        ("pending", "i8"),  # ... and those that are not answered; paths that answer by line count ``lines`` instead
         ("pc", "i4"),
         ("kind", "i4"),
-        ("bytes", "i4"),
+        ("bytes", "i4"),  # per lane
+        ("size", "i4"),  # log2 of them; at most 4, which is all that the mapping needs
         ("lines", "i4"),  # lines that are still to be answered, plus one while lines are to be sent
         ("sent", "i4"),  # lines sent
         ("texture", "i4"),  # a texture fetch
         ("same", "i4"),  # atomics: most lanes on one address
+        ("group", "i4"),  # in the order of its warp
+    ]
+)
+
+WAITING = record(
+    [
+        ("token", "i8"),
+        ("at", "i8"),  # cycle from which the path may take it
+    ]
+)
+
+ORDER = record(
+    [
+        ("issued", "i4"),  # group of the last instruction issued ...
+        ("loads", "i4"),  # ... which is one of loads
+        ("accepting", "i4"),  # group whose lines the L1 accepts
+        ("unsent", "i4", (GROUPS,)),  # instructions with lanes to be accepted, by group
+    ]
+)
+
+POOL = record(
+    [
+        ("requests", "i8"),  # loads that WarpPool sent to the L1 ...
+        ("merged", "i8"),  # ... and the lines of instructions that they serve
+        ("overdue", "i8"),  # stores that went before loads because they had waited too long
     ]
 )
 
 LSU = record(
     [
+        ("now", "i8"),  # the core cycle, for the path
+        ("config", "i8"),  # host address of the configuration
+        ("path", "i8"),  # address of the path's step
+        ("path_wake", "i8"),  # the next cycle in which the path has something to do by itself
+        ("path_next", "i8"),  # the first cycle that the path has not seen
+        ("fault", "i8"),
+        ("fault_token", "i8"),
         ("head", "i8"),
         ("count", "i8"),
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
         ("busy", "i8"),  # something waits here
-        ("slot_token", "i4", (QUEUE,)),  # the token of a queue slot, as the coalescer's lines name it
         ("presented", "i8"),  # the head is on the coalescer's input
-        ("again", "i8"),  # the next cycle needs a step
         ("completed", "i8"),  # tokens that completed in this cycle ...
         ("done", "i4", (COMPLETIONS,)),  # ... and which
-        ("free", "i8"),  # first of the list of free tokens
-        ("tokens", "i8"),  # how many are free
-        ("queue", ENTRY, (QUEUE,)),
+        ("in_flight", "i8"),  # tokens in use
+        ("tickets", "i4", (MAX_WARPS,)),  # in use
+        ("unticketed", "i8"),  # warps without a free ticket
+        # Gates at issue, masks of warps: none may issue a memory instruction that is not in ``admit``, a load that is
+        # not in ``load_ready``, a store, an atomic, a barrier or a fence that is not in ``drained``.
+        ("admit", "i8"),
+        ("load_ready", "i8"),
+        ("drained", "i8"),
+        ("entered", "i8"),  # warps that issued a memory instruction since the path's last step ...
+        ("entered_loads", "i8"),  # ... a load
+        ("warps_per_queue", "i8"),  # of WarpPool's instruction queues
+        ("room", "i8", (MAX_WARPS,)),  # of those queues, for instructions that issue now ...
+        ("staged", "i4", (MAX_WARPS,)),  # ... and instructions on their way from issue to them
+        ("queue", WAITING, (QUEUE,)),
         ("uncoalesced", "i8"),  # instructions of more than one line
         ("lines", "i8"),
         ("line_instructions", "i8"),
         ("texture_hits", "i8"),  # lines of texture fetches that hit in the L1 ...
         ("texture_misses", "i8"),  # ... and the others
+        ("order", ORDER, (MAX_WARPS,)),
         ("token", TOKEN, (TOKENS,)),
         ("l1", L1.L1),
-        ("coalescer", coalescer.STATE),
-        ("io", coalescer.PORTS),
+        ("intra_warp_coalescer", instance("warppool.intra_warp_coalescer", coalescer.STATE)),
+        ("pool", POOL),
+        ("reply", "i8", (MAX_METADATA,)),  # of an atomic request in flight: its lanes
+        ("warp_pool", instance("warppool.warp_pool", warp_pool.STATE)),
     ]
 )
 
@@ -81,38 +125,74 @@ LSU = record(
 @jit
 def lsu_reset(lsu, config):
     """An empty unit with an invalidated L1."""
+    lsu.config = addressof(config)
+    lsu.path_wake = 0
+    lsu.path_next = 0
+    lsu.fault = Fault.NONE
     lsu.head = 0
     lsu.count = 0
     lsu.refused = 0
     lsu.busy = 0
     lsu.presented = 0
-    lsu.again = 0
     lsu.completed = 0
-    lsu.free = 0
-    lsu.tokens = TOKENS
-    for t in range(TOKENS):
-        lsu.token[t].next = t + 1
+    lsu.in_flight = 0
+    lsu.unticketed = 0
+    lsu.admit = -1
+    lsu.load_ready = -1
+    lsu.drained = -1
+    lsu.entered = 0
+    lsu.entered_loads = 0
+    lsu.warps_per_queue = config.warppool.warps_per_queue
+    for w in range(MAX_WARPS):
+        lsu.room[w] = FOREVER
+        lsu.staged[w] = 0
+        lsu.tickets[w] = 0
+        order = lsu.order[w]
+        order.issued = 0
+        order.loads = 0
+        order.accepting = 0
+        for group in range(GROUPS):
+            order.unsent[group] = 0
     lsu.uncoalesced = 0
     lsu.lines = 0
     lsu.line_instructions = 0
     lsu.texture_hits = 0
     lsu.texture_misses = 0
     L1.l1_reset(lsu.l1, config)
-    lsu.coalescer.lanes = LANES
-    coalescer.reset(lsu.coalescer, lsu.io)
-    lsu.io.i.line_shift = ctz(i64(config.l1.line_bytes))
-    lsu.io.i.map_free = ALWAYS_FREE
-    lsu.io.i.request.valid = 0
+    io = lsu.intra_warp_coalescer.io
+    coalescer.reset(lsu.intra_warp_coalescer.state, io)
+    io.i.line_shift = ctz(i64(config.l1.line_bytes))
+    io.i.map_free = MAX_MAPS  # the thread-map table is WarpPool's
+    io.i.request.valid = 0
+    pool = lsu.pool
+    pool.requests = 0
+    pool.merged = 0
+    pool.overdue = 0
+    io = lsu.warp_pool.io
+    warp_pool.reset(lsu.warp_pool.state, io)
+    io.i.line_shift = lsu.l1.line_shift
+    io.i.result.ready = 1
 
 
 @jit
 def lsu_full(lsu, config):
     """Whether the queue takes no further instruction."""
-    return lsu.count >= config.l1.instructions or lsu.tokens == 0
+    return lsu.count >= config.l1.instructions
 
 
 @jit
-def _request_kind(config, c):
+def is_store(kind):
+    """Whether an access is a store: done when the L1 has accepted it."""
+    return kind == L1.STORE or kind == L1.LOCAL_STORE
+
+
+@jit
+def is_load(kind):
+    return kind == L1.LOAD or kind == L1.LOAD_BYPASS or kind == L1.LOCAL_LOAD
+
+
+@jit
+def request_kind(config, c):
     if c.group == Group.ATOMIC:
         return i64(L1.ATOMIC_ACCESS)
     if c.group == Group.TEXTURE:
@@ -144,42 +224,114 @@ def _most_on_one_address(x, mask):
 
 @jit
 def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
-    """Queue an executed instruction whose lanes ``mask`` need the L1; it may enter the coalescer at cycle ``start``."""
-    token = i64(lsu.free)
-    lsu.free = lsu.token[token].next
-    lsu.tokens -= 1
-    kind = _request_kind(config, c)
-    lsu.token[token].warp = warp
-    lsu.token[token].pc = pc
-    lsu.token[token].kind = kind
-    lsu.token[token].bytes = i64(c.bytes) * i64(c.vec)
-    lsu.token[token].lines = 1
-    lsu.token[token].sent = 0
-    lsu.token[token].texture = 1 if c.group == Group.TEXTURE and kind == L1.LOAD else 0
-    lsu.token[token].same = _most_on_one_address(x, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
-    lsu.token[token].ready = ready
-    lsu.token[token].extra = max(i64(config.pipelines[c.category].latency) - i64(config.l1.latency), i64(0))
-    entry = lsu.queue[(i64(lsu.head) + i64(lsu.count)) % QUEUE]
-    lsu.count += 1
-    entry.token = token
-    entry.kind = kind
-    size = i64(lsu.token[token].bytes)
-    entry.size = ctz(size) if size < 16 else 4
-    entry.warp = warp
-    entry.mask = mask
-    entry.at = start
+    """Queue an executed instruction whose lanes ``mask`` need the L1; the path may take it at cycle ``start``."""
+    used = i64(lsu.tickets[warp])
+    ticket = ctz(~used)
+    used |= i64(1) << ticket
+    lsu.tickets[warp] = used
+    if used == ALL_TICKETS:
+        lsu.unticketed |= i64(1) << warp
+    lsu.in_flight += 1
+    number = warp * TICKETS + ticket
+    kind = request_kind(config, c)
+    token = lsu.token[number]
+    token.mask = mask
+    token.unsent = mask
+    token.pending = mask
+    token.pc = pc
+    token.kind = kind
+    size = i64(c.bytes) * i64(c.vec)
+    token.bytes = size
+    token.size = ctz(size) if size < 16 else 4
+    token.lines = 1
+    token.sent = 0
+    token.texture = 1 if c.group == Group.TEXTURE and kind == L1.LOAD else 0
+    token.same = _most_on_one_address(x, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
+    token.ready = ready
+    token.extra = max(i64(config.pipelines[c.category].latency) - i64(config.l1.latency), i64(0))
     for lane in range(x.lanes):
-        entry.address[lane] = x.address[lane]
+        token.address[lane] = x.address[lane]
+    loads = is_load(kind)
+    order = lsu.order[warp]
+    if not (loads and order.loads):
+        order.issued += 1
+    order.loads = loads
+    order.unsent[order.issued % GROUPS] += 1
+    token.group = order.issued
+    bit = i64(1) << warp
+    lsu.entered |= bit
+    if loads:
+        lsu.entered_loads |= bit
+    queue = warp // lsu.warps_per_queue
+    lsu.staged[queue] += 1
+    lsu.room[queue] -= 1
+    if lsu.room[queue] <= 0:
+        lsu.admit &= ~(((i64(1) << lsu.warps_per_queue) - 1) << queue * lsu.warps_per_queue)
+    waiting = lsu.queue[(lsu.head + lsu.count) % QUEUE]
+    waiting.token = number
+    waiting.at = start
+    lsu.count += 1
 
 
 @jit
-def _answered(lsu, token, now):
+def take_head(lsu):
+    """Remove the head of the queue."""
+    lsu.staged[lsu.queue[lsu.head].token // TICKETS // lsu.warps_per_queue] -= 1
+    lsu.head = (lsu.head + 1) % QUEUE
+    lsu.count -= 1
+
+
+@jit
+def fail(lsu, fault, number):
+    """An internal fault at a token: the launch stops after this cycle."""
+    lsu.fault = fault
+    lsu.fault_token = number
+
+
+@jit
+def accepted(lsu, number, lanes, code):
+    """The L1 has accepted the line of some of a token's lanes, with this outcome. Returns whether it was the last."""
+    token = lsu.token[number]
+    order = lsu.order[number // TICKETS]
+    if token.group != order.accepting:
+        if token.group != order.accepting + 1 or order.unsent[order.accepting % GROUPS] != 0:
+            fail(lsu, Fault.MEMORY_ORDER, number)
+        order.accepting = token.group
+    if lanes & ~token.unsent != 0:
+        fail(lsu, Fault.LANES, number)
+    lsu.lines += 1
+    token.sent += 1
+    if token.texture != 0:
+        if code == L1.HIT:
+            lsu.texture_hits += 1
+        else:
+            lsu.texture_misses += 1
+    token.unsent &= ~lanes
+    if token.unsent != 0:
+        return False
+    order.unsent[token.group % GROUPS] -= 1
+    lsu.line_instructions += 1
+    if token.sent > 1:
+        lsu.uncoalesced += 1
+    return True
+
+
+@jit
+def complete(lsu, number, now):
+    """The token is done ``BACK_END`` cycles from now, or later if something else takes longer."""
+    token = lsu.token[number]
+    token.ready = max(token.ready, now + BACK_END + token.extra)
+    lsu.done[lsu.completed] = number
+    lsu.completed += 1
+
+
+@jit
+def answered(lsu, number, now):
     """One line less to wait for; after the last one the token is done."""
-    lsu.token[token].lines -= 1
-    if lsu.token[token].lines == 0:
-        lsu.token[token].ready = max(i64(lsu.token[token].ready), now + BACK_END + i64(lsu.token[token].extra))
-        lsu.done[lsu.completed] = token
-        lsu.completed += 1
+    token = lsu.token[number]
+    token.lines -= 1
+    if token.lines == 0:
+        complete(lsu, number, now)
 
 
 @jit
@@ -188,94 +340,44 @@ def take_completed(lsu):
     if lsu.completed == 0:
         return i64(-1)
     lsu.completed -= 1
-    token = i64(lsu.done[lsu.completed])
-    lsu.token[token].next = lsu.free
-    lsu.free = token
-    lsu.tokens += 1
-    return token
+    number = i64(lsu.done[lsu.completed])
+    warp = number // TICKETS
+    lsu.tickets[warp] = i64(lsu.tickets[warp]) & ~(i64(1) << number % TICKETS)
+    lsu.unticketed &= ~(i64(1) << warp)
+    lsu.in_flight -= 1
+    return number
 
 
 @jit
-def _offer_line(lsu, port, config, now):
-    """Offer the coalescer's line to the L1; returns 1 when it was accepted."""
-    line = lsu.io.o.line.payload
-    token = i64(lsu.slot_token[i64(line.warp) * TICKETS + line.ticket])
-    kind = i64(lsu.token[token].kind)
-    lanes = popcount(i64(line.mask))
-    size = min(lanes * i64(lsu.token[token].bytes), i64(config.l1.line_bytes))
-    same = min(i64(lsu.token[token].same), lanes)
-    address = i64(line.number) << i64(lsu.io.i.line_shift)
-    code = L1.l1_access(lsu.l1, port, config, now, kind, address, size, same, token)
+def offer(lsu, port, config, number, line, lanes, now, identity):
+    """Offer a line of a token's ``lanes`` to the L1, which answers with ``identity``. Returns the L1's code."""
+    token = lsu.token[number]
+    count = popcount(lanes)
+    size = min(count * i64(token.bytes), i64(config.l1.line_bytes))
+    same = min(i64(token.same), count)
+    address = line << lsu.l1.line_shift
+    code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, size, same, identity)
     if code < 0:
         lsu.refused = code
-        return i64(0)
-    lsu.lines += 1
-    lsu.token[token].sent += 1
-    if lsu.token[token].texture != 0:
-        if code == L1.HIT:
-            lsu.texture_hits += 1
-        else:
-            lsu.texture_misses += 1
-    last = line.last != 0
-    stores = kind == L1.STORE or kind == L1.LOCAL_STORE
-    if not stores:
-        lsu.token[token].lines += 1
-    if last:
-        lsu.line_instructions += 1
-        if lsu.token[token].sent > 1:
-            lsu.uncoalesced += 1
-        _answered(lsu, token, now)
-    return i64(1)
-
-
-@jit
-def _present(lsu, entry, request):
-    """Put the head of the queue on the coalescer's input, where it holds until it is accepted."""
-    lsu.presented = 1
-    lsu.slot_token[lsu.head] = entry.token
-    request.warp = lsu.head // TICKETS
-    request.ticket = lsu.head % TICKETS
-    request.size = entry.size
-    request.mask = entry.mask
-    request.store = 1 if entry.kind == L1.STORE or entry.kind == L1.LOCAL_STORE else 0
-    request.atomic = 1 if entry.kind == L1.ATOMIC_ACCESS else 0
-    for lane in range(LANES):
-        request.address[lane] = entry.address[lane]
+    return code
 
 
 @jit
 def lsu_step(lsu, port, config, now):
-    """One core cycle of L1 answers, line requests and the coalescer."""
+    """One core cycle: L1 answers, line requests, and what lies between the queue and the L1."""
+    lsu.now = now
     lsu.refused = 0
-    token = i64(L1.l1_step(lsu.l1, port, config, now))
-    if token >= 0:
-        _answered(lsu, token, now)
-    io = lsu.io
-    lsu.busy = 1 if lsu.count != 0 or io.o.line.valid != 0 else 0
-    io.i.line.ready = _offer_line(lsu, port, config, now) if io.o.line.valid != 0 else i64(1)
-    entry = lsu.queue[lsu.head]
-    offered = lsu.count > 0 and entry.at <= now
-    if offered and lsu.presented == 0:
-        _present(lsu, entry, io.i.request.payload)
-    io.i.request.valid = 1 if offered else 0
-    lsu.again = 1 if coalescer.idle(lsu.coalescer, io) == 0 else 0
-    if lsu.again == 0:
-        return
-    if offered and io.o.request.ready != 0:
-        lsu.presented = 0
-        lsu.head = (i64(lsu.head) + 1) % QUEUE
-        lsu.count -= 1
-    coalescer.step(lsu.coalescer, io)
+    call(lsu.path, addressof(lsu), addressof(port))
 
 
 @jit
 def lsu_wake(lsu, port, config, now):
     """The next cycle in which a step would change something."""
-    wake = i64(L1.l1_wake(lsu.l1, port, config, now))
-    if lsu.again != 0:
+    if lsu.entered != 0:
         return now + 1
+    wake = min(i64(L1.l1_wake(lsu.l1, port, config, now)), i64(lsu.path_wake))
     if lsu.count > 0:
         at = i64(lsu.queue[lsu.head].at)
         if at > now:
             wake = min(wake, at)
-    return wake
+    return max(wake, now + 1)

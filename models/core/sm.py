@@ -3,7 +3,7 @@
 A step is one core cycle: events that are due, fetched instructions, the memory side (``lsu``), one issue per scheduler,
 fetch requests. Pipelines and operand collection are reservations: at issue it is known when each register bank, the
 pipeline and the result are free or ready, so nothing is stepped while an instruction is on its way. Where this is
-not possible (coalescer, L1), the state is stepped.
+not possible (the path to the L1), the state is stepped.
 
 Timing rules, in core cycles; ``t`` is the cycle of issue:
 
@@ -19,6 +19,7 @@ An SM that can't do anything sleeps until ``wake``; the cycles in between count 
 
 from __future__ import annotations
 
+from lockstep.models.blocks import instance
 from lockstep.models.core import warp as W
 from lockstep.models.core.events import (
     EVENT_WHEEL,
@@ -45,7 +46,17 @@ from lockstep.models.core.isa import (
     Kind,
     Space,
 )
-from lockstep.models.core.lsu import LSU, issue_memory, lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
+from lockstep.models.core.lsu import (
+    LSU,
+    is_load,
+    issue_memory,
+    lsu_full,
+    lsu_reset,
+    lsu_step,
+    lsu_wake,
+    request_kind,
+    take_completed,
+)
 from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record, words_i32, words_u32
 from lockstep.models.memory.l1 import QUEUE_FULL
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
@@ -57,6 +68,7 @@ from lockstep.models.parameters import (
     MAX_SCHEDULERS,
     MAX_WARPS,
     PIPES,
+    TICKETS,
 )
 from lockstep.models.scheduling import warp_scheduler
 
@@ -127,6 +139,9 @@ SM = record(
         ("memory_wait", "i8"),  # slots whose next instruction waits for a load
         ("at_barrier", "i8"),
         ("unit", "i8", (PIPE_KINDS,)),  # ready slots by the pipeline of their next instruction
+        ("memory", "i8"),  # slots whose next instruction may go to the L1 ...
+        ("load", "i8"),  # ... is a load among them
+        ("draining", "i8"),  # ... or is a store, an atomic, a barrier or a fence: it waits for what went before
         ("pipe_free", "i8", (PIPE_KINDS, MAX_PIPES)),
         ("collector", "i8", (PIPE_KINDS, MAX_COLLECTORS)),  # start cycles of the last instructions
         ("collector_at", "i8", (PIPE_KINDS,)),
@@ -155,8 +170,7 @@ SM = record(
         ("counters", COUNTERS),
         ("fetch", FETCH, (FETCHES,)),
         ("wheel", EVENT_WHEEL),
-        ("scheduler", warp_scheduler.STATE, (MAX_SCHEDULERS,)),
-        ("scheduler_io", warp_scheduler.PORTS, (MAX_SCHEDULERS,)),
+        ("warp_scheduler", instance("scheduling.warp_scheduler", warp_scheduler.STATE), (MAX_SCHEDULERS,)),
         ("lsu", LSU),
         ("ctas", W.CTA, (MAX_CTAS,)),
         ("warps", W.WARP, (MAX_WARPS,)),
@@ -207,6 +221,9 @@ def reset(sm, index, config):
     for b in range(MAX_REGISTER_BANKS):
         sm.bank_free[b] = 0
     sm.resident = 0
+    sm.memory = 0
+    sm.load = 0
+    sm.draining = 0
     sm.ready = 0
     sm.blocked = 0
     sm.memory_wait = 0
@@ -231,18 +248,49 @@ def reset(sm, index, config):
         sm.partition[k] = 0
         for s in range(k, MAX_WARPS, schedulers):
             sm.partition[k] = i64(i64(sm.partition[k]) | i64(1) << s)
-        warp_scheduler.reset(sm.scheduler[k], sm.scheduler_io[k])
-        sm.scheduler_io[k].i.request = 0
-        sm.scheduler_io[k].i.start = 0
-        sm.scheduler_io[k].i.finish = 0
-        sm.scheduler_io[k].i.policy = config.core.scheduler
-        sm.scheduler_io[k].i.active_warps = config.core.active_warps
+        io = sm.warp_scheduler[k].io
+        warp_scheduler.reset(sm.warp_scheduler[k].state, io)
+        io.i.request = 0
+        io.i.start = 0
+        io.i.finish = 0
+        io.i.long_latency = 0
+        io.i.policy = config.core.scheduler
+        io.i.active_warps = config.core.active_warps
     for c in range(MAX_CTAS):
         sm.ctas[c].live = 0
     lsu_reset(sm.lsu, config)
 
 
 # ------------------------------------------------------------------------------------------------------- the scoreboard
+
+
+@jit
+def _gates(sm, config, c, bit):
+    """Note which of the load/store unit's gates the next instruction of a slot has to pass."""
+    sm.memory &= ~bit
+    sm.load &= ~bit
+    sm.draining &= ~bit
+    if c.group == Group.CONTROL:
+        if c.op == Control.BARRIER or c.op == Control.ARRIVE or c.op == Control.REDUCE or c.op == Control.FENCE:
+            sm.draining |= bit
+        return
+    if c.group != Group.MEMORY and c.group != Group.ATOMIC and c.group != Group.TEXTURE:
+        return
+    if c.space == Space.SHARED or c.space == Space.CONST or c.space == Space.PARAM:
+        return
+    sm.memory |= bit
+    if is_load(request_kind(config, c)):
+        sm.load |= bit
+    else:
+        sm.draining |= bit
+
+
+@jit
+def _held(sm):
+    """Slots that the load/store unit does not let issue."""
+    lsu = sm.lsu
+    held = sm.memory & (~lsu.admit | lsu.unticketed)
+    return i64(held | sm.load & ~lsu.load_ready | sm.draining & ~lsu.drained)
 
 
 @jit
@@ -278,6 +326,7 @@ def refresh(sm, launch, config, s):
     warp.pipe = config.pipelines[c.category].pipe
     sm.ready = i64(sm.ready) | bit
     sm.unit[warp.pipe] |= bit
+    _gates(sm, config, c, bit)
 
 
 @jit
@@ -530,7 +579,7 @@ def _end_warp(sm, launch, config, s, now):
     sm.resident = i64(sm.resident) & ~bit
     sm.want_fetch = i64(sm.want_fetch) & ~bit
     _block(sm, s)
-    sm.scheduler_io[s % i64(config.core.schedulers)].i.finish |= bit
+    sm.warp_scheduler[s % i64(config.core.schedulers)].io.i.finish |= bit
     sm.progress = now
     cta.live -= 1
     cta.warps = i64(cta.warps) & ~bit
@@ -732,15 +781,19 @@ def _select(sm, launch, config, x, now):
     could = i64(sm.ready)
     schedulers = i64(config.core.schedulers)
     for k in range(schedulers):
-        scheduler_io = sm.scheduler_io[k]
+        io = sm.warp_scheduler[k].io
+        binding = sm.warp_scheduler[k].binding
         requests = i64(0)
         mine = i64(sm.partition[k])
+        held = _held(sm)
         if sm.next_issue[k] > now:
             if i64(sm.ready) & mine != 0:
                 wake = min(wake, i64(sm.next_issue[k]))
         elif i64(sm.ready) & mine != 0 and sm.wheel.count < EVENTS - RESERVE:
+            if held & mine & i64(sm.ready) != 0:
+                sm.stalled_pipes |= i64(1) << PIPE_LSU
             for p in range(PIPE_KINDS):
-                waiting = i64(sm.unit[p]) & mine
+                waiting = i64(sm.unit[p]) & mine & ~held
                 if waiting != 0:
                     until = _blocked_pipe(sm, config, p, now)
                     if until <= now:
@@ -748,11 +801,11 @@ def _select(sm, launch, config, x, now):
                     else:
                         sm.stalled_pipes = i64(sm.stalled_pipes) | (i64(1) << p)
                         wake = min(wake, until)
-        scheduler_io.i.request = requests
-        scheduler_io.i.long_latency = (i64(sm.memory_wait) | i64(sm.at_barrier)) & mine
-        warp_scheduler.comb(sm.scheduler[k], scheduler_io)
-        if scheduler_io.c.grant.valid != 0:
-            s = i64(scheduler_io.c.grant.warp)
+        io.i.request = requests
+        io.i.long_latency = (i64(sm.memory_wait) | i64(sm.at_barrier)) & mine
+        different = call(binding.comb, binding.handle, addressof(io))
+        if io.c.grant.valid != 0:
+            s = i64(io.c.grant.warp)
             until = now + i64(config.core.issue_interval)
             sm.next_issue[k] = until
             sm.counters.active_cycles += until - max(now, i64(sm.active_until))
@@ -761,11 +814,13 @@ def _select(sm, launch, config, x, now):
             _issue(sm, launch, config, x, s, now)
         elif sm.next_issue[k] <= now and i64(sm.resident) & mine != 0:
             sm.idle_schedulers += 1
-        warp_scheduler.step(sm.scheduler[k], scheduler_io)
-        scheduler_io.i.start = 0
-        scheduler_io.i.finish = 0
+        different |= call(binding.step, binding.handle, addressof(io))
+        if different != 0:
+            sm.fault = Fault.DIFFERENCE
+        io.i.start = 0
+        io.i.finish = 0
         # A request that was not granted waits for its warp to become active (two-level), which the step may have done.
-        if issued == 0 and (requests != 0 or warp_scheduler.idle(sm.scheduler[k], scheduler_io) == 0):
+        if issued == 0 and (requests != 0 or call(binding.idle, binding.handle, addressof(io)) == 0):
             wake = now + 1
     if issued != 0:
         sm.outcome = ISSUED
@@ -816,14 +871,21 @@ def _count(sm, now):
 @jit
 def _memory_side(sm, port, config, now):
     """Step the LSU and the L1, and let the instructions that they have completed write back."""
+    held = _held(sm)
     lsu_step(sm.lsu, port, config, now)
     completed = take_completed(sm.lsu)
     while completed >= 0:
         token = sm.lsu.token[completed]
-        schedule(sm.wheel, i64(token.ready), i64(token.warp), i64(token.pc))
+        schedule(sm.wheel, i64(token.ready), completed // TICKETS, i64(token.pc))
         completed = take_completed(sm.lsu)
     if (i64(sm.stalled_pipes) >> PIPE_LSU) & 1 != 0 and not lsu_full(sm.lsu, config):
         sm.changed = 1
+    if _held(sm) != held:
+        sm.changed = 1
+    if sm.lsu.fault != Fault.NONE:
+        sm.fault = sm.lsu.fault
+        sm.fault_warp = sm.lsu.fault_token // TICKETS
+        sm.fault_pc = sm.lsu.token[sm.lsu.fault_token].pc
     sm.lsu_next = lsu_wake(sm.lsu, port, config, now)
 
 
@@ -861,6 +923,13 @@ def step(sm, port, launch, config, x, now):
         if sm.fetch_count != 0:
             wake = min(wake, i64(sm.fetch[sm.fetch_head].time))
     sm.wake = max(wake, now + 1)
+
+
+@jit
+def quiet(sm):
+    """Whether nothing is left to do: no CTA, no memory instruction, no event."""
+    left = sm.ctas_resident | sm.lsu.in_flight | sm.wheel.count | sm.fetch_count | sm.want_fetch
+    return left == 0
 
 
 @jit
@@ -906,7 +975,7 @@ def start_cta(sm, launch, config, number, now):
         cta.warps = i64(cta.warps) | bit
         sm.resident = i64(sm.resident) | bit
         sm.blocked = i64(sm.blocked) & ~bit
-        sm.scheduler_io[s % i64(config.core.schedulers)].i.start |= bit
+        sm.warp_scheduler[s % i64(config.core.schedulers)].io.i.start |= bit
         _fetch_wanted(sm, launch, config, s)
     sm.ctas_resident += 1
     sm.counters.ctas += 1
@@ -914,4 +983,4 @@ def start_cta(sm, launch, config, number, now):
     sm.progress = now
 
 
-__all__ = ["CONTEXT", "COUNTERS", "LAUNCH", "SM", "reset", "start_cta", "step"]
+__all__ = ["CONTEXT", "COUNTERS", "LAUNCH", "SM", "quiet", "reset", "start_cta", "step"]

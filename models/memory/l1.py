@@ -505,10 +505,15 @@ def _answer_fill(l1):
 
 
 @jit
-def l1_step(l1, port, config, now):
-    """Accept a reply and give an answer, if they are due. Returns the token of the access that is done, or -1."""
+def l1_step(l1, port, config, now, ready):
+    """Accept a reply and, if the receiver is ``ready``, give an answer, if they are due.
+
+    Returns the token of the access that is done, or -1.
+    """
     if port.reply_ready <= now:
         _fill(l1, port, now)
+    if not ready:
+        return -1
     answer = l1.hits[l1.hit_first & (l1.ring - 1)]
     hit = l1.hit_first != l1.hit_last and answer.ready <= now
     if l1.filled != 0 and not (hit and l1.turn):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, inline, jit, popcount, record
+from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, popcount, record, slot
 from lockstep.models.parameters import MAX_WARPS, SCHEDULERS
 
 LRR, GTO, OLDEST, TWO_LEVEL = (SCHEDULERS.index(name) for name in ("lrr", "gto", "oldest", "two-level"))
@@ -131,3 +131,31 @@ def idle(state, io):
 @jit
 def skip(state, io, steps):
     """Pass over ``steps`` idle cycles, at most :func:`idle`."""
+
+
+at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
+
+
+@slot
+def comb_slot(state, io):
+    comb(at_state(state), at_ports(io))
+    return i64(0)
+
+
+@slot
+def step_slot(state, io):
+    step(at_state(state), at_ports(io))
+    return i64(0)
+
+
+@slot
+def idle_slot(state, io):
+    return idle(at_state(state), at_ports(io))
+
+
+@slot
+def skip_slot(state, steps):
+    return i64(0)
+
+
+SLOTS = {"comb": comb_slot, "step": step_slot, "idle": idle_slot, "skip": skip_slot}

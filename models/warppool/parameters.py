@@ -9,40 +9,52 @@ PIPELINE = 3  # requests between their selection and the L1
 
 Parameters = dict[str, dict[str, int]]
 
+UNIT = "warppool.warp_pool"
 
-def parameters(gpu: Gpu) -> Parameters:
-    """By block. Sizes follow the GPU: metadata entries are MSHRs x merges, instruction queues warps / 3."""
-    pool, warps = gpu.warppool, gpu.core.warps
-    tags = pool.queues * pool.tags
-    source = dict(warps=warps, tickets=TICKETS)
-    metadata = gpu.l1.mshrs * gpu.l1.merges
+
+def unit(gpu: Gpu) -> dict[str, int]:
+    """Of ``warp_pool``, which joins the others. Sizes follow the GPU: metadata entries are MSHRs x merges."""
+    pool = gpu.warppool
+    return dict(
+        lanes=LANES, warps=gpu.core.warps, tickets=TICKETS, warps_per_queue=pool.warps_per_queue,
+        depth=pool.instructions, coalescers=pool.coalescers, queues=pool.queues, tags=pool.tags, merges=pool.merges,
+        maps=pool.maps, set_bits=(gpu.l1.sets - 1).bit_length(), metadata=gpu.l1.mshrs * gpu.l1.merges,
+        quantum=pool.quantum, store_wait=pool.store_wait,
+    )  # fmt: skip
+
+
+def parts(
+    *, lanes: int, warps: int, tickets: int, warps_per_queue: int, depth: int, coalescers: int, queues: int, tags: int,
+    merges: int, maps: int, set_bits: int, metadata: int, quantum: int, store_wait: int,
+) -> Parameters:  # fmt: skip
+    """Of the blocks that a ``warp_pool`` with these arguments joins."""
+    source = dict(lanes=lanes, warps=warps, tickets=tickets)
+    # A warp's instructions and all requests behind them: buffered lines, tags, and what is on its way to the L1.
+    limit = tickets + (queues * tags + PIPELINE) * merges + 2 * coalescers
     return {
         "warppool.instruction_queues": dict(
-            lanes=LANES, **source, queues=-(-warps // pool.warps_per_queue), warps_per_queue=pool.warps_per_queue,
-            depth=pool.instructions, coalescers=pool.coalescers,
+            **source, queues=-(-warps // warps_per_queue), warps_per_queue=warps_per_queue, depth=depth,
+            coalescers=coalescers,
         ),
-        "warppool.intra_warp_coalescer": dict(lanes=LANES, **source),
-        "warppool.thread_map_table": dict(lanes=LANES, entries=pool.maps, coalescers=pool.coalescers),
+        "warppool.intra_warp_coalescer": source,
+        "warppool.thread_map_table": dict(lanes=lanes, entries=maps, coalescers=coalescers),
         "warppool.inter_warp_queues": dict(
-            lanes=LANES, **source, queues=pool.queues, tags=pool.tags, merges=pool.merges, coalescers=pool.coalescers,
-            set_bits=(gpu.l1.sets - 1).bit_length(), maps=pool.maps,
+            **source, queues=queues, tags=tags, merges=merges, coalescers=coalescers, set_bits=set_bits, maps=maps
         ),
         "warppool.request_selector": dict(
-            lanes=LANES, **source, tags=tags, merges=pool.merges, coalescers=pool.coalescers, metadata=metadata,
-            quantum=pool.quantum, store_wait=pool.store_wait,
+            **source, tags=queues * tags, merges=merges, coalescers=coalescers, metadata=metadata, quantum=quantum,
+            store_wait=store_wait,
         ),
-        "warppool.mshr_metadata": dict(lanes=LANES, **source, entries=metadata, merges=pool.merges),
-        "warppool.writeback": dict(lanes=LANES, **source, entries=metadata, merges=pool.merges),
-        "warppool.load_store_order": dict(
-            warps=warps, coalescers=pool.coalescers, merges=pool.merges, limit=_most_in_flight(gpu)
-        ),
+        "warppool.mshr_metadata": dict(**source, entries=metadata, merges=merges),
+        "warppool.writeback": dict(**source, merges=merges),
+        "warppool.load_store_order": dict(warps=warps, coalescers=coalescers, merges=merges, limit=limit),
     }  # fmt: skip
 
 
-def _most_in_flight(gpu: Gpu) -> int:
-    """The most that a warp's counter of ``load_store_order`` can reach: its instructions, and all requests behind."""
-    pool = gpu.warppool
-    return TICKETS + (pool.queues * pool.tags + PIPELINE) * pool.merges + 2 * pool.coalescers
+def parameters(gpu: Gpu) -> Parameters:
+    """Of all of them, by block."""
+    arguments = unit(gpu)
+    return {**parts(**arguments), UNIT: arguments}
 
 
 def check(gpu: Gpu) -> list[str]:

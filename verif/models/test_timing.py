@@ -357,7 +357,7 @@ def warm_slope(repeat: Repeat, low: int, high: int, settings: Settings, nbytes: 
     return (cycles(high) - cycles(low)) / (high - low)
 
 
-@pytest.mark.parametrize("mshrs", [4, 8, 16])
+@pytest.mark.parametrize("mshrs", [2, 4, 8])
 def test_misses_in_flight_are_limited_by_the_mshrs(mshrs: int) -> None:
     """An MSHR is taken from look-up to answer; so many lines come in that time."""
     cycles = warm_slope(LOAD_LINES, 32, 64, {"l1.mshrs": mshrs}, nbytes=8192)

@@ -42,7 +42,7 @@ def drive(l1s, memory, config, sources, script, length, skip, now, limit):
                 continue
             memory.sm_wake[s] = FOREVER
             l1, port = l1s[s], memory.ports[s]
-            token = i64(l1_step(l1, port, config, now))
+            token = i64(l1_step(l1, port, config, now, True))
             if token >= 0:
                 script[s * length + token].done = now
                 source.outstanding -= 1

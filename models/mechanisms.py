@@ -1,0 +1,106 @@
+"""What a user can select with ``--with``: the mechanisms, the slot that each takes, and the blocks that it brings.
+
+Two mechanisms in one slot exclude each other. Selecting one changes addresses and sizes in records, never what is
+compiled.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import ModuleType
+
+from lockstep.models.parameters import Gpu
+from lockstep.models.warppool import parameters as warppool
+
+PATH = "the path from the load/store unit to the L1"
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """``module`` plays the slot; ``blocks`` are the RTL blocks that come with it, ``unit`` the one that joins them."""
+
+    name: str
+    slot: str
+    doc: str
+    module: str
+    blocks: tuple[str, ...] = ()
+    unit: str = ""
+    check: Callable[[Gpu], list[str]] = lambda gpu: []
+
+
+WARPPOOL = tuple(
+    f"warppool.{name}"
+    for name in (
+        "instruction_queues", "intra_warp_coalescer", "thread_map_table", "inter_warp_queues", "request_selector",
+        "mshr_metadata", "writeback", "load_store_order",
+    )
+)  # fmt: skip
+
+BASELINE_PATH = Mechanism(
+    "baseline", PATH, "one intra-warp coalescer", "lockstep.models.paths.baseline", ("warppool.intra_warp_coalescer",)
+)
+
+MECHANISMS = {
+    mechanism.name: mechanism
+    for mechanism in (
+        Mechanism(
+            "warppool",
+            PATH,
+            "requests of several warps merge before the L1, and are sent in a chosen order (Kloosterman, chapter 3)",
+            "lockstep.models.paths.warppool",
+            WARPPOOL,
+            warppool.UNIT,
+            warppool.check,
+        ),
+    )
+}
+
+COMMON = ("cta.cta_dispatcher", "scheduling.warp_scheduler")
+"""The blocks of every configuration."""
+
+
+def resolve(names: Iterable[str]) -> tuple[str, ...]:
+    """The mechanisms called ``names``; raises ValueError, in one line, for unknown ones and for two in one slot."""
+    taken: dict[str, str] = {}
+    for name in names:
+        if name not in MECHANISMS:
+            raise ValueError(f"mechanism {name!r}: not known; known are {', '.join(sorted(MECHANISMS))}")
+        slot = MECHANISMS[name].slot
+        if taken.setdefault(slot, name) != name:
+            raise ValueError(f"mechanisms {taken[slot]} and {name} exclude each other: both are {slot}")
+    return tuple(taken.values())
+
+
+def path(gpu: Gpu) -> Mechanism:
+    """What lies between the load/store unit and the L1."""
+    return next((MECHANISMS[name] for name in gpu.mechanisms if MECHANISMS[name].slot == PATH), BASELINE_PATH)
+
+
+def path_module(gpu: Gpu) -> ModuleType:
+    return importlib.import_module(path(gpu).module)
+
+
+def parameters(gpu: Gpu) -> dict[str, dict[str, int]]:
+    """The constructor arguments of every block of a configuration, of joined units too."""
+    chosen = path(gpu)
+    blocks = {**warppool.parameters(gpu), **_common(gpu)}
+    return {name: blocks[name] for name in (*COMMON, *chosen.blocks, chosen.unit) if name}
+
+
+def _common(gpu: Gpu) -> dict[str, dict[str, int]]:
+    return {"cta.cta_dispatcher": dict(sms=gpu.core.sms), "scheduling.warp_scheduler": dict(warps=gpu.core.warps)}
+
+
+def copies(gpu: Gpu, block: str) -> int:
+    """How many instances of a block an SM has."""
+    counts = {"scheduling.warp_scheduler": gpu.core.schedulers}
+    if path(gpu).name == "warppool":
+        counts["warppool.intra_warp_coalescer"] = gpu.warppool.coalescers
+    return counts.get(block, 1)
+
+
+def check(gpu: Gpu) -> list[str]:
+    """What the selected mechanisms find wrong with a description: one line per error."""
+    return [error for name in gpu.mechanisms for error in MECHANISMS[name].check(gpu)]

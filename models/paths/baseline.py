@@ -1,0 +1,83 @@
+"""The path of a GPU without mechanisms: queue, one intra-warp coalescer, L1.
+
+The head of the queue enters the coalescer, which gives one line per cycle; the L1 accepts or refuses it in the same
+cycle, and a refused line is offered again. Everything is in order.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import FOREVER
+from lockstep.models.core.isa import LANES, Fault
+from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, offer, take_head
+from lockstep.models.jit import addressof, call, i64, jit, pointer_to, slot
+from lockstep.models.memory.fabric import PORT
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, l1_step
+from lockstep.models.parameters import CONFIG, TICKETS
+
+at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+
+
+@jit
+def _offer_line(lsu, port, config, line, now):
+    """Offer the coalescer's line to the L1; returns 1 when it was accepted."""
+    number = i64(line.warp) * TICKETS + i64(line.ticket)
+    lanes = i64(line.mask)
+    code = offer(lsu, port, config, number, i64(line.number), lanes, now, number)
+    if code < 0:
+        return i64(0)
+    token = lsu.token[number]
+    if not is_store(token.kind):
+        token.lines += 1
+    if accepted(lsu, number, lanes, code):
+        answered(lsu, number, now)
+    return i64(1)
+
+
+@jit
+def present(token, number, request):
+    """Put an instruction on a coalescer's input, where it holds until it is accepted."""
+    request.warp = number // TICKETS
+    request.ticket = number % TICKETS
+    request.size = token.size
+    request.mask = token.mask
+    request.store = is_store(token.kind)
+    request.atomic = token.kind == ATOMIC_ACCESS
+    request.bypass = token.kind == LOAD_BYPASS
+    for lane in range(LANES):
+        request.address[lane] = token.address[lane]
+
+
+@jit
+def step(lsu, port, config, now):
+    """One core cycle."""
+    number = i64(l1_step(lsu.l1, port, config, now, True))
+    if number >= 0:
+        answered(lsu, number, now)
+    coalescer = lsu.intra_warp_coalescer
+    io = coalescer.io
+    lsu.busy = 1 if lsu.count != 0 or io.o.line.valid != 0 else 0
+    lsu.entered = 0
+    io.i.line.ready = _offer_line(lsu, port, config, io.o.line.payload, now) if io.o.line.valid != 0 else i64(1)
+    waiting = lsu.queue[lsu.head]
+    offered = lsu.count > 0 and waiting.at <= now
+    if offered and lsu.presented == 0:
+        lsu.presented = 1
+        present(lsu.token[waiting.token], i64(waiting.token), io.i.request.payload)
+    io.i.request.valid = 1 if offered else 0
+    binding = coalescer.binding
+    if call(binding.idle, binding.handle, addressof(io)) != 0:
+        lsu.path_wake = FOREVER
+        return
+    lsu.path_wake = now + 1
+    if offered and io.o.request.ready != 0:
+        lsu.presented = 0
+        take_head(lsu)
+    if call(binding.step, binding.handle, addressof(io)) != 0:
+        fail(lsu, Fault.DIFFERENCE, 0)
+
+
+@slot
+def step_slot(lsu, port):
+    unit = at_lsu(lsu)
+    step(unit, at_port(port), at_config(unit.config), i64(unit.now))
+    return i64(0)

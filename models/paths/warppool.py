@@ -1,0 +1,164 @@
+"""The path with WarpPool: queue, ``warp_pool``, L1 (Kloosterman's thesis, chapter 3).
+
+This is the unit's surroundings: it enters instructions, generates addresses, offers requests to the L1, returns its
+answers and takes the results. The lanes of a result follow from its mapping and its instruction's active lanes; every
+lane of a load must be in exactly one.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import FOREVER
+from lockstep.models.core.isa import Fault
+from lockstep.models.core.lsu import LSU, accepted, complete, fail, is_store, offer, take_head
+from lockstep.models.jit import addressof, call, i64, jit, lanes_equal, pointer_to, slot
+from lockstep.models.memory.fabric import PORT
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS, l1_step
+from lockstep.models.parameters import CONFIG, TICKETS
+from lockstep.models.warppool.mapping import Mapping
+
+SINGLE, RANGE, RANDOM = int(Mapping.SINGLE), int(Mapping.RANGE), int(Mapping.RANDOM)
+
+at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+
+
+@jit
+def lanes_of(token, result, line_shift):
+    """The lanes that a result writes: what its mapping means."""
+    if result.atomic != 0 or result.mapping == RANDOM:
+        return i64(result.mask)
+    thread = i64(result.thread)
+    if result.mapping == SINGLE:
+        return i64(1) << thread
+    if result.mapping == RANGE:
+        words = i64(1) << line_shift - max(i64(token.size), i64(2))
+        end = thread + words - i64(result.word)
+        return i64(token.mask) & ((i64(1) << end) - (i64(1) << thread))
+    return i64(token.mask)
+
+
+@jit
+def _gates(lsu, io):
+    """Which warps may issue what in this cycle: the unit's masks, less the warps that it does not know of yet."""
+    entered = i64(lsu.entered)
+    loads = entered & i64(lsu.entered_loads)
+    io.i.issue = entered
+    io.i.issue_load = loads
+    lsu.drained = i64(io.o.drained) & ~entered
+    lsu.load_ready = i64(io.o.load_ready) & ~(entered & ~loads)
+    lsu.entered = 0
+    lsu.entered_loads = 0
+    admitted = i64(0)
+    warps = i64(lsu.warps_per_queue)
+    for q in range(lsu.warp_pool.state.queues):
+        lsu.room[q] = i64(io.o.free[q]) - lsu.staged[q]
+        if lsu.room[q] > 0:
+            admitted |= ((i64(1) << warps) - 1) << q * warps
+    lsu.admit = admitted
+
+
+@jit
+def _enter(lsu, io, now):
+    """Offer the head of the queue to its instruction queue, and generate addresses for what the coalescers take."""
+    io.i.enter.valid = 0
+    waiting = lsu.queue[lsu.head]
+    if lsu.count > 0 and waiting.at <= now:
+        number = i64(waiting.token)
+        token = lsu.token[number]
+        payload = io.i.enter.payload
+        io.i.enter.valid = 1
+        payload.mask = token.mask
+        payload.size = token.size
+        payload.store = is_store(token.kind)
+        payload.atomic = token.kind == ATOMIC_ACCESS
+        payload.bypass = token.kind == LOAD_BYPASS
+        payload.warp = number // TICKETS
+        payload.ticket = number % TICKETS
+        take_head(lsu)
+    for k in range(lsu.warp_pool.state.coalescers):
+        if io.o.generate[k].valid != 0:
+            generate = io.o.generate[k].payload
+            token = lsu.token[i64(generate.warp) * TICKETS + i64(generate.ticket)]
+            for lane in range(lsu.warp_pool.state.lanes):
+                io.i.address[k][lane] = token.address[lane]
+
+
+@jit
+def _access(lsu, port, config, io, now):
+    """Offer the unit's request to the L1."""
+    access = io.o.access.payload
+    first = i64(access.slots[0].warp) * TICKETS + i64(access.slots[0].ticket)
+    lanes, line = i64(access.mask), i64(access.number)
+    identity = i64(access.id)
+    code = offer(lsu, port, config, first, line, lanes, now, identity)
+    if code < 0:
+        return
+    io.i.access.ready = 1
+    lsu.reply[identity] = lanes if access.atomic != 0 else i64(0)
+    if access.store | access.atomic != 0:
+        if accepted(lsu, first, lanes, code) and access.store != 0:
+            complete(lsu, first, now)
+        return
+    io.i.miss = code == MISS
+    stats = lsu.pool
+    stats.requests += 1
+    stats.merged += i64(access.count)
+    for j in range(i64(access.count)):
+        number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
+        token = lsu.token[number]
+        served = lanes_equal(addressof(token), lsu.l1.line_shift, 0, line) & token.mask
+        accepted(lsu, number, served, code)
+
+
+@jit
+def _result(lsu, io, now):
+    """Write the registers of one warp back."""
+    result = io.o.result.payload
+    number = i64(result.warp) * TICKETS + i64(result.ticket)
+    token = lsu.token[number]
+    lanes = lanes_of(token, result, i64(lsu.l1.line_shift))
+    if lanes == 0 or lanes & ~token.pending != 0:
+        fail(lsu, Fault.LANES, number)
+    token.pending &= ~lanes
+    if token.pending == 0:
+        complete(lsu, number, now)
+
+
+@jit
+def step(lsu, port, config, now):
+    """One core cycle."""
+    unit = lsu.warp_pool
+    io, binding = unit.io, unit.binding
+    if now > lsu.path_next:
+        call(binding.skip, binding.handle, now - i64(lsu.path_next))
+    identity = i64(l1_step(lsu.l1, port, config, now, io.o.answer.ready != 0))
+    io.i.answer.valid = identity >= 0
+    if identity >= 0:
+        io.i.answer.payload.id = identity
+        io.i.answer.payload.mask = lsu.reply[identity]
+        io.i.answer.payload.atomic = lsu.reply[identity] != 0
+    io.i.access.ready = 0
+    io.i.miss = 0
+    lsu.busy = 1 if lsu.count != 0 or lsu.in_flight != 0 and io.o.access.valid != 0 else 0
+    if io.o.access.valid != 0:
+        _access(lsu, port, config, io, now)
+    if io.o.result.valid != 0:
+        _result(lsu, io, now)
+    lsu.pool.overdue += i64(io.o.overdue)
+    _gates(lsu, io)
+    _enter(lsu, io, now)
+    idle = call(binding.idle, binding.handle, addressof(io))
+    if idle != 0:
+        lsu.path_next = now
+        lsu.path_wake = min(now + idle, i64(FOREVER))
+        return
+    lsu.path_next = now + 1
+    lsu.path_wake = now + 1
+    if call(binding.step, binding.handle, addressof(io)) != 0:
+        fail(lsu, Fault.DIFFERENCE, i64(0))
+
+
+@slot
+def step_slot(lsu, port):
+    unit = at_lsu(lsu)
+    step(unit, at_port(port), at_config(unit.config), i64(unit.now))
+    return i64(0)

@@ -1,0 +1,150 @@
+"""Golden model of ``rtl/warppool/instruction_queues.py``, which documents the block."""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slot
+from lockstep.models.parameters import MAX_WARPS
+
+MAX_DEPTH = 16
+
+PORTS = ports("warppool.instruction_queues")
+INSTRUCTION = record(
+    [
+        ("mask", "i8"),
+        ("size", "u1"),
+        ("store", "u1"),
+        ("atomic", "u1"),
+        ("bypass", "u1"),
+        ("warp", "u1"),
+        ("ticket", "u1"),
+    ]
+)
+STATE = record(
+    [
+        ("entry", INSTRUCTION, (MAX_WARPS * MAX_DEPTH,)),  # queue after queue
+        ("head", "i8", (MAX_WARPS,)),  # by queue
+        ("count", "i8", (MAX_WARPS,)),  # instructions in the queue
+        ("waiting", "i8"),  # queues that have instructions
+        ("queues", "i8"),  # parameter
+        ("warps_per_queue", "i8"),  # parameter
+        ("depth", "i8"),  # parameter
+        ("coalescers", "i8"),  # parameter
+    ]
+)
+
+
+@jit
+def reset(state, io):
+    """The state and the outputs after reset. Entries and heads are memory: unseen until they are written."""
+    for queue in range(state.queues):
+        state.count[queue] = 0
+        io.o.free[queue] = state.depth
+    state.waiting = 0
+    for port in range(state.coalescers):
+        io.o.instruction[port].valid = 0
+        payload = io.o.instruction[port].payload
+        payload.mask = 0
+        payload.size = 0
+        payload.store = 0
+        payload.atomic = 0
+        payload.bypass = 0
+        payload.warp = 0
+        payload.ticket = 0
+
+
+@jit
+def _copy(target, source):
+    target.mask = source.mask
+    target.size = source.size
+    target.store = source.store
+    target.atomic = source.atomic
+    target.bypass = source.bypass
+    target.warp = source.warp
+    target.ticket = source.ticket
+
+
+@jit
+def _resize(state, io, queue, change):
+    """A queue has so many more instructions."""
+    count = state.count[queue] + change
+    state.count[queue] = count
+    io.o.free[queue] = state.depth - count
+    bit = i64(1) << queue
+    state.waiting = state.waiting | bit if count != 0 else state.waiting & ~bit
+
+
+@jit
+def _pop(state, io, port):
+    """The first instruction of the lowest queue goes to a coalescer."""
+    queue = ctz(state.waiting)
+    head = state.head[queue]
+    _copy(io.o.instruction[port].payload, state.entry[queue * state.depth + head])
+    io.o.instruction[port].valid = 1
+    state.head[queue] = head + 1 if head + 1 < state.depth else 0
+    _resize(state, io, queue, -1)
+
+
+@jit
+def _enter(state, io):
+    """The instruction offered goes behind the others of its queue."""
+    instruction = io.i.enter.payload
+    queue = i64(instruction.warp) // state.warps_per_queue
+    tail = state.head[queue] + state.count[queue]
+    if tail >= state.depth:
+        tail -= state.depth
+    _copy(state.entry[queue * state.depth + tail], instruction)
+    _resize(state, io, queue, 1)
+
+
+@jit
+def step(state, io):
+    """One clock edge."""
+    queued = state.waiting != 0
+    for port in range(state.coalescers):
+        if io.i.instruction[port].ready != 0:
+            if io.o.instruction[port].valid != 0:
+                io.o.instruction[port].valid = 0
+            elif queued:
+                _pop(state, io, port)
+                queued = False
+    if io.i.enter.valid != 0:
+        _enter(state, io)
+
+
+@jit
+def idle(state, io):
+    """Steps that change nothing while these inputs are held."""
+    if io.i.enter.valid != 0:
+        return i64(0)
+    for port in range(state.coalescers):
+        if io.i.instruction[port].ready != 0 and (io.o.instruction[port].valid != 0 or state.waiting != 0):
+            return i64(0)
+    return i64(FOREVER)
+
+
+@jit
+def skip(state, io, steps):
+    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
+
+
+at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
+
+
+@slot
+def step_slot(state, io):
+    step(at_state(state), at_ports(io))
+    return i64(0)
+
+
+@slot
+def idle_slot(state, io):
+    return idle(at_state(state), at_ports(io))
+
+
+@slot
+def skip_slot(state, steps):
+    return i64(0)
+
+
+SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}

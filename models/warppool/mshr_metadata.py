@@ -1,0 +1,124 @@
+"""Golden model of ``rtl/warppool/mshr_metadata.py``, which documents the block."""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.jit import i64, jit, pointer_to, record, slot
+from lockstep.models.parameters import MAX_METADATA, MAX_SLOTS
+
+PORTS = ports("warppool.mshr_metadata")
+SLOT = record([(name, "u1") for name in ("warp", "ticket", "mapping", "thread", "word")])
+ENTRY = record([("slots", SLOT, (MAX_SLOTS,)), ("count", "u1")])
+STATE = record(
+    [
+        ("entry", ENTRY, (MAX_METADATA,)),
+        ("queue", "i2", (MAX_METADATA,)),  # the free entries that were used before, oldest first
+        ("head", "i8"),  # where the next one leaves the queue
+        ("tail", "i8"),  # where the next one enters it
+        ("reused", "i8"),  # every entry was allocated before
+        ("entries", "i8"),  # parameter
+        ("merges", "i8"),  # parameter
+    ]
+)
+
+
+@jit
+def reset(state, io):
+    """The state and the outputs after reset. Entries and queue are memory: unseen until they are written."""
+    state.head = 0
+    state.tail = 0
+    state.reused = 0
+    io.o.id = 0
+    io.o.free = state.entries
+    io.o.slots.count = 0
+    for i in range(state.merges):
+        clear(io.o.slots.slots[i])
+
+
+@jit
+def clear(target):
+    target.warp = 0
+    target.ticket = 0
+    target.mapping = 0
+    target.thread = 0
+    target.word = 0
+
+
+@jit
+def copy(source, target):
+    target.warp = source.warp
+    target.ticket = source.ticket
+    target.mapping = source.mapping
+    target.thread = source.thread
+    target.word = source.word
+
+
+@jit
+def step(state, io):
+    """One clock edge."""
+    access, answer = io.i.access, io.i.answer
+    allocated = access.valid & access.ready != 0 and access.payload.store == 0
+    answered = answer.valid & answer.ready != 0
+    if not (allocated or answered):
+        return
+    if answered:
+        index = i64(answer.payload.id)
+        entry, shown = state.entry[index], io.o.slots
+        for i in range(entry.count):
+            copy(entry.slots[i], shown.slots[i])
+        for i in range(entry.count, shown.count):
+            clear(shown.slots[i])
+        shown.count = entry.count
+        state.queue[state.tail] = index
+        state.tail = state.tail + 1 if state.tail + 1 < state.entries else 0
+    if allocated:
+        entry = state.entry[i64(io.o.id)]
+        entry.count = access.payload.count
+        for i in range(entry.count):
+            copy(access.payload.slots[i], entry.slots[i])
+        state.head += 1
+        if state.head == state.entries:
+            state.head = 0
+            state.reused = 1
+    free = i64(io.o.free) + i64(answered) - i64(allocated)
+    io.o.free = free
+    if free == 0:
+        io.o.id = 0
+    else:
+        io.o.id = i64(state.queue[state.head]) if state.reused else state.head
+
+
+@jit
+def idle(state, io):
+    """Steps that change nothing while these inputs are held."""
+    access, answer = io.i.access, io.i.answer
+    if access.valid & access.ready != 0 and access.payload.store == 0:
+        return i64(0)
+    return i64(0) if answer.valid & answer.ready != 0 else i64(FOREVER)
+
+
+@jit
+def skip(state, io, steps):
+    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
+
+
+at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
+
+
+@slot
+def step_slot(state, io):
+    step(at_state(state), at_ports(io))
+    return i64(0)
+
+
+@slot
+def idle_slot(state, io):
+    return idle(at_state(state), at_ports(io))
+
+
+@slot
+def skip_slot(state, steps):
+    return i64(0)
+
+
+SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}

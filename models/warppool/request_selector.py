@@ -1,0 +1,366 @@
+"""Golden model of ``rtl/warppool/request_selector.py``, which documents the block.
+
+Where the hardware narrows the waiting positions by one bit of the warp after the other, the model keeps the positions
+of each warp as a mask, and the warps that have any as another.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import ports
+from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slot
+from lockstep.models.parameters import MAX_COALESCERS, MAX_TAGS, MAX_WARPS
+from lockstep.models.warppool.parameters import PIPELINE
+
+PORTS = ports("warppool.request_selector")
+REQUEST = PORTS["o"]["access"]["payload"]
+STATE = record(
+    [
+        ("tag_at", "i8", (MAX_TAGS,)),  # by position
+        ("position_of", "i8", (MAX_TAGS,)),  # by tag
+        ("lowest", "i8", (MAX_TAGS,)),  # the lowest warp in the tag at a position
+        ("positions", "i8", (MAX_WARPS,)),  # the waiting positions whose lowest warp it is, a mask
+        ("present", "i8"),  # the warps for which that mask is not empty
+        ("waiting", "i8"),  # mask of positions
+        ("head", "i8"),
+        ("used", "i8"),  # positions from the head to the tail
+        ("position", "i8"),  # that of the pop of this cycle
+        ("popped", "i8"),  # a pop in the cycle before: its request arrives
+        ("waited", "i8", (MAX_COALESCERS,)),  # cycles for which a store has waited, at most store_wait
+        ("atomic", "i8"),  # mask of ports: their store is an atomic
+        ("last", "i8"),  # port of the last store taken
+        ("load_next", "i8"),  # an overdue store went, and no load since
+        ("behind", REQUEST, (PIPELINE - 1,)),  # the output queue behind access
+        ("count", "i8"),  # of the output queue, access included
+        ("reserved", "i8"),  # loads and atomics on their way
+        ("metadata_left", "i8"),
+        ("cycle", "i8"),  # of the quantum
+        ("accesses", "i8"),
+        ("hits", "i8"),
+        ("tags", "i8"),  # parameter
+        ("merges", "i8"),  # parameter
+        ("coalescers", "i8"),  # parameter
+        ("quantum", "i8"),  # parameter
+        ("store_wait", "i8"),  # parameter
+    ]
+)
+
+
+@jit
+def reset(state, io):
+    """The state and the outputs after reset. Memories stay: unseen until they are written."""
+    for warp in range(MAX_WARPS):
+        state.positions[warp] = 0
+    for port in range(state.coalescers):
+        state.waited[port] = 0
+        io.o.store[port].ready = 0
+    state.present = 0
+    state.waiting = 0
+    state.head = 0
+    state.used = 0
+    state.position = 0
+    state.popped = 0
+    state.atomic = 0
+    state.last = 0
+    state.load_next = 0
+    state.count = 0
+    state.reserved = 0
+    state.metadata_left = 0
+    state.cycle = 0
+    state.accesses = 0
+    state.hits = 0
+    io.o.pop.valid = 0
+    io.o.pop.payload.tag = 0
+    io.o.room = state.tags
+    io.o.access.valid = 0
+    _clear(state, io.o.access.payload)
+    io.o.policy = 0
+    io.o.overdue = 0
+
+
+@jit
+def _clear(state, request):
+    request.number = 0
+    request.store = 0
+    request.atomic = 0
+    request.bypass = 0
+    request.last = 0
+    request.mask = 0
+    request.count = 0
+    for i in range(state.merges):
+        slot = request.slots[i]
+        slot.warp = 0
+        slot.ticket = 0
+        slot.mapping = 0
+        slot.thread = 0
+        slot.word = 0
+
+
+@jit
+def _move(state, source, target):
+    target.number = source.number
+    target.store = source.store
+    target.atomic = source.atomic
+    target.bypass = source.bypass
+    target.last = source.last
+    target.mask = source.mask
+    target.count = source.count
+    _move_slots(state, source, target)
+
+
+@jit
+def _move_slots(state, source, target):
+    for i in range(state.merges):
+        slot, copy = source.slots[i], target.slots[i]
+        copy.warp = slot.warp
+        copy.ticket = slot.ticket
+        copy.mapping = slot.mapping
+        copy.thread = slot.thread
+        copy.word = slot.word
+
+
+@jit
+def _put_load(state, request, target):
+    target.number = request.number
+    target.store = 0
+    target.atomic = 0
+    target.bypass = request.bypass
+    target.last = 0
+    target.mask = 0
+    target.count = request.count
+    _move_slots(state, request, target)
+
+
+@jit
+def _put_store(state, store, target):
+    _clear(state, target)
+    target.number = store.number
+    target.store = store.atomic == 0
+    target.atomic = store.atomic
+    target.last = store.last
+    target.mask = store.mask
+    target.count = 1
+    target.slots[0].warp = store.warp
+    target.slots[0].ticket = store.ticket
+
+
+@inline
+def _oldest(state, mask):
+    """The first position of a mask from the head on, circularly; the mask is not empty."""
+    ahead = mask & (i64(-1) << state.head)
+    return ctz(ahead) if ahead != 0 else ctz(mask)
+
+
+@jit
+def _forget(state, position):
+    """A position is no longer among those of its warp."""
+    warp = state.lowest[position]
+    state.positions[warp] &= ~(i64(1) << position)
+    if state.positions[warp] == 0:
+        state.present &= ~(i64(1) << warp)
+
+
+@jit
+def _remember(state, position, warp):
+    state.lowest[position] = warp
+    state.positions[warp] |= i64(1) << position
+    state.present |= i64(1) << warp
+
+
+@jit
+def _pop(state):
+    """The position popped in this cycle no longer waits; those before the next one that does are free again."""
+    _forget(state, state.position)
+    state.waiting &= ~(i64(1) << state.position)
+    head = (state.head + state.used) % state.tags
+    passed = state.used
+    if state.waiting != 0:
+        head = _oldest(state, state.waiting)
+        passed = (head - state.head) % state.tags
+    state.head = head
+    state.used -= passed
+
+
+@jit
+def _insert(state, insert):
+    tag, warp = i64(insert.tag), i64(insert.warp)
+    if insert.allocated != 0:
+        position = (state.head + state.used) % state.tags
+        state.used += 1
+        state.tag_at[position] = tag
+        state.position_of[tag] = position
+        state.waiting |= i64(1) << position
+        _remember(state, position, warp)
+    else:
+        position = state.position_of[tag]
+        # What is merged while the tag leaves changes nothing here.
+        if state.waiting & (i64(1) << position) != 0 and warp < state.lowest[position]:
+            _forget(state, position)
+            _remember(state, position, warp)
+
+
+@jit
+def _wait(state, io):
+    """The stores that are presented and were not taken wait; the port taken, -1 if none."""
+    taken = i64(-1)
+    for port in range(state.coalescers):
+        store = io.i.store[port]
+        if store.valid == 0:
+            state.waited[port] = 0
+        elif io.o.store[port].ready != 0:
+            state.waited[port] = 0
+            taken = i64(port)
+        else:
+            if state.waited[port] < state.store_wait:
+                state.waited[port] += 1
+            bit = i64(1) << port
+            state.atomic = state.atomic & ~bit | (bit if store.payload.atomic != 0 else i64(0))
+    return taken
+
+
+@jit
+def _leave(state, io):
+    """A request goes to the L1: count it, and present the next one."""
+    access = io.o.access.payload
+    if access.store == 0:
+        state.reserved -= 1
+        if access.atomic | access.bypass == 0:
+            state.accesses += 1
+            state.hits += io.i.miss == 0
+    state.count -= 1
+    if state.count > 0:
+        _move(state, state.behind[0], access)
+    for i in range(1, state.count):
+        _move(state, state.behind[i], state.behind[i - 1])
+
+
+@jit
+def _choose(state, io):
+    """The action of the next cycle."""
+    stores, overdue = i64(0), i64(0)
+    for port in range(state.coalescers):
+        io.o.store[port].ready = 0
+        waited = state.waited[port]
+        if waited != 0:
+            bit = i64(1) << port
+            if state.metadata_left | (state.atomic & bit == 0) != 0:
+                stores |= bit
+                if waited == state.store_wait:
+                    overdue |= bit
+    io.o.overdue = 0
+    io.o.pop.valid = 0
+    io.o.pop.payload.tag = 0
+    if state.popped + state.count == PIPELINE:
+        return
+    load = state.metadata_left != 0 and state.waiting != 0
+    if overdue != 0 and not (load and state.load_next != 0):
+        io.o.overdue = 1
+        stores = overdue
+    elif load:
+        position = state.head
+        if io.o.policy != 0 and state.used < state.tags:
+            position = _oldest(state, state.positions[ctz(state.present)])
+        state.position = position
+        io.o.pop.valid = 1
+        io.o.pop.payload.tag = state.tag_at[position]
+        return
+    if stores != 0:
+        after = stores & (i64(-2) << state.last)
+        io.o.store[ctz(after) if after != 0 else ctz(stores)].ready = 1
+
+
+@jit
+def step(state, io):
+    """One clock edge."""
+    new = i64(0)  # the action of this cycle is a load or an atomic
+    popped = i64(io.o.pop.valid)
+    if popped != 0:
+        new = i64(1)
+        state.load_next = 0
+        _pop(state)
+    for port in range(state.coalescers):
+        if io.i.insert[port].valid != 0:
+            _insert(state, io.i.insert[port].payload)
+    taken = _wait(state, io)
+    reserved = state.reserved
+    if io.o.access.valid & io.i.access.ready != 0:
+        _leave(state, io)
+    if io.i.request.valid != 0:
+        if state.count == 0:
+            _put_load(state, io.i.request.payload, io.o.access.payload)
+        else:
+            _put_load(state, io.i.request.payload, state.behind[state.count - 1])
+        state.count += 1
+    if taken >= 0:
+        store = io.i.store[taken].payload
+        new = i64(store.atomic)
+        state.last = taken
+        if io.o.overdue != 0:
+            state.load_next = 1
+        if state.count == 0:
+            _put_store(state, store, io.o.access.payload)
+        else:
+            _put_store(state, store, state.behind[state.count - 1])
+        state.count += 1
+    state.reserved += new
+    state.metadata_left = i64(io.i.metadata_free) > reserved + new
+    state.popped = popped
+
+    state.cycle += 1
+    if state.cycle == state.quantum:
+        if 100 * state.hits < state.accesses:
+            io.o.policy ^= 1
+        state.cycle = 0
+        state.accesses = 0
+        state.hits = 0
+    io.o.access.valid = state.count != 0
+    io.o.room = state.tags - state.used
+    _choose(state, io)
+
+
+@jit
+def idle(state, io):
+    """Steps that change nothing but the quantum's cycle and the stores' waits while these inputs are held."""
+    if io.o.pop.valid | state.popped | (io.o.access.valid & io.i.access.ready) != 0:
+        return i64(0)
+    if (i64(io.i.metadata_free) > state.reserved) != (state.metadata_left != 0):
+        return i64(0)
+    for port in range(state.coalescers):
+        # A store that is seen for the first time may go next; one that is overdue has no more right to go than before
+        # as long as nothing can go.
+        if io.i.insert[port].valid | io.o.store[port].ready != 0:
+            return i64(0)
+        if (io.i.store[port].valid != 0) != (state.waited[port] != 0):
+            return i64(0)
+    return state.quantum - 1 - state.cycle
+
+
+@jit
+def skip(state, io, steps):
+    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
+    state.cycle += steps
+    for port in range(state.coalescers):
+        if state.waited[port] != 0:
+            state.waited[port] = min(state.waited[port] + steps, state.store_wait)
+
+
+at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
+
+
+@slot
+def step_slot(state, io):
+    step(at_state(state), at_ports(io))
+    return i64(0)
+
+
+@slot
+def idle_slot(state, io):
+    return idle(at_state(state), at_ports(io))
+
+
+@slot
+def skip_slot(state, steps):
+    skip(at_state(state), 0, steps)
+    return i64(0)
+
+
+SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}

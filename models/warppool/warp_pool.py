@@ -1,0 +1,367 @@
+"""Golden model of ``rtl/warppool/warp_pool.py``, which documents the unit: the models of its blocks, connected.
+
+A cycle is: connect, ``comb``, every ``step``. Here it is told from one clock edge to the next: what comes from outside,
+the steps, then the connections between the blocks for the next cycle.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import FOREVER, instance, ports
+from lockstep.models.jit import addressof, call, i64, jit, pointer_to, record, slot
+from lockstep.models.parameters import MAX_COALESCERS
+from lockstep.models.warppool import (
+    inter_warp_queues,
+    instruction_queues,
+    intra_warp_coalescer,
+    load_store_order,
+    mshr_metadata,
+    request_selector,
+    thread_map_table,
+    writeback,
+)
+from lockstep.models.warppool.mapping import Mapping
+
+RANDOM = int(Mapping.RANDOM)
+
+PORTS = ports("warppool.warp_pool")
+STATE = record(
+    [
+        ("coalescers", "i8"),  # parameter
+        ("merges", "i8"),  # parameter
+        ("lanes", "i8"),  # parameter
+        ("queues", "i8"),  # instruction queues
+        ("instruction_queues", instance("warppool.instruction_queues", instruction_queues.STATE)),
+        (
+            "intra_warp_coalescer",
+            instance("warppool.intra_warp_coalescer", intra_warp_coalescer.STATE),
+            (MAX_COALESCERS,),
+        ),
+        ("thread_map_table", instance("warppool.thread_map_table", thread_map_table.STATE)),
+        ("inter_warp_queues", instance("warppool.inter_warp_queues", inter_warp_queues.STATE)),
+        ("request_selector", instance("warppool.request_selector", request_selector.STATE)),
+        ("mshr_metadata", instance("warppool.mshr_metadata", mshr_metadata.STATE)),
+        ("writeback", instance("warppool.writeback", writeback.STATE)),
+        ("load_store_order", instance("warppool.load_store_order", load_store_order.STATE)),
+    ]
+)
+
+
+@jit
+def reset(state, io):
+    """The state and the outputs after reset."""
+    instruction_queues.reset(state.instruction_queues.state, state.instruction_queues.io)
+    for k in range(MAX_COALESCERS):
+        intra_warp_coalescer.reset(state.intra_warp_coalescer[k].state, state.intra_warp_coalescer[k].io)
+    thread_map_table.reset(state.thread_map_table.state, state.thread_map_table.io)
+    inter_warp_queues.reset(state.inter_warp_queues.state, state.inter_warp_queues.io)
+    request_selector.reset(state.request_selector.state, state.request_selector.io)
+    mshr_metadata.reset(state.mshr_metadata.state, state.mshr_metadata.io)
+    writeback.reset(state.writeback.state, state.writeback.io)
+    load_store_order.reset(state.load_store_order.state, state.load_store_order.io)
+    state.queues = state.instruction_queues.state.queues
+    begin(state, io)
+
+
+@jit
+def begin(state, io):
+    """Show the blocks' outputs after reset to each other and outside."""
+    if state.thread_map_table.binding.comb != 0:
+        _inside(state, io)
+        _outputs(state, io)
+
+
+@jit
+def _outside(state, io):
+    """What the blocks see of the unit's inputs."""
+    enter = state.instruction_queues.io.i.enter
+    enter.valid = io.i.enter.valid
+    if io.i.enter.valid != 0:
+        _copy_instruction(enter.payload, io.i.enter.payload)
+    order = state.load_store_order.io.i
+    order.enter = io.i.issue
+    order.enter_load = io.i.issue_load
+    for k in range(state.coalescers):
+        coalescer = state.intra_warp_coalescer[k].io.i
+        coalescer.line_shift = io.i.line_shift
+        if coalescer.request.valid != 0:
+            for lane in range(state.lanes):
+                coalescer.request.payload.address[lane] = io.i.address[k][lane]
+    selector = state.request_selector.io.i
+    ready = io.i.access.ready
+    selector.access.ready = ready
+    selector.miss = io.i.miss
+    state.mshr_metadata.io.i.access.ready = ready
+    order.access.ready = ready
+    answer = state.mshr_metadata.io.i.answer
+    answer.valid = io.i.answer.valid
+    answer.payload.id = io.i.answer.payload.id
+    back = state.writeback.io.i
+    back.answer.valid = io.i.answer.valid
+    back.answer.payload.atomic = io.i.answer.payload.atomic
+    back.answer.payload.mask = io.i.answer.payload.mask
+    back.result.ready = io.i.result.ready
+    state.thread_map_table.io.i.result.ready = io.i.result.ready
+
+
+@jit
+def _copy_instruction(target, source):
+    target.mask = source.mask
+    target.size = source.size
+    target.store = source.store
+    target.atomic = source.atomic
+    target.bypass = source.bypass
+    target.warp = source.warp
+    target.ticket = source.ticket
+
+
+@jit
+def _coalescer(state, k):
+    """What surrounds one intra-warp coalescer."""
+    queues = state.instruction_queues.io
+    coalescer = state.intra_warp_coalescer[k].io
+    merging, selector = state.inter_warp_queues.io, state.request_selector.io
+    table, order = state.thread_map_table.io, state.load_store_order.io.i.line[k]
+    instruction = queues.o.instruction[k]
+    queues.i.instruction[k].ready = coalescer.o.request.ready
+    coalescer.i.request.valid = instruction.valid
+    if instruction.valid != 0:
+        _copy_instruction(coalescer.i.request.payload, instruction.payload)
+    coalescer.i.map_free = table.o.free[k]
+    merging.i.map_entry[k] = table.o.entry[k]
+    selector.i.insert[k].valid = merging.o.insert[k].valid
+    if merging.o.insert[k].valid != 0:
+        selector.i.insert[k].payload.tag = merging.o.insert[k].payload.tag
+        selector.i.insert[k].payload.warp = merging.o.insert[k].payload.warp
+        selector.i.insert[k].payload.allocated = merging.o.insert[k].payload.allocated
+    line = coalescer.o.line.payload
+    valid = i64(coalescer.o.line.valid)
+    aside = i64(line.store | line.atomic)
+    ready = i64(selector.o.store[k].ready) if aside != 0 else i64(merging.o.line[k].ready)
+    coalescer.i.line.ready = ready
+    merging.i.line[k].valid = valid & ~aside
+    selector.i.store[k].valid = valid & aside
+    table.i.line[k].valid = valid
+    table.i.line[k].ready = ready
+    order.valid = valid
+    order.ready = ready
+    if valid == 0:
+        return
+    order.payload.warp = line.warp
+    order.payload.last = line.last
+    order.payload.store = line.store
+    order.payload.atomic = line.atomic
+    if aside != 0:
+        store = selector.i.store[k].payload
+        store.number = line.number
+        store.mask = line.mask
+        store.last = line.last
+        store.atomic = line.atomic
+        store.warp = line.warp
+        store.ticket = line.ticket
+    else:
+        load = merging.i.line[k].payload
+        load.number = line.number
+        load.bypass = line.bypass
+        load.warp = line.warp
+        load.ticket = line.ticket
+        load.mapping = line.mapping
+        load.thread = line.thread
+        load.word = line.word
+    taken = table.i.line[k].payload
+    taken.mapping = line.mapping
+    taken.store = line.store
+    taken.atomic = line.atomic
+    if line.mapping == RANDOM:
+        taken.mask = line.mask
+        for lane in range(state.lanes):
+            taken.words[lane] = line.words[lane]
+
+
+@jit
+def _copy_slot(target, source):
+    target.warp = source.warp
+    target.ticket = source.ticket
+    target.mapping = source.mapping
+    target.thread = source.thread
+    target.word = source.word
+
+
+@jit
+def _inside(state, io):
+    """Connect the blocks with each other, and let the thread-map table be read."""
+    for k in range(state.coalescers):
+        _coalescer(state, k)
+    merging, selector = state.inter_warp_queues.io, state.request_selector.io
+    metadata, back = state.mshr_metadata.io, state.writeback.io
+    table, order = state.thread_map_table, state.load_store_order.io.i.access
+    merging.i.room = selector.o.room
+    merging.i.pop.valid = selector.o.pop.valid
+    merging.i.pop.payload.tag = selector.o.pop.payload.tag
+    selector.i.metadata_free = metadata.o.free
+    selector.i.request.valid = merging.o.request.valid
+    if merging.o.request.valid != 0:
+        target, source = selector.i.request.payload, merging.o.request.payload
+        target.number = source.number
+        target.bypass = source.bypass
+        target.count = source.count
+        for j in range(state.merges):
+            _copy_slot(target.slots[j], source.slots[j])
+    access = selector.o.access
+    metadata.i.access.valid = access.valid
+    order.valid = access.valid
+    if access.valid != 0:
+        count = i64(access.payload.count)
+        metadata.i.access.payload.store = access.payload.store
+        metadata.i.access.payload.count = count
+        order.payload.store = access.payload.store
+        order.payload.atomic = access.payload.atomic
+        order.payload.last = access.payload.last
+        order.payload.count = count
+        for j in range(state.merges):
+            _copy_slot(metadata.i.access.payload.slots[j], access.payload.slots[j])
+            order.payload.warps[j] = access.payload.slots[j].warp
+    metadata.i.answer.ready = back.o.answer.ready
+    back.i.slots.count = metadata.o.slots.count
+    for j in range(state.merges):
+        _copy_slot(back.i.slots.slots[j], metadata.o.slots.slots[j])
+    result = back.o.result
+    table.io.i.result.valid = result.valid
+    table.io.i.result.payload.mapping = result.payload.mapping
+    table.io.i.result.payload.word = result.payload.word
+    table.io.i.result.payload.atomic = result.payload.atomic
+    table.io.i.lookup = result.payload.word
+    return call(table.binding.comb, table.binding.handle, addressof(table.io))
+
+
+@jit
+def _outputs(state, io):
+    """The unit's outputs."""
+    queues = state.instruction_queues.io.o
+    for q in range(state.queues):
+        io.o.free[q] = queues.free[q]
+    for k in range(state.coalescers):
+        io.o.generate[k].valid = queues.instruction[k].valid
+        io.o.generate[k].payload.warp = queues.instruction[k].payload.warp
+        io.o.generate[k].payload.ticket = queues.instruction[k].payload.ticket
+    io.o.drained = state.load_store_order.io.o.drained
+    io.o.load_ready = state.load_store_order.io.o.load_ready
+    selector = state.request_selector.io.o
+    io.o.policy = selector.policy
+    io.o.overdue = selector.overdue
+    target, source = io.o.access.payload, selector.access.payload
+    io.o.access.valid = selector.access.valid
+    target.number = source.number
+    target.store = source.store
+    target.atomic = source.atomic
+    target.bypass = source.bypass
+    target.last = source.last
+    target.mask = source.mask
+    target.count = source.count
+    target.id = state.mshr_metadata.io.o.id
+    for j in range(state.merges):
+        _copy_slot(target.slots[j], source.slots[j])
+    io.o.answer.ready = state.writeback.io.o.answer.ready
+    result, back = io.o.result.payload, state.writeback.io.o.result
+    io.o.result.valid = back.valid
+    result.warp = back.payload.warp
+    result.ticket = back.payload.ticket
+    result.thread = back.payload.thread
+    result.word = back.payload.word
+    result.atomic = back.payload.atomic
+    found = state.thread_map_table.io.c.map
+    random = back.payload.mapping == RANDOM and back.payload.atomic == 0
+    if random:
+        for lane in range(state.lanes):
+            result.words[lane] = found.words[lane]
+    elif result.mapping == RANDOM:
+        for lane in range(state.lanes):
+            result.words[lane] = 0
+    result.mapping = back.payload.mapping
+    result.mask = found.mask if random else back.payload.mask
+
+
+@jit
+def step(state, io):
+    """One clock edge. Returns what the blocks return: not 0 when hardware in the place of one differs from it."""
+    _outside(state, io)
+    stop = i64(0)
+    b = state.instruction_queues.binding
+    stop |= call(b.step, b.handle, addressof(state.instruction_queues.io))
+    for k in range(state.coalescers):
+        b = state.intra_warp_coalescer[k].binding
+        stop |= call(b.step, b.handle, addressof(state.intra_warp_coalescer[k].io))
+    b = state.thread_map_table.binding
+    stop |= call(b.step, b.handle, addressof(state.thread_map_table.io))
+    b = state.inter_warp_queues.binding
+    stop |= call(b.step, b.handle, addressof(state.inter_warp_queues.io))
+    b = state.request_selector.binding
+    stop |= call(b.step, b.handle, addressof(state.request_selector.io))
+    b = state.mshr_metadata.binding
+    stop |= call(b.step, b.handle, addressof(state.mshr_metadata.io))
+    b = state.writeback.binding
+    stop |= call(b.step, b.handle, addressof(state.writeback.io))
+    b = state.load_store_order.binding
+    stop |= call(b.step, b.handle, addressof(state.load_store_order.io))
+    stop |= _inside(state, io)
+    _outputs(state, io)
+    return stop
+
+
+@jit
+def _idle(part):
+    binding = part.binding
+    return call(binding.idle, binding.handle, addressof(part.io))
+
+
+@jit
+def idle(state, io):
+    """Steps that change nothing but the selector's counters, while these inputs are held."""
+    if io.i.enter.valid != 0 or io.i.issue != 0 or io.i.answer.valid != 0:
+        return i64(0)
+    if io.o.access.valid & io.i.access.ready != 0 or io.o.result.valid & io.i.result.ready != 0:
+        return i64(0)
+    _outside(state, io)
+    for k in range(state.coalescers):
+        if _idle(state.intra_warp_coalescer[k]) == 0:
+            return i64(0)
+    if _idle(state.inter_warp_queues) == 0 or _idle(state.instruction_queues) == 0:
+        return i64(0)
+    if _idle(state.writeback) == 0 or _idle(state.thread_map_table) == 0 or _idle(state.mshr_metadata) == 0:
+        return i64(0)
+    if _idle(state.load_store_order) == 0:
+        return i64(0)
+    return min(_idle(state.request_selector), i64(FOREVER))
+
+
+@jit
+def _skip(state, steps):
+    binding = state.request_selector.binding
+    call(binding.skip, binding.handle, steps)
+
+
+@jit
+def skip(state, io, steps):
+    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
+    _skip(state, steps)
+
+
+at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
+
+
+@slot
+def step_slot(state, io):
+    return step(at_state(state), at_ports(io))
+
+
+@slot
+def idle_slot(state, io):
+    return idle(at_state(state), at_ports(io))
+
+
+@slot
+def skip_slot(state, steps):
+    _skip(at_state(state), steps)
+    return i64(0)
+
+
+SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}

@@ -1,0 +1,387 @@
+"""Bench of the request selector: the inter-warp queues, the store ports and the L1 around it, and what must hold."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep.models.warppool.mapping import Mapping
+from lockstep.verif.bench import mask
+
+BLOCK = "warppool.request_selector"
+
+CONFIGURATIONS = {
+    # Policies change too rarely for a test after 100,000 cycles; 256 still give the one hit in a hundred its meaning.
+    "paper": dict(
+        lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=256, store_wait=64
+    ),
+    "one": dict(lanes=1, warps=1, tickets=1, tags=1, merges=1, coalescers=1, metadata=1, quantum=16, store_wait=1),
+    "odd": dict(lanes=5, warps=7, tickets=3, tags=11, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Probabilities per cycle (and port), of a burst beginning and ending, and of what a thing is."""
+
+    insert: float = 0.5
+    merge: float = 0.3  # of the inserts, where a tag can merge
+    store: float = 0.2
+    atomic: float = 0.3  # of the stores
+    ready: float = 0.7
+    stall: float = 0.0  # the L1 begins to refuse everything, for 20 cycles on average
+    release: float = 0.9
+    held: float = 0.0  # of the metadata: in use from the start to the end
+    hit: float = 0.3  # of the loads
+    bypass: float = 0.2  # of the lines
+
+
+_SHAPES = {
+    "steady": Shape(),
+    "full": Shape(insert=1.0, merge=0.1, ready=0.4),
+    "fast": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, hit=0.004, store=0.02),
+    "missing": Shape(insert=0.8, merge=0.5, hit=0.0, bypass=0.02),
+    "merging": Shape(insert=1.0, merge=0.95, store=0.05, ready=0.9, hit=0.0),
+    "stores": Shape(insert=0.05, store=0.9, atomic=0.2, ready=0.9),
+    "scarce": Shape(release=0.15, held=0.99, atomic=0.7, store=0.4),
+    "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0),
+    "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
+}
+SHAPES = tuple(_SHAPES)
+
+
+@dataclass
+class Line:
+    """What a tag of the inter-warp queues holds."""
+
+    number: int
+    bypass: int
+    slots: list[dict[str, int]] = field(default_factory=list)
+
+
+def _assign(record: Any, values: dict[str, int]) -> None:
+    for name, value in values.items():
+        setattr(record, name, value)
+
+
+class Environment:
+    """The neighbours. The tags of the inter-warp queues are one pool here, in which any can be allocated."""
+
+    CYCLES = 2500
+
+    def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
+        self.parameters, self.shape, self.rng = parameters, _SHAPES[shape], rng
+        self.ports = range(parameters["coalescers"])
+        self.lines: dict[int, Line] = {}
+        self.leaving: Line | None = None  # popped in the cycle before
+        self.budget = 0
+        self.offered: list[dict[str, int] | None] = [None for _ in self.ports]
+        self.held = int(self.shape.held * parameters["metadata"])
+        self.in_use = self.held
+        self.stalled = False
+        self.checker = Checker(parameters)
+
+    def drive(self, i: Any, o: Any) -> None:
+        self._l1(i, o)
+        self._request(i)
+        self._insert(i, o)
+        self._store(i, o)
+
+    def observe(self, i: Any, o: Any, c: Any) -> None:
+        self.checker.observe(i, o)
+
+    def finish(self) -> None:
+        assert self.lines.keys() == self.checker.waiting.keys(), "a tag was lost"
+
+    def _l1(self, i: Any, o: Any) -> None:
+        rng, shape = self.rng, self.shape
+        self.stalled = rng.random() < (0.95 if self.stalled else shape.stall)
+        i.metadata_free = self.parameters["metadata"] - self.in_use
+        i.access.ready = not self.stalled and rng.random() < shape.ready
+        i.miss = rng.random() >= shape.hit
+        if self.in_use > self.held and rng.random() < shape.release:
+            self.in_use -= rng.randint(1, self.in_use - self.held) if rng.random() < 0.1 else 1
+        self.in_use += o.access.valid & i.access.ready & (not o.access.payload.store)
+
+    def _request(self, i: Any) -> None:
+        i.request.valid = self.leaving is not None
+        if self.leaving is None:
+            return
+        payload, line = i.request.payload, self.leaving
+        payload.number, payload.bypass, payload.count = line.number, line.bypass, len(line.slots)
+        empty = dict.fromkeys(("warp", "ticket", "mapping", "thread", "word"), 0)
+        for k in range(self.parameters["merges"]):
+            _assign(payload.slots[k], line.slots[k] if k < len(line.slots) else empty)
+
+    def _insert(self, i: Any, o: Any) -> None:
+        """A tag can merge until its last cycle, and be allocated again in the cycle after that."""
+        rng = self.rng
+        popped = o.pop.payload.tag if o.pop.valid else None
+        touched: set[int] = set()
+        allocations = 0
+        for k in self.ports:
+            merging = [t for t, line in self.lines.items() if len(line.slots) < self.parameters["merges"]]
+            merging = [t for t in merging if t not in touched]
+            free = [t for t in range(self.parameters["tags"]) if t not in self.lines]
+            insert = i.insert[k]
+            insert.valid = 0
+            payload = insert.payload
+            if rng.random() >= self.shape.insert:
+                _assign(payload, dict(tag=0, warp=0, allocated=0))
+                continue
+            if merging and rng.random() < self.shape.merge:
+                tag = popped if popped in merging and rng.random() < 0.3 else rng.choice(merging)
+                assert tag is not None
+                allocated = False
+            elif free and allocations < self.budget:
+                tag, allocated = rng.choice(free), True
+                self.lines[tag] = Line(rng.getrandbits(27), rng.random() < self.shape.bypass)
+                allocations += 1
+            else:
+                _assign(payload, dict(tag=0, warp=0, allocated=0))
+                continue
+            touched.add(tag)
+            slot = self._slot()
+            self.lines[tag].slots.append(slot)
+            insert.valid = 1
+            _assign(payload, dict(tag=tag, warp=slot["warp"], allocated=allocated))
+        self.leaving = self.lines.pop(popped, None) if popped is not None else None
+        self.budget = o.room - allocations
+
+    def _slot(self) -> dict[str, int]:
+        rng, sizes = self.rng, self.parameters
+        return dict(
+            warp=rng.randrange(sizes["warps"]), ticket=rng.randrange(sizes["tickets"]),
+            mapping=rng.choice(list(Mapping)), thread=rng.randrange(sizes["lanes"]), word=rng.randrange(32),
+        )  # fmt: skip
+
+    def _store(self, i: Any, o: Any) -> None:
+        rng, sizes = self.rng, self.parameters
+        for k in self.ports:
+            port = i.store[k]
+            if self.offered[k] is None and rng.random() < self.shape.store:
+                self.offered[k] = dict(
+                    number=rng.getrandbits(27), mask=mask(rng, sizes["lanes"]), last=rng.randrange(2),
+                    atomic=rng.random() < self.shape.atomic, warp=rng.randrange(sizes["warps"]),
+                    ticket=rng.randrange(sizes["tickets"]),
+                )  # fmt: skip
+                _assign(port.payload, self.offered[k] or {})
+            port.valid = self.offered[k] is not None
+            if port.valid and o.store[k].ready:
+                self.offered[k] = None
+
+
+@dataclass
+class Action:
+    """A request on its way; a load's content is known when it arrives."""
+
+    needs_metadata: bool
+    content: dict[str, Any] | None = None
+
+
+class Checker:
+    """What must hold at the ports, from counting and from lists in the order of events."""
+
+    def __init__(self, parameters: dict[str, int]) -> None:
+        self.tags, self.merges = parameters["tags"], parameters["merges"]
+        self.ports = range(parameters["coalescers"])
+        self.quantum, self.store_wait = parameters["quantum"], parameters["store_wait"]
+        self.waiting: dict[int, tuple[int, int]] = {}  # tag to its place in the order and its lowest warp, oldest first
+        self.allocations = 0
+        self.way: list[Action] = []
+        self.metadata_left = False
+        self.waits = [0 for _ in self.ports]  # cycles since the store was presented
+        self.chances = [0 for _ in self.ports]  # cycles in which it was overdue and could have gone
+        self.head: int | None = None
+        self.head_chances = 0  # cycles in which the head could have gone
+        self.cycle = 0
+        self.lookups: list[bool] = []  # of the quantum, whether each hit
+        self.policy = 0
+
+    def observe(self, i: Any, o: Any) -> None:
+        assert o.policy == self.policy, "the policy changes after a quantum with more than 99 % misses, and only then"
+        self._room(o)
+        self._actions(i, o)
+        self._inserts(i)
+        self._output(i, o)
+        self._quantum(i, o)
+
+    def _room(self, o: Any) -> None:
+        """The positions from the oldest that waits to the newest are in use, also where they wait no longer."""
+        used = self.allocations - min((place for place, _ in self.waiting.values()), default=self.allocations)
+        assert o.room == self.tags - used
+
+    def _actions(self, i: Any, o: Any) -> None:
+        taken = [k for k in self.ports if o.store[k].ready]
+        assert len(taken) + o.pop.valid <= 1, "one action per cycle"
+        possible = len(self.way) < 3
+        load = possible and self.metadata_left and bool(self.waiting)
+        stores = [
+            k
+            for k in self.ports
+            if possible and self.waits[k] and (self.metadata_left or not i.store[k].payload.atomic)
+        ]
+        late = [k for k in stores if self.waits[k] >= self.store_wait]
+        assert not (o.pop.valid and not load), "a load without metadata, or a fourth one on its way"
+        assert set(taken) <= set(stores), "a store that was not there, or could not go"
+        assert o.pop.valid or taken or not (load or stores), "a cycle is lost"
+        assert not (taken and load) or taken[0] in late, "a load goes before a store"
+        assert o.overdue == (bool(taken) and taken[0] in late)
+        self._bounds(o, load, late, taken)
+        if o.pop.valid:
+            self._pop(o)
+        for k in taken:
+            payload = i.store[k].payload
+            slot = dict(warp=payload.warp, ticket=payload.ticket, mapping=0, thread=0, word=0)
+            content = dict(
+                number=payload.number, store=not payload.atomic, atomic=payload.atomic, bypass=0, last=payload.last,
+                mask=payload.mask, count=1, slots=[slot],
+            )  # fmt: skip
+            self.way.append(Action(bool(payload.atomic), content))
+        for k in self.ports:
+            self.waits[k] = self.waits[k] + 1 if i.store[k].valid and k not in taken else 0
+        needed = sum(action.needs_metadata for action in self.way)
+        assert needed <= i.metadata_free, "more loads and atomics on their way than metadata"
+        self.metadata_left = needed < i.metadata_free
+
+    def _bounds(self, o: Any, load: bool, late: list[int], taken: list[int]) -> None:
+        """The bounds on waiting that the block's documentation states."""
+        for k in self.ports:
+            self.chances[k] = self.chances[k] + 1 if k in late else 0
+            # While an atomic lacks metadata others may go ahead of it again.
+            assert self.chances[k] <= 2 * len(self.ports), "an overdue store is passed over"
+        oldest = next(iter(self.waiting), None)
+        if oldest != self.head:
+            self.head, self.head_chances = oldest, 0
+        self.head_chances += load
+        assert self.head_chances <= 2 * self.tags, "the oldest line is passed over"
+
+    def _pop(self, o: Any) -> None:
+        tag = o.pop.payload.tag
+        assert tag in self.waiting, "a tag that does not wait"
+        oldest = next(iter(self.waiting))
+        if o.policy and o.room:
+            lowest = min(warp for _, warp in self.waiting.values())
+            oldest = next(t for t, (_, warp) in self.waiting.items() if warp == lowest)
+        assert tag == oldest, "the policy names another tag"
+        del self.waiting[tag]
+        self.way.append(Action(True))
+
+    def _inserts(self, i: Any) -> None:
+        for k in self.ports:
+            line = i.insert[k].payload
+            if not i.insert[k].valid:
+                continue
+            if line.allocated:
+                assert line.tag not in self.waiting
+                self.waiting[line.tag] = self.allocations, line.warp
+                self.allocations += 1
+            elif line.tag in self.waiting:
+                place, warp = self.waiting[line.tag]
+                self.waiting[line.tag] = place, min(warp, line.warp)
+
+    def _output(self, i: Any, o: Any) -> None:
+        """Requests leave complete and in the order of the actions; one that arrives is not yet there."""
+        if o.access.valid:
+            assert self.way and self.way[0].content is not None, "a request from nowhere"
+            self._compare(o.access.payload, self.way[0].content)
+            if i.access.ready:
+                action = self.way.pop(0)
+                assert not action.needs_metadata or i.metadata_free
+        if i.request.valid:
+            payload = i.request.payload
+            names = ("warp", "ticket", "mapping", "thread", "word")
+            slots = [{name: getattr(payload.slots[k], name) for name in names} for k in range(payload.count)]
+            content = dict(
+                number=payload.number, store=0, atomic=0, bypass=payload.bypass, last=0, mask=0, count=payload.count,
+                slots=slots,
+            )  # fmt: skip
+            next(action for action in self.way if action.content is None).content = content
+
+    def _compare(self, payload: Any, content: dict[str, Any]) -> None:
+        for name, value in content.items():
+            if name != "slots":
+                assert getattr(payload, name) == value, f"{name} differs from what was taken"
+        for k in range(self.merges):
+            slot = content["slots"][k] if k < content["count"] else {}
+            for name in ("warp", "ticket", "mapping", "thread", "word"):
+                assert getattr(payload.slots[k], name) == slot.get(name, 0), f"{name} of slot {k}"
+
+    def _quantum(self, i: Any, o: Any) -> None:
+        access = o.access.payload
+        if o.access.valid and i.access.ready and not (access.store or access.atomic or access.bypass):
+            self.lookups.append(not i.miss)
+        self.cycle += 1
+        if self.cycle % self.quantum == 0:
+            self.policy ^= bool(self.lookups) and sum(self.lookups) / len(self.lookups) < 0.01
+            self.lookups = []
+
+
+def _inserts(i: Any, parameters: dict[str, int]) -> list[Any]:
+    return [i.insert[k].payload for k in range(parameters["coalescers"]) if i.insert[k].valid]
+
+
+def _allocations(i: Any, parameters: dict[str, int]) -> int:
+    return sum(line.allocated for line in _inserts(i, parameters))
+
+
+def _taken(i: Any, o: Any, parameters: dict[str, int]) -> list[Any]:
+    return [i.store[k].payload for k in range(parameters["coalescers"]) if i.store[k].valid and o.store[k].ready]
+
+
+def _transfer(i: Any, o: Any) -> bool:
+    return bool(o.access.valid and i.access.ready)
+
+
+def _lookup(i: Any, o: Any) -> bool:
+    access = o.access.payload
+    return _transfer(i, o) and not (access.store or access.atomic or access.bypass)
+
+
+BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
+    "nothing waits": lambda p, i, o, c: o.room == p["tags"],
+    "the order is full": lambda p, i, o, c: o.room == 0,
+    "the last position is allocated": lambda p, i, o, c: 0 < o.room == _allocations(i, p),
+    "every port allocates": lambda p, i, o, c: _allocations(i, p) == p["coalescers"],
+    "an allocation beside a merge": lambda p, i, o, c: 0 < _allocations(i, p) < len(_inserts(i, p)),
+    "a merge into the tag that leaves": lambda p, i, o, c: (
+        o.pop.valid and any(o.pop.payload.tag == line.tag and not line.allocated for line in _inserts(i, p))
+    ),
+    "a merge into another tag": lambda p, i, o, c: (
+        any(not line.allocated and not (o.pop.valid and o.pop.payload.tag == line.tag) for line in _inserts(i, p))
+    ),
+    "an allocation beside a pop": lambda p, i, o, c: o.pop.valid and _allocations(i, p) > 0,
+    "a pop by age": lambda p, i, o, c: o.pop.valid and not o.policy,
+    "a pop by warp": lambda p, i, o, c: o.pop.valid and o.policy and o.room > 0,
+    "a pop by age because the order is full": lambda p, i, o, c: o.pop.valid and o.policy and o.room == 0,
+    "a store is taken": lambda p, i, o, c: any(not store.atomic for store in _taken(i, o, p)),
+    "an atomic is taken": lambda p, i, o, c: any(store.atomic for store in _taken(i, o, p)),
+    "the last port's store is taken": lambda p, i, o, c: o.store[p["coalescers"] - 1].ready,
+    "every port has a store": lambda p, i, o, c: all(i.store[k].valid for k in range(p["coalescers"])),
+    "an overdue store": lambda p, i, o, c: o.overdue and not any(store.atomic for store in _taken(i, o, p)),
+    "an overdue atomic": lambda p, i, o, c: o.overdue and any(store.atomic for store in _taken(i, o, p)),
+    "a request and a store enter together": lambda p, i, o, c: i.request.valid and bool(_taken(i, o, p)),
+    "a request enters while another leaves": lambda p, i, o, c: i.request.valid and _transfer(i, o),
+    "a request with all slots": lambda p, i, o, c: i.request.valid and i.request.payload.count == p["merges"],
+    "the L1 refuses": lambda p, i, o, c: o.access.valid and not i.access.ready,
+    "a load hits": lambda p, i, o, c: _lookup(i, o) and not i.miss,
+    "a load misses": lambda p, i, o, c: _lookup(i, o) and i.miss,
+    "a load bypasses": lambda p, i, o, c: _transfer(i, o) and o.access.payload.bypass,
+    "an atomic leaves": lambda p, i, o, c: _transfer(i, o) and o.access.payload.atomic,
+    "a store leaves": lambda p, i, o, c: _transfer(i, o) and o.access.payload.store,
+    "no metadata": lambda p, i, o, c: i.metadata_free == 0,
+    "all metadata free": lambda p, i, o, c: i.metadata_free == p["metadata"],
+    "policy warp": lambda p, i, o, c: bool(o.policy),
+}  # fmt: skip
+
+# With one tag, a position that waits is the only one.
+UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
+    "a pop by warp": lambda p: p["tags"] == 1,
+    "an allocation beside a pop": lambda p: p["tags"] == 1,
+    "an allocation beside a merge": lambda p: p["tags"] == 1 or p["coalescers"] == 1,
+    "a merge into the tag that leaves": lambda p: p["merges"] == 1,
+    "a merge into another tag": lambda p: p["merges"] == 1,
+    "every port allocates": lambda p: p["coalescers"] > p["tags"],
+}
