@@ -17,6 +17,7 @@ from lockstep.sim.cosim.session import GLOBAL, Difference
 WAVES = 500  # cycles in the waveform, up to the difference
 ROWS = 16  # cycles in the table
 WIDTH = 24  # characters of a value in it
+CONTROL = (".valid", ".ready")  # shown even if they stay
 MOST = 12  # ports that differ, in the text; the JSON has all
 
 
@@ -76,7 +77,7 @@ def text(report: dict[str, Any], replay: Replay) -> str:
         "",
         f"The cycles before, of {_group(report['port'])}; the model's values, which the RTL's were until the last row.",
         "",
-        *_table(replay, _group(report["port"]), report["cycle"]),
+        *_table(replay, report["port"], report["cycle"]),
         "",
         f"waveform    {report['files']['waves']} (expected_...: the model's outputs; time: 10 x core cycle)",
         f"again       {report['again']}",
@@ -103,14 +104,15 @@ def last_cycles(replay: Replay, count: int) -> Iterator[tuple[int, Record]]:
     yield from kept
 
 
-def _table(replay: Replay, group: str, cycle: int) -> Iterator[str]:
-    """The last cycles of a port, or an interface, on all sides; cycles in which it stayed the same are left out."""
+def _table(replay: Replay, port: str, cycle: int) -> Iterator[str]:
+    """The last cycles of a port, or an interface, on all sides; cycles without a change are left out."""
     rows = [
-        (number, dict(_columns(record.io, group)))
+        (number, dict(_columns(record.io, _group(port))))
         for number, record in last_cycles(replay, ROWS * 16)
     ]
     rows = [row for k, row in enumerate(rows) if k == 0 or row[1] != rows[k - 1][1] or row[0] == cycle][-ROWS:]
-    names = list(rows[0][1])
+    names = [name for name in rows[0][1] if name.endswith(CONTROL) or len({row[name] for _, row in rows}) > 1
+             or port.replace(".payload", "").startswith(name)]
     widths = [max(len(name), *(len(row[name]) for _, row in rows)) for name in names]
     yield "   ".join([f"{'cycle':>10}", *(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))])
     for number, row in rows:

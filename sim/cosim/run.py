@@ -84,21 +84,21 @@ def shadow(
     head: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Run with every output compared; at a difference run again with the ports of that block recorded."""
-    attached = _Attached(rtl, sms, "shadow", makes)
+    first = _Attached(rtl, sms, "shadow", makes)
     try:
-        result = attached.run(execute)
+        result = first.run(execute)
+        summary = first.summary(result)
         if result is not None:
-            return {**result, **attached.summary(result)}
-        summary = attached.summary(None)
+            return {**result, **summary}
+        differs = first.differs
     finally:
-        attached.close()
-    again = _Attached(rtl, sms, "shadow", makes, only=attached.differs)
+        first.close()
+    again = _Attached(rtl, sms, "shadow", makes, only=differs)
     try:
         if again.run(execute) is not None or again.difference is None:
             raise RuntimeError("a difference did not come again when the run was repeated")
-        difference = again.difference
         recorded = again.session.replay(again.core_cycle)
-        found = report.write(folder, difference, recorded, (makes or {}).get(difference.block))
+        found = report.write(folder, again.difference, recorded, (makes or {}).get(differs[0]))
     finally:
         again.close()
     return {**head, **summary, "checked": False, "message": report.essentials(found), "difference": found}
@@ -161,7 +161,8 @@ class _Attached:
     def core_cycle(self) -> int:
         """The core cycle in which the first difference is seen; a registered output is seen after the edge."""
         found = self.session.difference
-        return int(self.gpu.machine.now) + (found is not None and found.side == "o")
+        after = found is not None and found.side == "o" and not self.session.in_reset
+        return int(self.gpu.machine.now) + after
 
     def summary(self, result: Mapping[str, Any] | None) -> dict[str, Any]:
         """The keys that a co-simulation adds to a run."""

@@ -123,6 +123,7 @@ class Session:
         self.mode = mode
         self.bound: list[Bound] = []
         self.started = 0.0
+        self.in_reset = False  # where the difference was
         for instance in instances:
             make = (makes or {}).get(instance.block)
             rtl = library.load(instance.block, instance.parameters, make).instance()
@@ -147,6 +148,7 @@ class Session:
                 binding[name] = one.rtl.library.function(name)
             binding["handle"] = one.rtl.handle
         if found := self.difference:
+            self.in_reset = True
             raise Mismatch(f"{found.block}: outputs after reset differ")
 
     @property

@@ -87,8 +87,8 @@ VerilatedContext &context() {
 }
 
 // What Verilator's eval() comes to for a module with one clock: comb, then the edge. Its triggers and loops take as long
-// as a small block. DIRECT says that the generated code has been seen to have this form.
-#ifdef DIRECT
+// as a small block. DIRECT says that the generated code has been seen to have this form. Waves need eval().
+#if defined(DIRECT) && !defined(TRACED)
 inline void evaluate_inputs(Block &, Root &r) {
 #ifdef HAS_ICO
     r.__VicoTriggered[0] = 1;
@@ -321,9 +321,9 @@ EXPORT void dump(int64_t handle, int64_t io, int64_t cycle) {
     put(self.r, ports(io));
     put_expected(self.r, ports(io));
     self.r.core_cycle = cycle;
-    evaluate_inputs(self.block, self.r);
     for (int half = 0; half < 2; ++half) {
-        self.r.clk = !half;
+        self.r.clk = self.r.__Vtrigprevexpr___TOP__clk__0 = !half;  // seen, but no edge: that is step's
+        self.block.eval();
         self.trace->dump(static_cast<uint64_t>(10 * cycle + 5 * half));
     }
 }

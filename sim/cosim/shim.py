@@ -103,7 +103,7 @@ def text(block: str, component: wiring.Component, kind: np.dtype) -> str:
     places = ports(component, kind)
     sides = {side: [p for p in places if p.flat.path[0] == side] for side in "ioc"}
     generated = {
-        "struct": "\n".join(["struct Io {", *_struct(kind, "    "), "};"]),
+        "struct": struct(kind),
         "size": str(kind.itemsize),
         "put": _body(line for port in sides["i"] for line in _put(port)),
         "take_o": _body(line for port in sides["o"] for line in _take(port)),
@@ -122,6 +122,11 @@ def text(block: str, component: wiring.Component, kind: np.dtype) -> str:
     for name, value in generated.items():
         source = source.replace(f"@{name}@", value)
     return source
+
+
+def struct(kind: np.dtype) -> str:
+    """A record type as the C struct ``Io``."""
+    return "\n".join(["struct Io {", *_struct(kind, "    "), "};"])
 
 
 def _body(lines: Iterator[str]) -> str:

@@ -24,50 +24,24 @@ from lockstep.sim.errors import KernelFault
 
 STIMULI = 1009
 
-_scheduler, _scheduler_ports = pointer_to(warp_scheduler.STATE), pointer_to(warp_scheduler.PORTS)
-_dispatcher, _dispatcher_ports = pointer_to(cta_dispatcher.STATE), pointer_to(cta_dispatcher.PORTS)
-_coalescer, _coalescer_ports = pointer_to(intra_warp_coalescer.STATE), pointer_to(intra_warp_coalescer.PORTS)
-
-
-@slot
-def _scheduler_step(state, io):
-    warp_scheduler.step(_scheduler(state), _scheduler_ports(io))
-    return i64(0)
-
-
-@slot
-def _scheduler_comb(state, io):
-    warp_scheduler.comb(_scheduler(state), _scheduler_ports(io))
-    return i64(0)
-
-
-@slot
-def _dispatcher_step(state, io):
-    cta_dispatcher.step(_dispatcher(state), _dispatcher_ports(io))
-    return i64(0)
-
-
-@slot
-def _coalescer_step(state, io):
-    intra_warp_coalescer.step(_coalescer(state), _coalescer_ports(io))
-    return i64(0)
+_state, _ports = pointer_to(intra_warp_coalescer.STATE), pointer_to(intra_warp_coalescer.PORTS)
 
 
 @slot
 def _coalescer_wrong(state, io):
     """The model with a fault: it says that a line is the last one which has lane 1 alone."""
-    ports = _coalescer_ports(io)
-    intra_warp_coalescer.step(_coalescer(state), ports)
+    ports = _ports(io)
+    intra_warp_coalescer.step(_state(state), ports)
     if ports.o.line.valid != 0 and ports.o.line.payload.mask == 2:
         ports.o.line.payload.last = 1
     return i64(0)
 
 
 WRONG = {"step": _coalescer_wrong}
-MODELS: dict[str, tuple[ModuleType, dict[str, Any]]] = {
-    "scheduling.warp_scheduler": (warp_scheduler, {"step": _scheduler_step, "comb": _scheduler_comb}),
-    "cta.cta_dispatcher": (cta_dispatcher, {"step": _dispatcher_step}),
-    "warppool.intra_warp_coalescer": (intra_warp_coalescer, {"step": _coalescer_step}),
+MODELS: dict[str, ModuleType] = {
+    "scheduling.warp_scheduler": warp_scheduler,
+    "cta.cta_dispatcher": cta_dispatcher,
+    "warppool.intra_warp_coalescer": intra_warp_coalescer,
 }
 
 
@@ -82,12 +56,13 @@ def stimuli(block: str, parameters: Mapping[str, int], seed: int) -> np.ndarray:
         payload["address"] &= rng.choice([0x0FFF_FFFC, 0x0000_00FC], (STIMULI, 1)).astype(np.uint32)
     elif block == "cta.cta_dispatcher":
         inputs["policy"] = seed % 2
+        inputs["room"][:, -(-parameters["sms"] // 64) - 1] &= np.uint64((1 << (parameters["sms"] - 1) % 64 + 1) - 1)
         inputs["interval"] = rng.integers(1, 4)
         inputs["launch"] = rng.integers(0, 50, STIMULI) == 0
     else:
         inputs["policy"] = seed % 4
         for name in ("start", "finish"):
-            inputs[name] &= np.where(rng.integers(0, 8, STIMULI) == 0, inputs["long_latency"], 0).astype(np.int64)
+            inputs[name][rng.integers(0, 8, STIMULI) != 0] = 0
     return inputs
 
 
@@ -131,8 +106,8 @@ class Machine:
         slots: Mapping[str, Any] | None = None,
     ) -> None:
         self.block = block
-        self.model, good = MODELS[block]
-        self.slots = {**good, **(slots or {})}
+        self.model = MODELS[block]
+        self.slots = {**self.model.SLOTS, **(slots or {})}
         kind = blocks.instance(block, self.model.STATE)
         self.records = np.zeros((sms, per_sm), kind)
         for name in set(parameters) & set(self.model.STATE.names):
