@@ -311,7 +311,10 @@ class Machine:
         self._slots = SLOTS
         for each in self.instances:
             each.bind_model()
-        self.sms["lsu"]["path"] = J.address(mechanisms.path_module(gpu).step_slot)
+        chosen = mechanisms.path(gpu)
+        lsu = self.sms["lsu"]
+        lsu["path"] = J.address(importlib.import_module(chosen.module).step_slot)
+        lsu["answers"], lsu["reorders"] = chosen.answers, chosen.reorders
 
     def _instances(self) -> Iterator[Instance]:
         """The blocks of this configuration."""
@@ -327,7 +330,7 @@ class Machine:
                 used = path[-1] == own
             else:
                 used = path[0] != "lsu" or inside == own
-            if used:
+            if used and block in arguments:
                 records = self.sms
                 for part in path:
                     records = records[part]
@@ -496,6 +499,7 @@ class Machine:
         """The conservation laws that a finished launch has broken, beside those of the memory system."""
         counters, lsu = self.sms["counters"], self.sms["lsu"]
         pool, launch = lsu["pool"], self._launch
+        merged = int((pool["merged"] - pool["requests"]).sum())
         pairs = [
             ("CTAs", counters["ctas"].sum(), launch["total"]),
             ("warps", counters["warps"].sum(), launch["total"] * launch["warps"]),
@@ -507,7 +511,7 @@ class Machine:
             ),
             ("memory instructions in the LSUs", lsu["in_flight"].sum(), 0),
             ("events", self.sms["wheel"]["count"].sum(), 0),
-            ("lines of the LSUs", lsu["lines"].sum(), self._accesses() + int((pool["merged"] - pool["requests"]).sum())),
+            ("lines of the LSUs", lsu["lines"].sum(), self._accesses() + merged),
         ]
         wrong = [f"{name}: {int(left)} against {int(right)}" for name, left, right in pairs if left != right]
         return wrong + system.conservation(self.memory, lsu["l1"])

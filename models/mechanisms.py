@@ -6,12 +6,10 @@ compiled.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import ModuleType
 
-from lockstep.models.parameters import Gpu
+from lockstep.models.parameters import BANKS, Gpu
 from lockstep.models.warppool import parameters as warppool
 
 PATH = "the path from the load/store unit to the L1"
@@ -19,7 +17,10 @@ PATH = "the path from the load/store unit to the L1"
 
 @dataclass(frozen=True)
 class Mechanism:
-    """``module`` plays the slot; ``blocks`` are the RTL blocks that come with it, ``unit`` the one that joins them."""
+    """``module`` plays the slot; ``blocks`` are the RTL blocks that come with it, ``unit`` the one that joins them.
+
+    A path takes at most ``answers`` of the L1 per cycle; ``reorders``: it may exchange requests of different warps.
+    """
 
     name: str
     slot: str
@@ -27,6 +28,8 @@ class Mechanism:
     module: str
     blocks: tuple[str, ...] = ()
     unit: str = ""
+    answers: int = 1
+    reorders: bool = False
     check: Callable[[Gpu], list[str]] = lambda gpu: []
 
 
@@ -52,7 +55,23 @@ MECHANISMS = {
             "lockstep.models.paths.warppool",
             WARPPOOL,
             warppool.UNIT,
-            warppool.check,
+            reorders=True,
+            check=warppool.check,
+        ),
+        Mechanism(
+            "mrpb",
+            PATH,
+            "a queue per group of warps before the L1, drained one group at a time (Jia et al.; Kloosterman, 3.4.1)",
+            "lockstep.models.paths.mrpb",
+            ("warppool.intra_warp_coalescer",),
+            reorders=True,
+        ),
+        Mechanism(
+            "banked-l1",
+            PATH,
+            "an L1 of eight banks: a look-up in each and one miss per cycle, for one instruction (Kloosterman, 3.4.1)",
+            "lockstep.models.paths.banked_l1",
+            answers=BANKS,
         ),
     )
 }
@@ -76,10 +95,6 @@ def resolve(names: Iterable[str]) -> tuple[str, ...]:
 def path(gpu: Gpu) -> Mechanism:
     """What lies between the load/store unit and the L1."""
     return next((MECHANISMS[name] for name in gpu.mechanisms if MECHANISMS[name].slot == PATH), BASELINE_PATH)
-
-
-def path_module(gpu: Gpu) -> ModuleType:
-    return importlib.import_module(path(gpu).module)
 
 
 def parameters(gpu: Gpu) -> dict[str, dict[str, int]]:

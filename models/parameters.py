@@ -21,6 +21,8 @@ MAX_COALESCERS = 4
 MAX_TAGS = 64  # of all inter-warp queues
 MAX_SLOTS = 8  # requests that a tag merges
 MAX_MAPS = 32
+BANKS = 8  # of the banked L1
+MAX_GROUP_QUEUE = 32  # requests of a queue of MRPB
 MAX_METADATA = 1024  # L1 requests in flight, as WarpPool's metadata table has them
 MAX_CTAS = 32  # per SM
 MAX_SCHEDULERS = 4
@@ -194,6 +196,14 @@ class WarpPool:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mrpb:
+    """Memory request prioritisation buffer: six times WarpPool's 64 tags by default."""
+
+    warps_per_queue: int = integer(1, 1, MAX_WARPS, "warps", "warps of a group, which share a queue")
+    requests: int = integer(8, 1, MAX_GROUP_QUEUE, "requests", "entries of a queue")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     overhead: int = integer(0, 0, 10_000_000, "core cycles", "from launch to the first CTA")
     dispatcher: str = choice("round-robin", DISPATCHERS, "CTA placement")
@@ -220,15 +230,16 @@ class Gpu:
     dram: Dram
     launch: Launch
     warppool: WarpPool = WarpPool()
+    mrpb: Mrpb = Mrpb()
     mechanisms: tuple[str, ...] = ()
 
 
 SECTIONS: dict[str, type] = dict(
     clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1, crossbar=Crossbar, l2=L2, dram=Dram,
-    launch=Launch, warppool=WarpPool,
+    launch=Launch, warppool=WarpPool, mrpb=Mrpb,
 )  # fmt: skip
 
-MECHANISM_SECTIONS = ("warppool",)
+MECHANISM_SECTIONS = ("warppool", "mrpb")
 """Sections that a description may leave out: it then has their defaults."""
 
 

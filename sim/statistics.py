@@ -24,10 +24,10 @@ from lockstep.models.parameters import CATEGORIES, PIPES, Gpu
 __all__ = ["STATISTICS", "Raw", "Statistic", "accumulate", "compute", "markdown"]
 
 Raw = Mapping[str, np.ndarray]
-"""Raw counts by name. The first axis is the instance: SM for ``sm.``, ``lsu.`` and ``l1.``, slice for ``l2.``, channel
-for ``dram.``; ``requests.`` and ``replies.`` (the crossbar's directions) and ``gpu.`` have one."""
+"""Raw counts by name. The first axis is the instance: SM for ``sm.``, ``lsu.``, ``l1.`` and ``pool.``, slice for
+``l2.``, channel for ``dram.``; ``requests.`` and ``replies.`` (the crossbar's directions) and ``gpu.`` have one."""
 
-PER_SM = ("sm", "lsu", "l1")
+PER_SM = ("sm", "lsu", "l1", "pool")
 
 
 def accumulate(total: Raw, more: Raw) -> dict[str, np.ndarray]:
@@ -149,10 +149,23 @@ _LSU = (
     _of_sm("lsu.requests_per_instruction", RATIO, "lines per instruction",
            lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
     _raw("lsu.uncoalesced", "instructions", "lsu.uncoalesced", "instructions that need more than one line"),
-    _raw("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "an instruction waits in the load/store unit"),
+    _raw("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "a line waits in the load/store unit for the L1"),
+    _of_sm("lsu.waiting", RATIO, "KL's throughput limit: share of the cycles of SMs with work in which a line waits",
+           lambda c: ratio(c("sm.lsu_busy_cycles"), c("sm.cycles"))),
     _raw("lsu.stalled_core_cycles", CYCLES, "sm.lsu_stalled_cycles", "the L1 refused a line"),
     _of_sm("lsu.stalled", RATIO, "KL's LSU-stalled %: share of the cycles of SMs with work",
            lambda c: ratio(c("sm.lsu_stalled_cycles"), c("sm.cycles"))),
+)  # fmt: skip
+
+_POOL = (
+    _raw("warppool.requests", "requests", "pool.requests", "loads that WarpPool sent to the L1"),
+    _raw("warppool.merged", "lines", "pool.merged", "lines of instructions that these serve"),
+    _of_sm("warppool.lines_per_request", RATIO, "KL's instructions per L1 request: lines served per load request",
+           lambda c: ratio(c("pool.merged"), c("pool.requests"))),
+    _of_sm("warppool.by_warp", RATIO, "share of the launch in which the selector prefers the lowest warp to the oldest",
+           lambda c: ratio(c("pool.by_warp"), c("gpu.cycles") * c.sms)),
+    _raw("warppool.answers_held_core_cycles", CYCLES, "pool.answers_held", "writeback took no answer of the L1"),
+    _raw("warppool.overdue", "lines", "pool.overdue", "stores and atomics sent before loads: they had waited too long"),
 )  # fmt: skip
 
 _L1_ACCESSES = ("l1.loads", "l1.stores", "l1.atomics", "l1.bypass_loads", "l1.local_loads", "l1.local_stores")
@@ -290,6 +303,7 @@ GROUPS: dict[str, tuple[Statistic, ...]] = {
     "Time and occupancy": _SM,
     "Issue and execution": _ISSUE,
     "Load/store unit": _LSU,
+    "WarpPool": _POOL,
     "L1 data cache": _L1,
     "Crossbar and L2": _L2,
     "DRAM": _DRAM,

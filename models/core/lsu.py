@@ -20,7 +20,7 @@ from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount, record
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.parameters import L1 as L1_PARAMETERS
-from lockstep.models.parameters import MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
+from lockstep.models.parameters import MAX_GROUP_QUEUE, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
 from lockstep.models.warppool import intra_warp_coalescer as coalescer
 from lockstep.models.warppool import warp_pool
 
@@ -64,7 +64,8 @@ ORDER = record(
         ("issued", "i4"),  # group of the last instruction issued ...
         ("loads", "i4"),  # ... which is one of loads
         ("accepting", "i4"),  # group whose lines the L1 accepts
-        ("unsent", "i4", (GROUPS,)),  # instructions with lanes to be accepted, by group
+        ("instructions", "i4"),  # with lanes to be accepted, ...
+        ("unsent", "i4", (GROUPS,)),  # ... by group
     ]
 )
 
@@ -73,6 +74,27 @@ POOL = record(
         ("requests", "i8"),  # loads that WarpPool sent to the L1 ...
         ("merged", "i8"),  # ... and the lines of instructions that they serve
         ("overdue", "i8"),  # stores that went before loads because they had waited too long
+        ("by_warp", "i8"),  # core cycles in which the lowest warp goes first, not the oldest request
+        ("answers_held", "i8"),  # core cycles in which writeback took no answer of the L1
+    ]
+)
+
+REQUEST = record([("line", "i8"), ("lanes", "i8"), ("token", "i8")])
+
+MRPB = record(
+    [
+        ("filled", "i8"),  # queues that are not empty
+        ("draining", "i8"),  # the queue that was drained last
+        ("head", "i4", (MAX_WARPS,)),
+        ("count", "i4", (MAX_WARPS,)),
+        ("queue", REQUEST, (MAX_WARPS * MAX_GROUP_QUEUE,)),
+    ]
+)
+
+BANKED = record(
+    [
+        ("lines", "i8"),  # served in a cycle, summed over the cycles ...
+        ("cycles", "i8"),  # ... in which there was one
     ]
 )
 
@@ -81,6 +103,8 @@ LSU = record(
         ("now", "i8"),  # the core cycle, for the path
         ("config", "i8"),  # host address of the configuration
         ("path", "i8"),  # address of the path's step
+        ("answers", "i8"),  # of the L1 per cycle that the path takes
+        ("reorders", "i8"),  # the path may exchange requests of different warps
         ("path_wake", "i8"),  # the next cycle in which the path has something to do by itself
         ("path_next", "i8"),  # the first cycle that the path has not seen
         ("fault", "i8"),
@@ -88,7 +112,7 @@ LSU = record(
         ("head", "i8"),
         ("count", "i8"),
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
-        ("busy", "i8"),  # something waits here
+        ("busy", "i8"),  # a line waits for the L1
         ("presented", "i8"),  # the head is on the coalescer's input
         ("completed", "i8"),  # tokens that completed in this cycle ...
         ("done", "i4", (COMPLETIONS,)),  # ... and which
@@ -100,6 +124,7 @@ LSU = record(
         ("admit", "i8"),
         ("load_ready", "i8"),
         ("drained", "i8"),
+        ("unsent", "i8"),  # warps with lanes that the L1 has not accepted yet
         ("entered", "i8"),  # warps that issued a memory instruction since the path's last step ...
         ("entered_loads", "i8"),  # ... a load
         ("warps_per_queue", "i8"),  # of WarpPool's instruction queues
@@ -115,6 +140,8 @@ LSU = record(
         ("token", TOKEN, (TOKENS,)),
         ("l1", L1.L1),
         ("intra_warp_coalescer", instance("warppool.intra_warp_coalescer", coalescer.STATE)),
+        ("mrpb", MRPB),
+        ("banked", BANKED),
         ("pool", POOL),
         ("reply", "i8", (MAX_METADATA,)),  # of an atomic request in flight: its lanes
         ("warp_pool", instance("warppool.warp_pool", warp_pool.STATE)),
@@ -140,6 +167,7 @@ def lsu_reset(lsu, config):
     lsu.admit = -1
     lsu.load_ready = -1
     lsu.drained = -1
+    lsu.unsent = 0
     lsu.entered = 0
     lsu.entered_loads = 0
     lsu.warps_per_queue = config.warppool.warps_per_queue
@@ -151,6 +179,7 @@ def lsu_reset(lsu, config):
         order.issued = 0
         order.loads = 0
         order.accepting = 0
+        order.instructions = 0
         for group in range(GROUPS):
             order.unsent[group] = 0
     lsu.uncoalesced = 0
@@ -158,16 +187,25 @@ def lsu_reset(lsu, config):
     lsu.line_instructions = 0
     lsu.texture_hits = 0
     lsu.texture_misses = 0
-    L1.l1_reset(lsu.l1, config)
+    L1.l1_reset(lsu.l1, config, lsu.answers)
     io = lsu.intra_warp_coalescer.io
     coalescer.reset(lsu.intra_warp_coalescer.state, io)
     io.i.line_shift = ctz(i64(config.l1.line_bytes))
     io.i.map_free = MAX_MAPS  # the thread-map table is WarpPool's
     io.i.request.valid = 0
+    lsu.mrpb.filled = 0
+    lsu.mrpb.draining = 0
+    for queue in range(MAX_WARPS):
+        lsu.mrpb.head[queue] = 0
+        lsu.mrpb.count[queue] = 0
+    lsu.banked.lines = 0
+    lsu.banked.cycles = 0
     pool = lsu.pool
     pool.requests = 0
     pool.merged = 0
     pool.overdue = 0
+    pool.by_warp = 0
+    pool.answers_held = 0
     io = lsu.warp_pool.io
     warp_pool.reset(lsu.warp_pool.state, io)
     io.i.line_shift = lsu.l1.line_shift
@@ -257,8 +295,10 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
         order.issued += 1
     order.loads = loads
     order.unsent[order.issued % GROUPS] += 1
+    order.instructions += 1
     token.group = order.issued
     bit = i64(1) << warp
+    lsu.unsent |= bit
     lsu.entered |= bit
     if loads:
         lsu.entered_loads |= bit
@@ -310,6 +350,9 @@ def accepted(lsu, number, lanes, code):
     if token.unsent != 0:
         return False
     order.unsent[token.group % GROUPS] -= 1
+    order.instructions -= 1
+    if order.instructions == 0:
+        lsu.unsent &= ~(i64(1) << number // TICKETS)
     lsu.line_instructions += 1
     if token.sent > 1:
         lsu.uncoalesced += 1
@@ -367,6 +410,7 @@ def lsu_step(lsu, port, config, now):
     """One core cycle: L1 answers, line requests, and what lies between the queue and the L1."""
     lsu.now = now
     lsu.refused = 0
+    lsu.busy = lsu.unsent != 0
     call(lsu.path, addressof(lsu), addressof(port))
 
 

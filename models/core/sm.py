@@ -527,6 +527,8 @@ def _barrier(sm, launch, config, x, c, s, now):
     threads = _value(x, c, 1, i64(0))
     if which < 0 or which >= W.BARRIERS or threads % LANES != 0:
         return i64(Fault.BAD_BARRIER)
+    if sm.lsu.reorders != 0 and (sm.lsu.unsent >> s) & 1 != 0:
+        return i64(Fault.MEMORY_ORDER)  # the path must have held the barrier back
     sm.counters.barriers += 1
     if c.op == Control.REDUCE:
         votes = _predicate(i64(x.preds), c.psrc, c.psrc_not) & i64(x.mask)

@@ -46,7 +46,7 @@ NO_MSHR, NO_MERGE, QUEUE_FULL, NO_WAY, RETURN_FULL = range(-1, -6, -1)
 REFUSALS = ("mshrs", "merges", "queue", "ways", "return")  # the refusals, as ``stats.stalls`` counts them
 
 BUCKETS = 64
-RETURNS = 8192  # room for hits on their way, at the largest latency
+RETURNS = 8192  # room for hits on their way
 
 # A line of the cache is one word: bit 0 dirty, bit 1 reserved, the rest the line's number plus 1; 0: invalid. The words
 # of a set stand in the order of their last use.
@@ -134,8 +134,8 @@ def set_index(l1, line):
 
 
 @jit
-def l1_reset(l1, config):
-    """Empty the cache and its statistics; nothing may be in flight."""
+def l1_reset(l1, config, answers):
+    """Empty the cache and its statistics; nothing may be in flight. It gives at most ``answers`` per cycle."""
     l1.line_bytes = config.l1.line_bytes
     shift = 0
     while 1 << shift < config.l1.line_bytes:
@@ -153,7 +153,7 @@ def l1_reset(l1, config):
     l1.data = config.l1.data
     l1.hit_delay = config.l1.latency - FRONT_END - BACK_END
     l1.ring = 32
-    while l1.ring < l1.hit_delay + 32:
+    while l1.ring < answers * (l1.hit_delay + 32):
         l1.ring *= 2
     l1.refusal = 0
     l1.refused_at = 0
@@ -512,8 +512,19 @@ def l1_step(l1, port, config, now, ready):
     """
     if port.reply_ready <= now:
         _fill(l1, port, now)
-    if not ready:
-        return -1
+    return l1_answer(l1, now) if ready else -1
+
+
+@jit
+def l1_holds(l1, line):
+    """Whether a load of the line would hit."""
+    place = _find(l1, line)
+    return place >= 0 and l1.lines[place] & RESERVED == 0
+
+
+@jit
+def l1_answer(l1, now):
+    """The token of an access that is done, or -1."""
     answer = l1.hits[l1.hit_first & (l1.ring - 1)]
     hit = l1.hit_first != l1.hit_last and answer.ready <= now
     if l1.filled != 0 and not (hit and l1.turn):

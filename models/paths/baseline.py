@@ -18,24 +18,21 @@ at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFI
 
 
 @jit
-def _offer_line(lsu, port, config, line, now):
-    """Offer the coalescer's line to the L1; returns 1 when it was accepted."""
-    number = i64(line.warp) * TICKETS + i64(line.ticket)
-    lanes = i64(line.mask)
-    code = offer(lsu, port, config, number, i64(line.number), lanes, now, number)
+def send(lsu, port, config, number, line, lanes, now):
+    """Offer a line to the L1, which answers with its token; returns whether it was accepted."""
+    code = offer(lsu, port, config, number, line, lanes, now, number)
     if code < 0:
-        return i64(0)
-    token = lsu.token[number]
-    if not is_store(token.kind):
-        token.lines += 1
+        return False
+    if not is_store(lsu.token[number].kind):
+        lsu.token[number].lines += 1
     if accepted(lsu, number, lanes, code):
         answered(lsu, number, now)
-    return i64(1)
+    return True
 
 
 @jit
-def present(token, number, request):
-    """Put an instruction on a coalescer's input, where it holds until it is accepted."""
+def _present(token, number, request):
+    """Put an instruction on the coalescer's input, where it holds until it is accepted."""
     request.warp = number // TICKETS
     request.ticket = number % TICKETS
     request.size = token.size
@@ -48,32 +45,43 @@ def present(token, number, request):
 
 
 @jit
+def coalesce(lsu, now):
+    """A cycle of the coalescer, which takes the head of the queue. Returns whether it did anything.
+
+    Its ``line.ready`` has been set.
+    """
+    coalescer = lsu.intra_warp_coalescer
+    io, binding = coalescer.io, coalescer.binding
+    waiting = lsu.queue[lsu.head]
+    offered = lsu.count > 0 and waiting.at <= now
+    if offered and lsu.presented == 0:
+        lsu.presented = 1
+        _present(lsu.token[waiting.token], i64(waiting.token), io.i.request.payload)
+    io.i.request.valid = offered
+    if call(binding.idle, binding.handle, addressof(io)) != 0:
+        return False
+    if offered and io.o.request.ready != 0:
+        lsu.presented = 0
+        take_head(lsu)
+    if call(binding.step, binding.handle, addressof(io)) != 0:
+        fail(lsu, Fault.DIFFERENCE, i64(0))
+    return True
+
+
+@jit
 def step(lsu, port, config, now):
     """One core cycle."""
     number = i64(l1_step(lsu.l1, port, config, now, True))
     if number >= 0:
         answered(lsu, number, now)
-    coalescer = lsu.intra_warp_coalescer
-    io = coalescer.io
-    lsu.busy = 1 if lsu.count != 0 or io.o.line.valid != 0 else 0
+    io = lsu.intra_warp_coalescer.io
     lsu.entered = 0
-    io.i.line.ready = _offer_line(lsu, port, config, io.o.line.payload, now) if io.o.line.valid != 0 else i64(1)
-    waiting = lsu.queue[lsu.head]
-    offered = lsu.count > 0 and waiting.at <= now
-    if offered and lsu.presented == 0:
-        lsu.presented = 1
-        present(lsu.token[waiting.token], i64(waiting.token), io.i.request.payload)
-    io.i.request.valid = 1 if offered else 0
-    binding = coalescer.binding
-    if call(binding.idle, binding.handle, addressof(io)) != 0:
-        lsu.path_wake = FOREVER
-        return
-    lsu.path_wake = now + 1
-    if offered and io.o.request.ready != 0:
-        lsu.presented = 0
-        take_head(lsu)
-    if call(binding.step, binding.handle, addressof(io)) != 0:
-        fail(lsu, Fault.DIFFERENCE, 0)
+    io.i.line.ready = 1
+    if io.o.line.valid != 0:
+        line = io.o.line.payload
+        number = i64(line.warp) * TICKETS + i64(line.ticket)
+        io.i.line.ready = send(lsu, port, config, number, i64(line.number), i64(line.mask), now)
+    lsu.path_wake = now + 1 if coalesce(lsu, now) else i64(FOREVER)
 
 
 @slot

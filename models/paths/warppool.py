@@ -128,8 +128,13 @@ def step(lsu, port, config, now):
     """One core cycle."""
     unit = lsu.warp_pool
     io, binding = unit.io, unit.binding
-    if now > lsu.path_next:
-        call(binding.skip, binding.handle, now - i64(lsu.path_next))
+    missed = now - i64(lsu.path_next)
+    if missed > 0:
+        call(binding.skip, binding.handle, missed)
+    stats = lsu.pool
+    stats.overdue += i64(io.o.overdue)
+    stats.by_warp += i64(io.o.policy) * (missed + 1)
+    stats.answers_held += i64(io.o.answer.ready == 0)
     identity = i64(l1_step(lsu.l1, port, config, now, io.o.answer.ready != 0))
     io.i.answer.valid = identity >= 0
     if identity >= 0:
@@ -138,16 +143,15 @@ def step(lsu, port, config, now):
         io.i.answer.payload.atomic = lsu.reply[identity] != 0
     io.i.access.ready = 0
     io.i.miss = 0
-    lsu.busy = 1 if lsu.count != 0 or lsu.in_flight != 0 and io.o.access.valid != 0 else 0
     if io.o.access.valid != 0:
         _access(lsu, port, config, io, now)
     if io.o.result.valid != 0:
         _result(lsu, io, now)
-    lsu.pool.overdue += i64(io.o.overdue)
     _gates(lsu, io)
     _enter(lsu, io, now)
     idle = call(binding.idle, binding.handle, addressof(io))
     if idle != 0:
+        stats.by_warp -= i64(io.o.policy)  # this cycle is passed over with those that follow
         lsu.path_next = now
         lsu.path_wake = min(now + idle, i64(FOREVER))
         return

@@ -10,8 +10,8 @@ from lockstep.models.blocks import FOREVER, instance, ports
 from lockstep.models.jit import addressof, call, i64, jit, pointer_to, record, slot
 from lockstep.models.parameters import MAX_COALESCERS
 from lockstep.models.warppool import (
-    inter_warp_queues,
     instruction_queues,
+    inter_warp_queues,
     intra_warp_coalescer,
     load_store_order,
     mshr_metadata,

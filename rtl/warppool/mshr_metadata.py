@@ -105,6 +105,10 @@ class MshrMetadata(wiring.Component):
                 "slots": Out(data.StructLayout(slots)),
             }
         )
+        # The state; proofs speak of it. The queue of free entries is full at first: both ends are at position 0.
+        self.head, self.tail = Signal(index), Signal(index)
+        self.reused = Signal()  # every entry was allocated before
+        self.used = Signal(range(entries + 1))
 
     @property
     def entries(self) -> int:
@@ -140,12 +144,9 @@ class MshrMetadata(wiring.Component):
             for i in range(self.merges):
                 m.d.comb += self.slots.slots[i].eq(Mux(i < read.data.count, Value.cast(read.data.slots[i]), 0))
 
-        # The queue of free entries is full at first: both ends are at position 0.
-        m.submodules.queue = queue = memory.Memory(shape=range(self.entries), depth=self.entries, init=[])
+        m.submodules.queue = queue = memory.Memory(shape=self.id.shape(), depth=self.entries, init=[])
         push, front = queue.write_port(), queue.read_port(domain="comb")
-        head, tail = Signal(range(self.entries)), Signal(range(self.entries))
-        reused = Signal()  # every entry was allocated before
-        used = Signal(range(self.entries + 1))
+        head, tail, reused, used = self.head, self.tail, self.reused, self.used
         last = self.entries - 1
         m.d.comb += [
             self.free.eq(self.entries - used),

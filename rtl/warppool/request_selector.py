@@ -166,6 +166,24 @@ class RequestSelector(wiring.Component):
                 "overdue": Out(1),
             }
         )
+        # State of the order, by position but for the places of the tags.
+        index = bits_for(tags - 1)
+        self._waiting = Signal(tags, name="waiting")
+        self._head, self._tail = Signal(index, name="head"), Signal(index, name="tail")
+        self._lowest = [Signal(tags, reset_less=True, name=f"lowest_{bit}") for bit in range(warp)]  # bits of the warp
+        self._tag_at = Memory(shape=index, depth=tags, init=[])
+        self._position_of = Memory(shape=index, depth=tags, init=[])
+        # Of the choice: cycles for which each store has waited, and whether it is an atomic; the port that was last to
+        # have one taken; an overdue store went, and no load since.
+        self._waited = [Signal(range(store_wait + 1), name=f"waited_{k}") for k in range(coalescers)]
+        self._atomic = [Signal(name=f"atomic_{k}") for k in range(coalescers)]
+        self._last, self._load_next = Signal(range(coalescers), name="last"), Signal(name="load_next")
+        # Of what is on its way: popped in the cycle before, the queue, the loads and atomics.
+        self._popped = Signal(name="popped")
+        self._count, self._reserved = (Signal(range(PIPELINE + 1), name=name) for name in ("count", "reserved"))
+        self._entries = [self.access.p]
+        self._entries += [Signal(access, reset_less=True, name=f"behind_{i}") for i in range(1, PIPELINE)]
+        self._metadata_left = Signal(name="metadata_left")
 
     @property
     def tags(self) -> int:
@@ -186,48 +204,41 @@ class RequestSelector(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         ready, taken = Signal(self.coalescers), Signal(self.coalescers)
-        metadata_left = Signal()
-        self._metadata(m, taken, metadata_left)
+        self._order(m)
+        may_go, due = self._stores(m)
+        self._output(m, taken)
+        self._metadata(m, taken)
         self._toggle(m)
-        waits = self._order(m)
-        may_go, due = self._stores(m, metadata_left)
-        on_the_way = self._output(m, taken)
 
         possible, load, preferred = Signal(), Signal(), Signal()
-        load_next = Signal()  # an overdue store went, and no load since
-        asks, last = Signal(self.coalescers), Signal(range(self.coalescers))
+        asks = Signal(self.coalescers)
         m.d.comb += [
-            possible.eq(on_the_way < PIPELINE),
-            load.eq(waits & metadata_left),
-            preferred.eq(due.any() & ~(load & load_next)),
+            possible.eq(self._popped + self._count < PIPELINE),
+            load.eq(self._waiting.any() & self._metadata_left),
+            preferred.eq(due.any() & ~(load & self._load_next)),
             asks.eq(Mux(preferred, due, may_go)),
-            ready.eq(Mux(possible & (preferred | ~load), next_after(asks, last), 0)),
+            ready.eq(Mux(possible & (preferred | ~load), next_after(asks, self._last), 0)),
             taken.eq(ready & Cat(port.valid for port in self.store)),
             Cat(port.ready for port in self.store).eq(ready),
             self.pop.valid.eq(possible & load & ~preferred),
             self.overdue.eq(possible & preferred),
         ]
         with m.If(self.pop.valid | self.overdue):
-            m.d.sync += load_next.eq(self.overdue)
+            m.d.sync += self._load_next.eq(self.overdue)
         with m.If(ready.any()):
-            m.d.sync += last.eq(index_of(ready))
+            m.d.sync += self._last.eq(index_of(ready))
         return m
 
-    def _order(self, m: Module) -> Signal:
-        """The circular queue: drives ``room`` and the tag that a pop takes; whether a position waits."""
+    def _order(self, m: Module) -> None:
+        """The circular queue: drives ``room`` and the tag that a pop takes."""
         tags = self.tags
-        index = bits_for(tags - 1)
-        m.submodules.tag_at = tag_at = Memory(shape=index, depth=tags, init=[])
-        m.submodules.position_of = position_of = Memory(shape=index, depth=tags, init=[])
-        waiting = Signal(tags)
-        head, tail = Signal(index), Signal(index)
-        warp_bits = len(self.insert[0].payload.warp)
-        lowest = [Signal(tags, reset_less=True, name=f"lowest_{bit}") for bit in range(warp_bits)]
+        m.submodules.tag_at, m.submodules.position_of = self._tag_at, self._position_of
+        waiting, head, tail, lowest = self._waiting, self._head, self._tail, self._lowest
+        index = len(head)
 
-        any_waits, full, from_head = Signal(), Signal(), Signal(tags)
+        full, from_head = Signal(), Signal(tags)
         m.d.comb += [
-            any_waits.eq(waiting.any()),
-            full.eq((head == tail) & any_waits),
+            full.eq((head == tail) & waiting.any()),
             self.room.eq(Mux(head == tail, Mux(full, 0, tags), head - tail + Mux(head < tail, tags, 0))),
             # An arithmetic shift to the right: ones from the head on.
             from_head.eq(Const(-1 << tags - 1, signed(tags)) >> (tags - 1 - head)[:index]),
@@ -240,11 +251,11 @@ class RequestSelector(wiring.Component):
             return _index_of_lowest(m, searched, name)
 
         candidates = waiting
-        for bit in reversed(range(warp_bits)):
+        for bit in reversed(range(len(lowest))):
             lower, narrowed = Signal(tags, name=f"lower_{bit}"), Signal(tags, name=f"candidates_{bit}")
             m.d.comb += [lower.eq(candidates & ~lowest[bit]), narrowed.eq(Mux(lower.any(), lower, candidates))]
             candidates = narrowed
-        position, reader = Signal(index), tag_at.read_port(domain="comb")
+        position, reader = Signal(index), self._tag_at.read_port(domain="comb")
         m.d.comb += [
             position.eq(Mux(self.policy & ~full, oldest(candidates, "lowest_warp"), head)),
             reader.addr.eq(position),
@@ -256,7 +267,7 @@ class RequestSelector(wiring.Component):
         for k, insert in enumerate(self.insert):
             line = insert.payload
             allocates, at = Signal(name=f"allocates_{k}"), Signal(tags, name=f"at_{k}")
-            find = position_of.read_port(domain="comb")
+            find = self._position_of.read_port(domain="comb")
             warp, new = Signal.like(line.warp, name=f"warp_{k}"), Signal(tags, name=f"new_{k}")
             sets, after = Signal(tags, name=f"sets_{k}"), Signal(index, name=f"after_{k}")
             m.d.comb += [
@@ -268,8 +279,10 @@ class RequestSelector(wiring.Component):
                 sets.eq(Mux(insert.valid & (allocates | (line.warp < warp)), at, 0)),
                 after.eq(Mux(allocates, Mux(place == tags - 1, 0, place + 1), place)),
             ]
-            for memory, address, content in (tag_at, place, line.tag), (position_of, line.tag, place):
-                port = memory.write_port()
+            for port, address, content in (
+                (self._tag_at.write_port(), place, line.tag),
+                (self._position_of.write_port(), line.tag, place),
+            ):
                 m.d.comb += [port.en.eq(allocates), port.addr.eq(address), port.data.eq(content)]
             added.append(new)
             lowered.append(sets)
@@ -285,15 +298,14 @@ class RequestSelector(wiring.Component):
         for bit, bits in enumerate(lowest):
             ones = (Mux(insert.payload.warp[bit], sets, 0) for insert, sets in zip(self.insert, lowered, strict=True))
             m.d.sync += bits.eq(reduce(or_, ones, bits & ~reduce(or_, lowered)))
-        return any_waits
 
-    def _stores(self, m: Module, metadata_left: Signal) -> tuple[Signal, Signal]:
+    def _stores(self, m: Module) -> tuple[Signal, Signal]:
         """The masks of the ports whose store may go, and of those whose store is overdue."""
         may_go, due = Signal(self.coalescers), Signal(self.coalescers)
         for k, port in enumerate(self.store):
-            waited, atomic = Signal(range(self.store_wait + 1), name=f"waited_{k}"), Signal(name=f"atomic_{k}")
+            waited, atomic = self._waited[k], self._atomic[k]
             m.d.comb += [
-                may_go[k].eq((waited != 0) & (metadata_left | ~atomic)),
+                may_go[k].eq((waited != 0) & (self._metadata_left | ~atomic)),
                 due[k].eq((waited == self.store_wait) & may_go[k]),
             ]
             m.d.sync += atomic.eq(port.p.atomic)
@@ -303,19 +315,17 @@ class RequestSelector(wiring.Component):
                 m.d.sync += waited.eq(waited + 1)
         return may_go, due
 
-    def _output(self, m: Module, taken: Signal) -> Signal:
-        """The queue in front of the L1, ``access`` first; the number of requests on their way."""
-        access, request = self.access.p, self.request.payload
-        entries = [access, *(Signal.like(access, reset_less=True, name=f"behind_{i}") for i in range(1, PIPELINE))]
-        count, kept, after_request = (Signal(range(PIPELINE + 1), name=n) for n in ("count", "kept", "after_request"))
-        popped, leaves = Signal(), Signal()
+    def _output(self, m: Module, taken: Signal) -> None:
+        """The queue in front of the L1, ``access`` first: what arrives enters before a store taken in that cycle."""
+        request, entries, count = self.request.payload, self._entries, self._count
+        kept, after_request, leaves = Signal.like(count), Signal.like(count), Signal()
         m.d.comb += [
             self.access.valid.eq(count != 0),
             leaves.eq(self.access.valid & self.access.ready),
             kept.eq(count - leaves),
             after_request.eq(kept + self.request.valid),
         ]
-        m.d.sync += [popped.eq(self.pop.valid), count.eq(after_request + taken.any())]
+        m.d.sync += [self._popped.eq(self.pop.valid), count.eq(after_request + taken.any())]
         for i in range(1, PIPELINE):
             with m.If(leaves & (count > i)):
                 m.d.sync += entries[i - 1].eq(entries[i])
@@ -327,20 +337,17 @@ class RequestSelector(wiring.Component):
                 same = {name: port.p[name] for name in ("number", "mask", "last", "atomic")}
                 slot = Cat(port.p.warp, port.p.ticket)  # the lowest bits of the first one
                 _put(m, entries, after_request, {**same, "store": ~port.p.atomic, "count": 1, "slots": slot})
-        on_the_way = Signal(range(PIPELINE + 1))
-        m.d.comb += on_the_way.eq(popped + count)
-        return on_the_way
 
-    def _metadata(self, m: Module, taken: Signal, left: Signal) -> None:
+    def _metadata(self, m: Module, taken: Signal) -> None:
         """Whether an entry is left for one more load or atomic, in addition to those on their way."""
-        reserved, reserves, leaves = Signal(range(PIPELINE + 1)), Signal(), Signal()
+        reserves, leaves = Signal(), Signal()
         m.d.comb += [
             reserves.eq(self.pop.valid | (Cat(port.p.atomic for port in self.store) & taken).any()),
             leaves.eq(self.access.valid & self.access.ready & ~self.access.p.store),
         ]
         m.d.sync += [
-            reserved.eq(reserved + reserves - leaves),
-            left.eq(self.metadata_free > reserved + reserves),
+            self._reserved.eq(self._reserved + reserves - leaves),
+            self._metadata_left.eq(self.metadata_free > self._reserved + reserves),
         ]
 
     def _toggle(self, m: Module) -> None:

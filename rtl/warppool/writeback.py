@@ -69,14 +69,15 @@ class Writeback(wiring.Component):
                 "result": Out(stream.Signature(data.StructLayout({**slot.members, **answer}))),
             }
         )
+        # The state; proofs speak of it. Contents are memory: unseen unless their flag is set, so not reset.
+        self.arriving, self.arrived = Signal(), Signal(data.StructLayout(answer), reset_less=True)
+        self.buffered, self.buffer = Signal(), Signal(data.StructLayout(answer), reset_less=True)
+        self.left = Signal(slots, reset_less=True)  # of the answer in the buffer
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         answer, result = self.answer.p, self.result.p
-        # Contents are memory: unseen unless their flag is set, so not reset.
-        arriving, arrived = Signal(), Signal(answer.shape(), reset_less=True)
-        buffered, buffer = Signal(), Signal(answer.shape(), reset_less=True)
-        left = Signal(self.slots.shape(), reset_less=True)
+        arriving, buffered, buffer, left = self.arriving, self.buffered, self.buffer, self.left
         m.d.comb += self.answer.ready.eq(~(arriving & buffered))
 
         # The older answer, and its slots without the one that leaves.
@@ -84,7 +85,7 @@ class Writeback(wiring.Component):
         present, take = Signal(), Signal()
         slot_bits = len(Value.cast(slots.slots[0]))
         m.d.comb += [
-            owner.eq(Mux(buffered, buffer, arrived)),
+            owner.eq(Mux(buffered, buffer, self.arrived)),
             slots.eq(Mux(buffered, left, self.slots)),
             present.eq(arriving | buffered),
             take.eq(present & (~self.result.valid | self.result.ready)),
@@ -101,5 +102,5 @@ class Writeback(wiring.Component):
         accept = self.answer.valid & self.answer.ready
         m.d.sync += arriving.eq(accept | arriving & buffered)
         with m.If(accept):
-            m.d.sync += arrived.eq(answer)
+            m.d.sync += self.arrived.eq(answer)
         return m

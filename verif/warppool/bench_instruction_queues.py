@@ -101,7 +101,6 @@ class Environment:
     def finish(self) -> None:
         inside = sum(map(len, self.queue)) + sum(taken is not None for taken in self.presented)
         assert self.entered == self.left + inside
-        assert self.left, "nothing came through"
 
 
 Predicate = Callable[[dict[str, int], Any, Any, Any], bool]

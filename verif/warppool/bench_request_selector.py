@@ -12,6 +12,7 @@ from lockstep.verif.bench import mask
 
 BLOCK = "warppool.request_selector"
 
+MUTATED = "odd"
 CONFIGURATIONS = {
     # Policies change too rarely for a test after 100,000 cycles; 256 still give the one hit in a hundred its meaning.
     "paper": dict(
@@ -229,7 +230,7 @@ class Checker:
         assert o.pop.valid or taken or not (load or stores), "a cycle is lost"
         assert not (taken and load) or taken[0] in late, "a load goes before a store"
         assert o.overdue == (bool(taken) and taken[0] in late)
-        self._bounds(o, load, late, taken)
+        self._bounds(i, load, late, taken)
         if o.pop.valid:
             self._pop(o)
         for k in taken:
@@ -246,12 +247,13 @@ class Checker:
         assert needed <= i.metadata_free, "more loads and atomics on their way than metadata"
         self.metadata_left = needed < i.metadata_free
 
-    def _bounds(self, o: Any, load: bool, late: list[int], taken: list[int]) -> None:
+    def _bounds(self, i: Any, load: bool, late: list[int], taken: list[int]) -> None:
         """The bounds on waiting that the block's documentation states."""
         for k in self.ports:
-            self.chances[k] = self.chances[k] + 1 if k in late else 0
-            # While an atomic lacks metadata others may go ahead of it again.
+            self.chances[k] += k in late and not i.store[k].payload.atomic
             assert self.chances[k] <= 2 * len(self.ports), "an overdue store is passed over"
+            if k in taken:
+                self.chances[k] = 0
         oldest = next(iter(self.waiting), None)
         if oldest != self.head:
             self.head, self.head_chances = oldest, 0

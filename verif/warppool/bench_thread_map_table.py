@@ -17,11 +17,11 @@ CONFIGURATIONS = {
     "largest": {"lanes": 32, "entries": 32, "coalescers": 4},
     "single bank": {"lanes": 32, "entries": 32, "coalescers": 1},
 }
-SHAPES = ("balanced", "full", "empty", "other kinds")
+SHAPES = ("balanced", "bursts", "uneven", "other kinds")
 
 # For each shape: the share of cycles in which a line is offered, of lines that need an entry, of cycles with a result.
 _RATES = {
-    "balanced": (0.6, 0.7, 0.5), "full": (0.9, 0.9, 0.2), "empty": (0.2, 0.9, 0.9), "other kinds": (0.8, 0.1, 0.8),
+    "balanced": (0.4, 0.5, 0.9), "bursts": (1.0, 0.95, 1.0), "uneven": (0.9, 0.9, 0.5), "other kinds": (0.8, 0.1, 0.8),
 }  # fmt: skip
 
 
@@ -34,6 +34,8 @@ class Environment:
         self.lanes = parameters["lanes"]
         self.banks = parameters["coalescers"]
         self.bank = parameters["entries"] // self.banks
+        self.shape = shape
+        self.cycle = 0
         self.offered, self.needing, self.answered = _RATES[shape]
         self.rng = rng
         self.kept: dict[int, tuple[int, list[int]]] = {}
@@ -41,9 +43,15 @@ class Environment:
 
     def drive(self, i: Any, o: Any) -> None:
         rng = self.rng
+        offered, answered = [self.offered] * self.banks, self.answered
+        if self.shape == "bursts":  # fill up, then drain
+            filling = self.cycle // (2 * self.bank * self.banks + 4) % 2 == 0
+            offered, answered = (offered, 0.0) if filling else ([0.0] * self.banks, answered)
+        elif self.shape == "uneven":  # the first bank full, the others empty
+            offered[1:] = [0.02] * (self.banks - 1)
         for k in range(self.banks):
             line, p = i.line[k], i.line[k].payload
-            line.valid, line.ready = rng.random() < self.offered, rng.random() < 0.8
+            line.valid, line.ready = rng.random() < offered[k], rng.random() < 0.8
             needs = rng.random() < self.needing and o.free[k] > 0
             p.mapping = Mapping.RANDOM if needs or rng.random() < 0.3 else rng.choice(list(Mapping)[:-1])
             p.store = p.atomic = 0
@@ -55,11 +63,12 @@ class Environment:
             for lane in range(self.lanes):
                 p.words[lane] = rng.randrange(32)
         result, p = i.result, i.result.payload
-        result.valid, result.ready = rng.random() < self.answered, rng.random() < 0.8
-        p.mapping, p.atomic, p.word = rng.choice(list(Mapping)), rng.getrandbits(1), rng.randrange(32)
+        result.valid, result.ready = rng.random() < answered, rng.random() < 0.8
+        p.mapping = Mapping.RANDOM if rng.random() < 0.8 else rng.choice(list(Mapping)[:-1])
+        p.atomic, p.word = rng.random() < 0.15, rng.randrange(32)
         if p.mapping == Mapping.RANDOM and not p.atomic:
             if self.kept:
-                p.word = rng.choice(list(self.kept))
+                p.word = max(self.kept) if self.shape == "uneven" else rng.choice(list(self.kept))
             else:
                 p.atomic = 1
         i.lookup = p.word if rng.random() < 0.7 else rng.randrange(32)
@@ -83,6 +92,7 @@ class Environment:
             self.released += 1
         self.kept.update(taken)
         self.stored += len(taken)
+        self.cycle += 1
 
     def finish(self) -> None:
         assert self.stored == self.released + len(self.kept)

@@ -1,0 +1,83 @@
+"""The path to an L1 of eight banks: queue, a coalescer per bank, L1 (Kloosterman's thesis, section 3.4.1).
+
+The oldest instruction alone is served. In each cycle every bank takes the line of its lowest lane that is left; all
+hits are served, and one miss, since there is one set of MSHRs. Stores and atomics go one line per cycle, in the order
+of their lanes. The banks are the lowest bits of the set index.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import FOREVER
+from lockstep.models.core.lsu import LSU, answered, is_load, take_head
+from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, slot
+from lockstep.models.memory.fabric import PORT
+from lockstep.models.memory.l1 import l1_answer, l1_holds, l1_step, set_index
+from lockstep.models.parameters import BANKS, CONFIG
+from lockstep.models.paths.baseline import send
+
+at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+
+COALESCING = 2  # core cycles from the queue to the look-up, as with one coalescer
+
+
+@jit
+def _serve(lsu, port, config, number, now):
+    """Look up what the banks present of an instruction. Returns how many lines were accepted."""
+    token = lsu.token[number]
+    shift = i64(lsu.l1.line_shift)
+    loads = is_load(token.kind)
+    left = i64(token.unsent)
+    busy = i64(0)  # banks
+    missed = False
+    served = i64(0)
+    while left != 0:
+        line = i64(token.address[ctz(left)]) >> shift
+        lanes = lanes_equal(addressof(token), shift, 0, line) & left
+        left &= ~lanes
+        bank = i64(1) << (set_index(lsu.l1, line) & BANKS - 1)
+        if busy & bank != 0:
+            continue
+        busy |= bank
+        hit = loads and l1_holds(lsu.l1, line)
+        if hit or not missed:
+            missed = missed or not hit
+            if send(lsu, port, config, number, line, lanes, now):
+                served += 1
+        if not loads:
+            break
+    return served
+
+
+@jit
+def step(lsu, port, config, now):
+    """One core cycle."""
+    number = i64(l1_step(lsu.l1, port, config, now, True))
+    answers = 1
+    while number >= 0:
+        answered(lsu, number, now)
+        number = i64(l1_answer(lsu.l1, now)) if answers < BANKS else i64(-1)
+        answers += 1
+    lsu.entered = 0
+    lsu.path_wake = FOREVER
+    if lsu.count == 0:
+        return
+    waiting = lsu.queue[lsu.head]
+    start = waiting.at + COALESCING
+    if start > now:
+        lsu.path_wake = start
+        return
+    number = i64(waiting.token)
+    served = _serve(lsu, port, config, number, now)
+    if served != 0:
+        lsu.banked.lines += served
+        lsu.banked.cycles += 1
+        lsu.path_wake = now + 1
+    if lsu.token[number].unsent == 0:
+        take_head(lsu)
+
+
+@slot
+def step_slot(lsu, port):
+    unit = at_lsu(lsu)
+    step(unit, at_port(port), at_config(unit.config), i64(unit.now))
+    return i64(0)

@@ -1,0 +1,351 @@
+"""What is proved of ``warppool.request_selector``, in an environment that does whatever the protocol allows.
+
+The environment is the tags in the inter-warp queues, the stores on offer and the metadata in use. Beside it, each proof
+counts in its own terms (ages in allocations, requests on their way) and ties these to the block's state, so that one
+step of induction is enough.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add, or_
+
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+
+from lockstep.models.warppool.parameters import PIPELINE
+from lockstep.rtl.bits import popcount
+from lockstep.rtl.warppool.request_selector import RequestSelector
+from lockstep.verif.formal import Proof
+
+METADATA, QUANTUM, STORE_WAIT = 2, 3, 2
+
+
+class Neighbours(Elaboratable):
+    """The block in its environment, without a property."""
+
+    def __init__(self, tags: int = 3, coalescers: int = 2, warps: int = 4) -> None:
+        self.tags, self.coalescers = tags, coalescers
+        self.dut = RequestSelector(
+            lanes=1, warps=warps, tickets=1, tags=tags, merges=1, coalescers=coalescers, metadata=METADATA,
+            quantum=QUANTUM, store_wait=STORE_WAIT,
+        )  # fmt: skip
+        self.here = Signal(tags)  # the tags that the queues hold
+        self.popped = Signal(tags)  # one-hot: the tag that leaves
+        self.allocations = [Signal(tags, name=f"allocation_{k}") for k in range(coalescers)]  # one-hot
+        self.merges = [Signal(tags, name=f"merge_{k}") for k in range(coalescers)]
+        self.way, self.needy = Signal(range(PIPELINE + 2)), Signal(range(PIPELINE + 2))  # requests; loads and atomics
+        self.taken, self.transfer, self.possible = Signal(coalescers), Signal(), Signal()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        self._lines(m)
+        self._stores(m)
+        in_use, released = Signal(range(METADATA + 1)), Signal(range(METADATA + 1))
+        takes = Signal()
+        m.d.comb += [
+            self.transfer.eq(dut.access.valid & dut.access.ready),
+            takes.eq(self.transfer & ~dut.access.p.store),
+            dut.metadata_free.eq(METADATA - in_use),
+            Assume(released <= in_use),
+            Assert(in_use + takes <= METADATA),
+            self.possible.eq(self.way < PIPELINE),
+        ]
+        needs = dut.pop.valid | (self.taken & Cat(port.p.atomic for port in dut.store)).any()
+        m.d.sync += [
+            in_use.eq(in_use + takes - released),
+            self.way.eq(self.way + dut.pop.valid + self.taken.any() - self.transfer),
+            self.needy.eq(self.needy + needs - takes),
+        ]
+        # What the block counts is on its way, and there is metadata for it.
+        entries = ((i < dut._count) & ~entry.store for i, entry in enumerate(dut._entries))
+        m.d.comb += [
+            Assert(self.way == dut._count + dut._popped),
+            Assert(self.way <= PIPELINE),
+            Assert(self.needy == dut._reserved),
+            Assert(self.needy == reduce(add, entries, dut._popped)),
+            Assert(self.needy + dut._metadata_left <= dut.metadata_free),
+        ]
+        return m
+
+    def _lines(self, m: Module) -> None:
+        dut = self.dut
+        room: Value = dut.room
+        named: Value = Const(0, self.tags)
+        for k, insert in enumerate(dut.insert):
+            tag = Signal(self.tags, name=f"named_{k}")
+            m.d.comb += [
+                tag.eq(Mux(insert.valid, Const(1) << insert.payload.tag, 0)),
+                Assume(~insert.valid | (insert.payload.tag < self.tags)),
+                Assume((tag & named) == 0),
+                self.allocations[k].eq(Mux(insert.payload.allocated, tag, 0)),
+                self.merges[k].eq(Mux(insert.payload.allocated, 0, tag)),
+                Assume((self.allocations[k] & self.here) == 0),
+                Assume((self.merges[k] & ~self.here) == 0),
+                Assume(~self.allocations[k].any() | (room != 0)),
+            ]
+            room = room - self.allocations[k].any()
+            named = named | tag
+        arrives = Signal()
+        m.d.comb += [
+            self.popped.eq(Mux(dut.pop.valid, Const(1) << dut.pop.payload.tag, 0)),
+            dut.request.valid.eq(arrives),
+            Assert(arrives == dut._popped),
+        ]
+        m.d.sync += [
+            self.here.eq(reduce(or_, self.allocations, self.here) & ~self.popped),
+            arrives.eq(dut.pop.valid),
+        ]
+
+    def _stores(self, m: Module) -> None:
+        """A store that is on offer stays until it is taken."""
+        for k, port in enumerate(self.dut.store):
+            offered, before = Signal(name=f"offered_{k}"), Signal.like(port.p, name=f"before_{k}")
+            m.d.sync += [offered.eq(port.valid & ~port.ready), before.eq(port.p)]
+            m.d.comb += [
+                self.taken[k].eq(port.valid & port.ready),
+                Assume(~offered | (port.valid & (Value.cast(port.p) == Value.cast(before)))),
+                Assert(offered == (self.dut._waited[k] != 0)),
+                Assert(self.dut._waited[k] <= STORE_WAIT),
+                Assert(~offered | (self.dut._atomic[k] == before.atomic)),
+            ]
+
+    def may_go(self, k: int) -> Value:
+        """The store of port k may be taken."""
+        return (self.dut._waited[k] != 0) & (self.dut._metadata_left | ~self.dut.store[k].p.atomic)
+
+
+class Order(Neighbours):
+    """The tag that leaves is the one that the policy names, and ``room`` is exact."""
+
+    def __init__(self, tags: int = 3, coalescers: int = 2) -> None:
+        super().__init__(tags, coalescers)
+        self.age = [Signal(range(tags + 1), name=f"age_{t}") for t in range(tags)]  # allocations since, and its own
+        self.oldest = Signal(range(tags + 1))  # the highest age, 0 if there is none
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut, tags = self.dut, range(self.tags)
+        warp = [Signal.like(dut.insert[0].payload.warp, name=f"lowest_warp_{t}") for t in tags]
+        later: list[Value] = []  # per port: allocations from it on
+        for allocation in reversed(self.allocations):
+            later.insert(0, allocation.any() + (later[0] if later else 0))
+        for t in tags:
+            m.d.sync += self.age[t].eq(self.age[t] + later[0])
+            for k, insert in enumerate(dut.insert):
+                with m.If(self.allocations[k][t]):
+                    m.d.sync += [self.age[t].eq(later[k]), warp[t].eq(insert.payload.warp)]
+                with m.If(self.merges[k][t] & (insert.payload.warp < warp[t])):
+                    m.d.sync += warp[t].eq(insert.payload.warp)
+
+        ages = [Mux(self.here[t], self.age[t], 0) for t in tags]
+        m.d.comb += [
+            *(Assume(age <= self.oldest) for age in ages),
+            Assume(reduce(or_, (age == self.oldest for age in ages))),
+            Assert(dut.room == self.tags - self.oldest),
+            Assert((self.popped & ~self.here) == 0),
+        ]
+        by_warp = dut.policy & (dut.room != 0)
+        for t in tags:
+            with m.If(self.popped[t]):
+                m.d.comb += Assert(by_warp | (self.age[t] == self.oldest))
+                for other in tags:
+                    better = (warp[t] < warp[other]) | ((warp[t] == warp[other]) & (self.age[t] >= self.age[other]))
+                    m.d.comb += Assert(~by_warp | ~self.here[other] | better)
+
+        # Where the block keeps it.
+        m.d.comb += [
+            Assert((dut._head < self.tags) & (dut._tail < self.tags)),
+            Assert(popcount(dut._waiting) == popcount(self.here)),
+            Assert(dut._head == self._position(m, self.oldest, "oldest")),
+        ]
+        for t in tags:
+            where, what = dut._position_of.read_port(domain="comb"), dut._tag_at.read_port(domain="comb")
+            lowest = Cat(bits.bit_select(where.data, 1) for bits in dut._lowest)
+            m.d.comb += [where.addr.eq(t), what.addr.eq(where.data)]
+            with m.If(self.here[t]):
+                m.d.comb += [
+                    Assert(where.data == self._position(m, self.age[t], f"tag_{t}")),
+                    Assert(self.age[t] != 0),
+                    Assert(what.data == t),
+                    Assert(dut._waiting.bit_select(where.data, 1)),
+                    Assert(lowest == warp[t]),
+                ]
+        return m
+
+    def _position(self, m: Module, age: Value, name: str) -> Value:
+        """As many positions before the tail as there were allocations."""
+        place = Signal(range(2 * self.tags), name=f"position_of_{name}")
+        m.d.comb += place.eq(self.dut._tail + self.tags - age)
+        return Mux(place < self.tags, place, place - self.tags)
+
+
+class Actions(Order):
+    """One action a cycle, of what may go; none only if nothing may; loads first, but for overdue stores."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut = self.dut
+        ready, can, late = Signal(self.coalescers), Signal(self.coalescers), Signal(self.coalescers)
+        load, action = Signal(), Signal()
+        m.d.comb += [
+            ready.eq(Cat(port.ready for port in dut.store)),
+            can.eq(Cat(self.may_go(k) for k in range(self.coalescers))),
+            late.eq(Cat(self.may_go(k) & (dut._waited[k] == STORE_WAIT) for k in range(self.coalescers))),
+            load.eq(self.here.any() & dut._metadata_left),
+            action.eq(dut.pop.valid | ready.any()),
+            Assert(popcount(ready) + dut.pop.valid <= 1),
+            Assert(action == (self.possible & (load | can.any()))),
+            Assert((ready & ~can) == 0),
+            Assert(~dut.pop.valid | load),
+            Assert(~(ready.any() & load) | (ready & late).any()),
+            Assert(dut.overdue == (ready & late).any()),
+            Assert(~dut.overdue | ~load | ~dut._load_next),
+            Assert(self.way + action <= PIPELINE),
+            Assert(dut._count - self.transfer + dut.request.valid + self.taken.any() <= PIPELINE),
+        ]
+        return m
+
+
+class OldestWaits(Order):
+    """The oldest tag leaves in the (2 x tags)-th cycle at the latest in which it could have."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut = self.dut
+        passed, chances = Signal(range(self.tags + 1)), Signal(range(2 * self.tags + 2))  # by others; of the oldest
+        chance = self.possible & dut._metadata_left & self.here.any()
+        oldest = Cat(self.age[t] == self.oldest for t in range(self.tags))
+        with m.If((self.popped & oldest).any() | ~self.here.any()):
+            m.d.sync += [passed.eq(0), chances.eq(0)]
+        with m.Else():
+            m.d.sync += [passed.eq(passed + dut.pop.valid), chances.eq(chances + chance)]
+        m.d.comb += [
+            Assert(~chance | (chances < 2 * self.tags)),
+            Assert(passed < self.tags),
+            # Each of the others that left did so from a place behind the oldest, which is not free again.
+            Assert(~self.here.any() | (passed + popcount(self.here) <= self.oldest)),
+            Assert(self.here.any() | ((passed == 0) & (chances == 0))),
+            Assert(chances <= 2 * passed + dut._load_next),
+        ]
+        return m
+
+
+class StoresWait(Neighbours):
+    """An overdue store that is no atomic is taken in the (2 x coalescers)-th cycle in which it could have been."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut, ports = self.dut, self.coalescers
+        for k in range(ports):
+            waited = Signal(range(STORE_WAIT + 1), name=f"waited_for_{k}")
+            others = Signal(range(ports + 1), name=f"others_before_{k}")
+            chances = Signal(range(2 * ports + 2), name=f"chances_{k}")
+            late = (waited == STORE_WAIT) & ~dut.store[k].p.atomic
+            between = Signal(range(ports), name=f"between_{k}")  # ports whose turn comes before
+            m.d.comb += between.eq(Mux(dut._last < k, k - 1 - dut._last, k + ports - 1 - dut._last))
+            with m.If(~dut.store[k].valid | self.taken[k]):
+                m.d.sync += [waited.eq(0), others.eq(0), chances.eq(0)]
+            with m.Else():
+                m.d.sync += waited.eq(waited + (waited != STORE_WAIT))
+                with m.If(late):
+                    m.d.sync += [others.eq(others + self.taken.any()), chances.eq(chances + self.possible)]
+            m.d.comb += [
+                Assert(~(late & self.possible) | (chances < 2 * ports)),
+                Assert(waited == dut._waited[k]),
+                Assert(dut._last < ports),
+                Assert(late | ((others == 0) & (chances == 0))),
+                Assert(others + between < ports),
+                Assert(chances <= 2 * others + ~dut._load_next),
+            ]
+        return m
+
+
+class Followed(Neighbours):
+    """Some action is followed: what it sent leaves after all those before it, unchanged."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut = self.dut
+        begins, followed, known = Signal(), Signal(), Signal()
+        before = Signal(range(PIPELINE + 1))
+        content, store, request = Signal.like(dut.access.p), Signal.like(dut.access.p), Signal.like(dut.access.p)
+        port = dut.store[0].p
+        payload = dut.request.payload
+        m.d.comb += [
+            store.number.eq(port.number), store.store.eq(~port.atomic), store.atomic.eq(port.atomic),
+            store.last.eq(port.last), store.mask.eq(port.mask), store.count.eq(1),
+            store.slots[0].warp.eq(port.warp), store.slots[0].ticket.eq(port.ticket),
+            request.number.eq(payload.number), request.bypass.eq(payload.bypass), request.count.eq(payload.count),
+            request.slots.eq(payload.slots),
+        ]  # fmt: skip
+        with m.If(begins & ~followed & (dut.pop.valid | self.taken[0])):
+            m.d.sync += [followed.eq(1), known.eq(self.taken[0]), content.eq(store)]
+            m.d.sync += before.eq(self.way - self.transfer)
+        with m.Elif(followed):
+            m.d.sync += before.eq(before - self.transfer)
+            with m.If(~known):
+                m.d.sync += [known.eq(1), content.eq(request)]
+            with m.If(self.transfer & (before == 0)):
+                m.d.sync += followed.eq(0)
+        with m.If(followed):
+            m.d.comb += [
+                Assert(before < self.way),
+                Assert(known | (dut._popped & (before == dut._count))),
+                Assert(~known | (before < dut._count)),
+                Assert(~(self.transfer & (before == 0)) | (Value.cast(dut.access.p) == Value.cast(content))),
+            ]
+            for i, entry in enumerate(dut._entries):
+                m.d.comb += Assert(~known | (before != i) | (Value.cast(entry) == Value.cast(content)))
+        return m
+
+
+class Policy(Neighbours):
+    """The policy toggles after a quantum in which all loads that used the L1 missed, if there were any."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut, access = self.dut, self.dut.access.p
+        cycle, missed, hit = Signal(range(QUANTUM)), Signal(), Signal()
+        policy = Signal()
+        lookup = self.transfer & ~access.store & ~access.atomic & ~access.bypass
+        any_hit, any_miss = hit | (lookup & ~dut.miss), missed | (lookup & dut.miss)
+        with m.If(cycle == QUANTUM - 1):
+            m.d.sync += [cycle.eq(0), missed.eq(0), hit.eq(0), policy.eq(policy ^ (any_miss & ~any_hit))]
+        with m.Else():
+            m.d.sync += [cycle.eq(cycle + 1), missed.eq(any_miss), hit.eq(any_hit)]
+        m.d.comb += Assert(dut.policy == policy)
+        return m
+
+
+class Reached(Neighbours):
+    """That the environment leaves room for what matters."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut = self.dut
+        wrapped = Signal()
+        with m.If((dut._tail < dut._head) & (dut._tail != 0)):
+            m.d.sync += wrapped.eq(1)
+        m.d.comb += [
+            Cover(wrapped & (dut.room == self.tags)),
+            Cover((dut.room == 0) & (dut._waiting != (1 << self.tags) - 1)),
+            Cover(dut.policy & dut.pop.valid & (dut.pop.payload.tag != 0) & (dut.room == 0)),
+            Cover(dut.overdue & dut._load_next & ~self.here.any()),
+            Cover((self.way == PIPELINE - 1) & dut._popped & self.taken.any()),
+        ]
+        return m
+
+
+_SIZE = "3 tags, 2 coalescers, 4 warps, 2 metadata entries, store_wait 2"
+PROOFS = {
+    "actions": Proof(Actions, "prove", 1, f"one action a cycle, whenever something may go; no overflow; {_SIZE}"),
+    "order": Proof(Order, "prove", 1, f"the pop is the one that the policy names; room is exact; {_SIZE}"),
+    "the oldest waits": Proof(OldestWaits, "prove", 1, f"bounded waiting of the oldest tag, with any policy; {_SIZE}"),
+    "stores wait": Proof(
+        lambda: StoresWait(2, 3), "prove", 1, "bounded waiting of overdue stores; 2 tags, 3 coalescers, store_wait 2"
+    ),
+    "in order": Proof(Followed, "prove", 1, f"requests leave in the order of the actions, unchanged; {_SIZE}"),
+    "policy": Proof(Policy, "bmc", 12, f"the policy toggles after a quantum of misses alone; quantum 3, {_SIZE}"),
+    "reached": Proof(Reached, "cover", 14, f"full, wrapped, overdue, three on their way; {_SIZE}"),
+}

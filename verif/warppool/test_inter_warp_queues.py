@@ -1,0 +1,384 @@
+"""The inter-warp queues: every line leaves once, under its own number; hardware against the golden model."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from lockstep.models.blocks import FOREVER
+from lockstep.models.jit import view
+from lockstep.models.memory import l1
+from lockstep.models.warppool import inter_warp_queues
+from lockstep.models.warppool.mapping import Mapping
+from lockstep.rtl.warppool.inter_warp_queues import InterWarpQueues
+from lockstep.verif.bench import Bench, interpreted, seeded
+from lockstep.verif.simulation import compare
+from lockstep.verif.warppool.bench_inter_warp_queues import (
+    BINS,
+    CONFIGURATIONS,
+    SHAPES,
+    UNREACHABLE,
+    Environment,
+    Slot,
+    queue_of,
+    slot_of,
+)
+
+PAPER = CONFIGURATIONS["paper"]
+
+
+class Queues(Bench):
+    """The model with its ports as records of Python's integers."""
+
+    def __init__(self, parameters: dict[str, int] = PAPER) -> None:
+        super().__init__(inter_warp_queues, **parameters)
+        self.ports = view(self.io)
+        self.ports.i.room = 64
+
+    def offer(self, k: int, number: int | None, warp: int = 0, **others: int) -> None:
+        """Drive port k; the other fields of the line are 0."""
+        line = self.ports.i.line[k]
+        line.valid = number is not None
+        fields = {"number": number or 0, "bypass": 0, "warp": warp, "ticket": 0, "mapping": 0, "thread": 0, "word": 0}
+        for name, value in {**fields, **others}.items():
+            setattr(line.payload, name, value)
+
+    def pop(self, tag: int | None) -> None:
+        self.ports.i.pop.valid = tag is not None
+        self.ports.i.pop.payload.tag = tag or 0
+
+    def quiet(self) -> None:
+        for k in range(self.parameters["coalescers"]):
+            self.offer(k, None)
+        self.pop(None)
+
+    def cycle(self) -> None:
+        """One clock edge; what was driven is driven no more."""
+        self.step()
+        self.quiet()
+
+    def inserts(self) -> list[tuple[int, int, int, int]]:
+        """Port, tag, warp, allocated of the inserts in this cycle."""
+        events = enumerate(self.ports.o.insert)
+        return [(k, e.payload.tag, e.payload.warp, e.payload.allocated) for k, e in events if e.valid]
+
+    def request(self) -> tuple[int, int, list[Slot]] | None:
+        """Number, bypass and slots of the request in this cycle."""
+        request = self.ports.o.request
+        if not request.valid:
+            return None
+        payload = request.payload
+        return payload.number, payload.bypass, [slot_of(payload.slots[n]) for n in range(payload.count)]
+
+
+def slot(warp: int) -> Slot:
+    return warp, 0, 0, 0, 0
+
+
+def started(parameters: dict[str, int] = PAPER) -> Queues:
+    """Past the first cycle, in which no tag may be allocated."""
+    bench = Queues(parameters)
+    bench.cycle()
+    return bench
+
+
+def test_latencies() -> None:
+    """A line is inserted one cycle after its transfer, and presented one after the pop, for one cycle."""
+    bench = started()
+    bench.offer(0, 5, warp=9, ticket=3, mapping=Mapping.RANGE, thread=17, word=30, bypass=1)
+    assert bench.ports.o.line[0].ready and not bench.inserts()
+    bench.cycle()
+    assert bench.inserts() == [(0, 10, 9, 1)]
+    bench.cycle()
+    assert not bench.inserts()
+    bench.pop(10)
+    assert bench.request() is None
+    bench.cycle()
+    assert bench.request() == (5, 1, [(9, 3, Mapping.RANGE, 17, 30)])
+    bench.cycle()
+    assert bench.request() is None
+    assert bench.ports.o.request.payload.number == 5, "the payload holds"
+
+
+def test_every_port_inserts_in_every_cycle() -> None:
+    bench = started()
+    inserted = 0
+    for n in range(16):
+        bench.offer(0, 2 * n, warp=1)
+        bench.offer(1, 2 * n + 1, warp=2)
+        assert all(line.ready for line in bench.ports.o.line[:2])
+        bench.cycle()
+        inserted += len(bench.inserts())
+    assert inserted == 32
+
+
+@pytest.mark.parametrize("popped", [False, True])
+def test_a_fifth_line_waits_for_its_tag_to_leave(popped: bool) -> None:
+    bench = started()
+    for warp in range(5):
+        bench.offer(0, 7, warp)
+        bench.cycle()
+        assert bench.inserts() == ([(0, 14, warp, warp == 0)] if warp < 4 else [])
+    bench.cycle()
+    assert not bench.inserts(), "the other tag of the queue is free, but a line has one tag"
+    if popped:
+        bench.pop(14)
+        bench.cycle()
+        assert bench.request() == (7, 0, [slot(warp) for warp in range(4)])
+        assert bench.inserts() == [(0, 14, 4, 1)], "in the cycle after the pop the tag is free again"
+
+
+def test_what_is_merged_in_the_cycle_of_the_pop_leaves_with_it() -> None:
+    bench = started()
+    bench.offer(0, 7, warp=1)
+    bench.cycle()
+    bench.offer(1, 7, warp=2)
+    bench.cycle()
+    bench.offer(0, 7, warp=3)
+    bench.pop(14)
+    assert bench.inserts() == [(1, 14, 2, 0)]
+    bench.cycle()
+    assert bench.request() == (7, 0, [slot(1), slot(2)])
+    assert bench.inserts() == [(0, 14, 3, 1)]
+    bench.cycle()
+    bench.pop(14)
+    bench.cycle()
+    assert bench.request() == (7, 0, [slot(3)])
+    assert [slot_of(empty) for empty in bench.ports.o.request.payload.slots[1:4]] == [slot(0)] * 3
+
+
+@pytest.mark.parametrize("other, second", [(7, (1, 14, 2, 0)), (7 + 32 * 65, (1, 15, 2, 1)), (7 ^ 1 << 16, None)])
+def test_one_insert_per_queue_and_cycle(other: int, second: tuple[int, int, int, int] | None) -> None:
+    """The same line, another one of the queue, one of another queue."""
+    bench = started()
+    bench.offer(0, 7, warp=1)
+    bench.offer(1, other, warp=2)
+    bench.cycle()
+    if second is None:
+        assert [port for port, *_ in bench.inserts()] == [0, 1]
+        return
+    assert queue_of(other, PAPER) == queue_of(7, PAPER)
+    assert bench.inserts() == [(0, 14, 1, 1)]
+    bench.cycle()
+    assert bench.inserts() == [second]
+
+
+def test_a_port_that_waits_does_not_hold_the_others() -> None:
+    bench = started()
+    for warp in range(5):
+        bench.offer(0, 7, warp)
+        bench.cycle()
+    bench.offer(1, 7 + 32 * 65, warp=9)
+    bench.cycle()
+    assert bench.inserts() == [(1, 15, 9, 1)]
+
+
+def test_bypass_and_number_make_a_line() -> None:
+    bench = started()
+    bench.offer(0, 7, warp=1)
+    bench.cycle()
+    bench.offer(0, 7, warp=2, bypass=1)
+    bench.cycle()
+    assert bench.inserts() == [(0, 15, 2, 1)]
+    bench.offer(0, 7 + 32 * 65, warp=3)
+    bench.cycle()
+    bench.cycle()
+    assert not bench.inserts(), "both tags of the queue are taken"
+
+
+def test_no_tag_without_room() -> None:
+    """What may be allocated is the room of the previous cycle, less what was allocated in it; a merge needs none."""
+    bench = Queues()
+    assert not bench.inserts()
+    bench.offer(0, 1, warp=1)
+    bench.offer(1, 2, warp=2)
+    bench.ports.i.room = 1
+    bench.cycle()
+    assert bench.inserts() == [(0, 2, 1, 1)], "after the first cycle there is room for one"
+    bench.cycle()
+    bench.ports.i.room = 0
+    assert not bench.inserts()
+    bench.offer(0, 1, warp=3)
+    bench.cycle()
+    assert bench.inserts() == [(0, 2, 3, 0)]
+    bench.cycle()
+    assert not bench.inserts()
+    bench.ports.i.room = 1
+    bench.cycle()
+    assert bench.inserts() == [(1, 4, 2, 1)]
+
+
+def test_the_first_cycle_allocates_nothing() -> None:
+    bench = Queues()
+    bench.offer(0, 1)
+    bench.ports.i.room = 0
+    bench.cycle()
+    bench.ports.i.room = 64
+    assert not bench.inserts()
+    bench.cycle()
+    assert len(bench.inserts()) == 1
+
+
+def test_ready_falls_with_two_lines_waiting() -> None:
+    bench = Queues()
+    bench.ports.i.room = 0
+    for n in range(2):
+        assert bench.ports.o.line[0].ready
+        bench.offer(0, n)
+        bench.cycle()
+    assert not bench.ports.o.line[0].ready
+    assert bench.ports.o.line[1].ready
+
+
+def test_a_random_line_takes_its_thread_map_entry() -> None:
+    bench = started()
+    for k, mapping in enumerate((Mapping.RANDOM, Mapping.SINGLE)):
+        bench.offer(k, k, warp=k, mapping=mapping, word=21)
+        bench.ports.i.map_entry[k] = 6
+    bench.cycle()
+    bench.cycle()
+    for k, mapping, word in (0, Mapping.RANDOM, 6), (1, Mapping.SINGLE, 21):
+        bench.pop(2 * k)
+        bench.cycle()
+        assert bench.request() == (k, 0, [(k, 0, mapping, 0, word)])
+
+
+@pytest.mark.parametrize("sets", [1, 32, 64, 128, 2048])
+def test_queues_are_chosen_as_the_sets_of_the_l1(sets: int) -> None:
+    rng = seeded()
+    set_bits = (sets - 1).bit_length()
+    index = getattr(l1.set_index, "py_func", l1.set_index)
+    for queues in (1, 8, 32):
+        parameters = {**PAPER, "queues": min(queues, sets), "set_bits": set_bits}
+        for _ in range(20):
+            number = rng.getrandbits(27)
+            bench = started(parameters)
+            bench.offer(0, number)
+            bench.cycle()
+            queue = index(SimpleNamespace(set_bits=set_bits, sets=sets), number) % parameters["queues"]
+            assert bench.inserts() == [(0, 2 * queue, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"queues": 12}, "queues must be a power of two, not 12"),
+        ({"queues": 32, "tags": 3}, r"queues \* tags must be at most 64, not 32 \* 3"),
+        ({"merges": 9}, "merges must be 1 to 8, not 9"),
+        ({"coalescers": 0}, "coalescers must be 1 to 4, not 0"),
+        ({"lanes": 33}, "lanes must be 1 to 32, not 33"),
+        ({"set_bits": 12}, "set_bits must be 0 to 11, not 12"),
+        ({"maps": 0}, "maps must be 1 to 32, not 0"),
+    ],
+)
+def test_arguments_are_checked(wrong: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        InterWarpQueues(**wrong)
+
+
+def runs(parameters: dict[str, int], shape: str, rng: random.Random, cycles: int) -> Iterator[Queues]:
+    """A model in its environment, after each cycle's outputs were checked."""
+    bench, environment = Queues(parameters), Environment(parameters, shape, rng)
+    for _ in range(cycles):
+        environment.drive(bench.ports.i, bench.ports.o)
+        environment.observe(bench.ports.i, bench.ports.o, None)
+        yield bench
+        bench.step()
+    environment.finish()
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_every_line_leaves_once_and_every_bin_is_hit(name: str) -> None:
+    rng, parameters = seeded(), CONFIGURATIONS[name]
+    hit: set[str] = set()
+    for shape in SHAPES:
+        for bench in runs(parameters, shape, rng, 4000):
+            i, o = bench.ports.i, bench.ports.o
+            hit |= {name for name, bin_ in BINS.items() if name not in hit and bin_(parameters, i, o, None)}
+    unreachable = {name for name, holds in UNREACHABLE.items() if holds(parameters)}
+    assert hit == set(BINS) - unreachable
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_hardware_equals_the_model(name: str, shape: str) -> None:
+    parameters = CONFIGURATIONS[name]
+    bench, environment = Queues(parameters), Environment(parameters, shape, seeded())
+
+    def stimulate(_: Bench) -> None:
+        environment.drive(bench.ports.i, bench.ports.o)
+        environment.observe(bench.ports.i, bench.ports.o, None)
+
+    compare(InterWarpQueues(**parameters), bench, stimulate, 800)
+    environment.finish()
+
+
+@pytest.mark.parametrize("queues, tags, merges, coalescers", [(8, 8, 8, 4), (64, 1, 2, 4), (2, 8, 1, 3)])
+def test_other_sizes(queues: int, tags: int, merges: int, coalescers: int) -> None:
+    sizes = dict(queues=queues, tags=tags, merges=merges, coalescers=coalescers)
+    parameters = {**InterWarpQueues.LARGEST, **sizes}
+    rng = seeded()
+    for shape in "few", "room":
+        bench, environment = Queues(parameters), Environment(parameters, shape, rng)
+
+        def stimulate(_: Bench, bench: Queues = bench, environment: Environment = environment) -> None:
+            environment.drive(bench.ports.i, bench.ports.o)
+            environment.observe(bench.ports.i, bench.ports.o, None)
+
+        compare(InterWarpQueues(**parameters), bench, stimulate, 300)
+
+
+def test_idle_cycles_change_nothing() -> None:
+    rng = seeded()
+    waiting = 0
+    for bench in runs(PAPER, "room", rng, 4000):
+        stepped, steps = bench.copy(), min(bench.idle(), rng.randrange(1, 5))
+        skipped = bench.copy()
+        for _ in range(steps):
+            stepped.step()
+        skipped.skip(steps)
+        assert stepped.bytes() == skipped.bytes()
+        waiting += steps > 0 and not all(line.ready for line in bench.ports.o.line[:2])
+    assert waiting > 50
+
+
+def test_an_empty_block_is_idle_for_ever() -> None:
+    bench = started()
+    assert bench.idle() == FOREVER
+    bench.offer(0, 1)
+    assert bench.idle() == 0
+    bench.cycle()
+    assert bench.idle() == 0, "the line is inserted"
+    bench.cycle()
+    assert bench.idle() == FOREVER
+    bench.ports.i.room = 0
+    assert bench.idle() == 0, "the room is about to be known"
+
+
+def test_reset_in_mid_run_behaves_as_a_fresh_record() -> None:
+    rng = seeded()
+    *_, used = runs(PAPER, "few", rng, 700)
+    used.reset()
+    for fresh in runs(PAPER, "stalled", rng, 700):
+        used.i[()] = fresh.i
+        assert used.io.tobytes() == fresh.io.tobytes()
+        used.step()
+
+
+def run(seed: int) -> str:
+    """A digest of all state and ports over random runs."""
+    rng = random.Random(seed)
+    digest = hashlib.sha256()
+    for parameters in PAPER, CONFIGURATIONS["odd"]:
+        for bench in runs(parameters, rng.choice(SHAPES), rng, 800):
+            digest.update(bench.bytes())
+    return digest.hexdigest()
+
+
+def test_interpreted_run_is_identical() -> None:
+    seed = seeded().randrange(1 << 32)
+    assert interpreted(run, seed) == run(seed)

@@ -1,0 +1,253 @@
+# amaranth: UnusedElaboratable=no
+"""The load-store order: a warp is drained when its every line has been sent; hardware against the golden model."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import Any
+
+import pytest
+
+from lockstep.models.blocks import FOREVER
+from lockstep.models.jit import view
+from lockstep.models.warppool import load_store_order
+from lockstep.rtl.warppool.load_store_order import LoadStoreOrder
+from lockstep.verif.bench import Bench, interpreted, seeded
+from lockstep.verif.simulation import compare
+from lockstep.verif.warppool.bench_load_store_order import BINS, CONFIGURATIONS, SHAPES, UNREACHABLE, Environment
+
+
+class Order(Bench):
+    """The model with its ports as plain records, one event per cycle at a time."""
+
+    def __init__(self, **parameters: int) -> None:
+        super().__init__(load_store_order, **parameters)
+        self.ports: Any = view(self.io)
+
+    def clock(self) -> None:
+        self.step()
+        i = self.ports.i
+        i.enter = i.enter_load = i.access.valid = i.line[0].valid = i.line[1].valid = 0
+
+    def enter(self, warp: int, kind: str = "load") -> None:
+        self.ports.i.enter |= 1 << warp
+        self.ports.i.enter_load |= (kind == "load") << warp
+
+    def line(self, warp: int, last: int, kind: str = "load", port: int = 0, ready: int = 1) -> None:
+        line = self.ports.i.line[port]
+        line.valid, line.ready = 1, ready
+        line.payload.warp, line.payload.last = warp, last
+        line.payload.store, line.payload.atomic = kind == "store", kind == "atomic"
+
+    def send(self, *warps: int, last: int = 0, kind: str = "load", ready: int = 1) -> None:
+        access = self.ports.i.access
+        access.valid, access.ready = 1, ready
+        access.payload.store, access.payload.atomic = kind == "store", kind == "atomic"
+        access.payload.last, access.payload.count = last, len(warps)
+        for slot, warp in enumerate(warps):
+            access.payload.warps[slot] = warp
+
+    @property
+    def busy(self) -> set[int]:
+        """The warps that are not drained."""
+        return {warp for warp in range(self.parameters["warps"]) if not self.ports.o.drained >> warp & 1}
+
+    @property
+    def load_ready(self) -> set[int]:
+        return {warp for warp in range(self.parameters["warps"]) if self.ports.o.load_ready >> warp & 1}
+
+
+PAPER = CONFIGURATIONS["paper"]
+EVERY = set(range(PAPER["warps"]))
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_drained_when_every_line_has_been_sent_and_every_bin_is_hit(configuration: str) -> None:
+    parameters = CONFIGURATIONS[configuration]
+    rng = seeded()
+    missing = set(BINS)
+    most = 0
+    for shape in SHAPES:
+        bench, environment = Order(**parameters), Environment(parameters, shape, rng)
+        i, o = bench.ports.i, bench.ports.o
+        for _ in range(3000):
+            environment.drive(i, o)
+            environment.observe(i, o, None)
+            missing -= {name for name in missing if BINS[name](parameters, i, o, None)}
+            bench.step()
+            most = max(most, *bench.state["count"])
+            assert bench.state["count"].min() >= 0
+        environment.finish()
+    assert missing == {name for name, unreachable in UNREACHABLE.items() if unreachable(parameters)}
+    assert most == parameters["limit"] or configuration == "large"
+
+
+def test_a_divergent_load_is_drained_when_its_last_request_is_sent() -> None:
+    bench = Order(**PAPER)
+    bench.enter(7)
+    bench.clock()
+    assert bench.busy == {7} and bench.load_ready == EVERY
+    for last in (0, 0, 1):
+        bench.line(7, last)
+        bench.clock()
+    assert bench.busy == {7}
+    bench.send(7, 7)  # two loads of a warp merged
+    bench.clock()
+    assert bench.busy == {7}
+    bench.send(7)
+    assert bench.busy == {7}
+    bench.clock()
+    assert bench.busy == set()
+
+
+@pytest.mark.parametrize("kind", ["store", "atomic"])
+def test_a_store_is_drained_when_the_cache_has_its_last_line(kind: str) -> None:
+    bench = Order(**PAPER)
+    bench.enter(3, kind)
+    bench.clock()
+    assert bench.busy == {3} and bench.load_ready == EVERY - {3}
+    for last in (0, 1):
+        bench.line(3, last, kind)
+        bench.clock()
+        assert bench.busy == {3}
+    bench.send(3, kind=kind, last=0)
+    bench.clock()
+    assert bench.busy == {3}
+    bench.send(3, kind=kind, last=1)
+    bench.clock()
+    assert bench.busy == set() and bench.load_ready == EVERY
+
+
+def test_loads_follow_loads_and_nothing_follows_a_store() -> None:
+    bench = Order(**PAPER)
+    bench.enter(1)
+    bench.enter(2, "store")
+    bench.clock()
+    assert bench.busy == {1, 2} and bench.load_ready == EVERY - {2}
+    bench.enter(1)
+    bench.clock()
+    assert bench.load_ready == EVERY - {2}
+    bench.enter(1, "store")
+    bench.clock()
+    assert bench.load_ready == EVERY - {1, 2}
+
+
+def test_only_what_is_transferred_counts() -> None:
+    bench = Order(**PAPER)
+    bench.enter(4)
+    bench.clock()
+    bench.line(4, 0, ready=0)
+    bench.clock()
+    bench.line(4, 1)
+    bench.clock()
+    bench.send(4, ready=0)
+    bench.clock()
+    assert bench.busy == {4}
+    bench.send(4)
+    bench.clock()
+    assert bench.busy == set()
+
+
+def test_everything_at_once_for_one_warp() -> None:
+    bench = Order(**PAPER)
+    for _ in range(2):
+        bench.enter(9)
+        bench.clock()
+    bench.line(9, 0, port=0)
+    bench.line(9, 0, port=1)
+    bench.clock()
+    assert bench.state["count"][9] == 4
+    bench.enter(9)
+    bench.line(9, 0, port=0)
+    bench.line(9, 1, port=1)
+    bench.send(9, 9)
+    bench.clock()
+    assert bench.state["count"][9] == 4  # + 1 + 1 - 2
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_idle_cycles_change_nothing(shape: str) -> None:
+    rng = seeded()
+    bench, environment = Order(**PAPER), Environment(PAPER, shape, rng)
+    idle = 0
+    for _ in range(3000):
+        environment.drive(bench.ports.i, bench.ports.o)
+        environment.observe(bench.ports.i, bench.ports.o, None)
+        steps = min(bench.idle(), rng.randrange(1, 5))
+        stepped, skipped = bench.copy(), bench.copy()
+        for _ in range(steps):
+            stepped.step()
+        skipped.skip(steps)
+        assert stepped.bytes() == skipped.bytes()
+        idle += steps > 0
+        bench.step()
+    assert idle > 10
+    bench.clock()
+    bench.ports.i.access.ready = 0
+    assert bench.idle() == FOREVER
+
+
+def test_reset_in_mid_run_behaves_as_a_fresh_record() -> None:
+    rng = seeded()
+    bench, fresh = Order(**PAPER), Order(**PAPER)
+    for start in range(2):
+        environment = Environment(PAPER, "stalled", rng)
+        for _ in range(300):
+            environment.drive(bench.ports.i, bench.ports.o)
+            environment.observe(bench.ports.i, bench.ports.o, None)
+            if start:
+                fresh.i[()] = bench.i
+                assert bench.bytes() == fresh.bytes()
+                fresh.step()
+            bench.step()
+        bench.reset()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("configuration, cycles", [("paper", 500), ("one", 500), ("odd", 1000), ("large", 200)])
+def test_hardware_equals_the_model(configuration: str, cycles: int, shape: str) -> None:
+    parameters = CONFIGURATIONS[configuration]
+    environment = Environment(parameters, shape, seeded())
+    bench = Order(**parameters)
+
+    def stimulate(_: Bench) -> None:
+        environment.drive(bench.ports.i, bench.ports.o)
+        environment.observe(bench.ports.i, bench.ports.o, None)
+
+    compare(LoadStoreOrder(**parameters), bench, stimulate, cycles)
+    environment.finish()
+
+
+def run(seed: int) -> str:
+    """A digest of all state and ports over a random run."""
+    rng = random.Random(seed)
+    digest = hashlib.sha256()
+    for parameters in CONFIGURATIONS.values():
+        bench, environment = Order(**parameters), Environment(parameters, "single", rng)
+        for _ in range(400):
+            environment.drive(bench.ports.i, bench.ports.o)
+            environment.observe(bench.ports.i, bench.ports.o, None)
+            digest.update(bench.idle().to_bytes(8, "little"))
+            bench.step()
+            digest.update(bench.bytes())
+    return digest.hexdigest()
+
+
+def test_interpreted_run_is_identical() -> None:
+    seed = seeded().randrange(1 << 32)
+    assert interpreted(run, seed) == run(seed)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(warps=65), "warps must be 1 to 64, not 65"),
+        (dict(coalescers=0), "coalescers must be 1 to 4, not 0"),
+        (dict(merges=9), "merges must be 1 to 8, not 9"),
+        (dict(limit=1024), "limit must be 1 to 1023, not 1024"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LoadStoreOrder(**arguments)
