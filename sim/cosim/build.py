@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,25 +39,48 @@ class Sources:
     shim: str
 
 
-def library(block: str, parameters: Mapping[str, int], make: Make | None = None, traced: bool = False) -> Path:
-    """The shared library of a block. ``make`` takes the place of the block's own component.
+@dataclass(frozen=True)
+class Request:
+    """A library to build. ``make`` takes the place of the block's own component."""
+
+    block: str
+    parameters: Mapping[str, int]
+    make: Make | None = None
+    traced: bool = False
+
+
+def libraries(requests: Sequence[Request]) -> list[Path]:
+    """The shared libraries; those that are not there yet are compiled side by side.
 
     Raises
     ------
     UsageError
         when a tool is missing or fails.
     LayoutError
-        when the component's ports do not fit into the block's record.
+        when a component's ports do not fit into its block's record.
     """
-    sources = generate(block, parameters, make) if make else _kept(block, parameters)
+    sources = [generate(r.block, r.parameters, r.make) if r.make else _kept(r.block, r.parameters) for r in requests]
+    toolchain.runtime()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(_library, requests, sources))
+
+
+def _library(request: Request, sources: Sources) -> Path:
+    block, traced = request.block, request.traced
     verilog = sources.verilog + sources.traced if traced else sources.verilog
     flags = [*toolchain.COMPILE, *toolchain.DEFINES, *toolchain.VERILATE]
-
-    def build(where: Path) -> None:
-        _compile(block, verilog, sources.shim, traced, where)
-
     key = toolchain.digest(block, str(traced), verilog, sources.shim, *flags, Path(__file__).read_text())
-    return toolchain.once(f"{block}-{key}", build) / "block.so"
+    name = f"{block}-{key}"
+    return toolchain.once(name, lambda where: _compile(block, verilog, sources.shim, traced, where)) / "block.so"
+
+
+def instance(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Any:
+    """A component that need not be elaborated by Amaranth itself, which warns otherwise."""
+    from lockstep.rtl import registry
+
+    component = (make or registry.component(block))(**parameters)
+    component._MustUse__silence = True
+    return component
 
 
 def _kept(block: str, parameters: Mapping[str, int]) -> Sources:
@@ -76,11 +101,10 @@ def generate(block: str, parameters: Mapping[str, int], make: Make | None = None
     """Elaborate a block; imports Amaranth."""
     from amaranth.back import verilog
 
-    from lockstep.rtl import registry
     from lockstep.rtl.flat import Flat
     from lockstep.sim.cosim import shim
 
-    component = (make or registry.component(block))(**parameters)
+    component = instance(block, parameters, make)
     kind = blocks.ports(block)
     name = block.split(".")[1]
     source = shim.text(block, component, kind)

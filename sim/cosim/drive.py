@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from lockstep.models import blocks
 from lockstep.models.jit import call, entry, i64, words_u8, words_u64
-from lockstep.rtl.ports import Field
+from lockstep.rtl.ports import Field, layout
+from lockstep.sim.cosim import build
 
 
 @entry
@@ -34,11 +35,11 @@ def drive(binding_step, binding_comb, handle, io, size, stimuli, count, cycles):
     return i64(cycles)
 
 
-def random_inputs(block: str, fields: list[Field], count: int, seed: int = 1) -> np.ndarray:
-    """Random records of a block's inputs; ``fields`` are those of the instance: it may be smaller than the largest."""
+def random_inputs(block: str, parameters: Mapping[str, int], count: int, seed: int = 1) -> np.ndarray:
+    """Random records of the inputs of an instance, which may be smaller than the largest."""
     inputs = np.zeros(count, blocks.ports(block)["i"])
     rng = np.random.default_rng(seed)
-    for where, field in _leaves(inputs, fields):
+    for where, field in _leaves(inputs, layout(build.instance(block, parameters))["i"]):
         where[...] = _random(rng, where.shape, int(field["width"])).astype(where.dtype)
     return inputs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -165,4 +165,10 @@ def load(
     block: str, parameters: Mapping[str, int], make: build.Make | None = None, traced: bool = False
 ) -> Library:
     """Build a block unless that is done, and load it."""
-    return _loaded(build.library(block, parameters, make, traced), block)
+    return load_all([build.Request(block, parameters, make, traced)])[0]
+
+
+def load_all(requests: Sequence[build.Request]) -> list[Library]:
+    """Build blocks side by side, and load them."""
+    paths = build.libraries(requests)
+    return [_loaded(path, request.block) for path, request in zip(paths, requests, strict=True)]

@@ -35,7 +35,8 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
         "parameters": difference.parameters,
         "sm": difference.sm,
         "index": difference.index,
-        "core_cycle": replay.core_cycle,
+        "launch": difference.launch,
+        "core_cycle": difference.core_cycle,
         "cycle": difference.cycle,
         "port": first.port,
         "model": first.model,
@@ -54,7 +55,7 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
 def essentials(report: dict[str, Any]) -> str:
     """The difference in one line."""
     place = "" if report["sm"] == GLOBAL else f", SM {report['sm']}"
-    cycle = f"core cycle {report['core_cycle']}" if report["core_cycle"] >= 0 else f"cycle {report['cycle']}"
+    cycle = f"launch {report['launch']}, core cycle {report['core_cycle']}"
     values = f"model {report['model']:#x}, RTL {report['rtl']:#x}"
     return f"{report['block']}[{report['index']}]{place}, {cycle}: {report['port']}: {values}"
 
@@ -68,7 +69,7 @@ def text(report: dict[str, Any], replay: Replay) -> str:
         "",
         f"block       {report['block']}({settings})",
         f"instance    {report['index']}" + ("" if report["sm"] == GLOBAL else f" of SM {report['sm']}"),
-        f"cycle       {report['cycle']} of the block, core cycle {report['core_cycle']}",
+        f"cycle       {report['cycle']} of the block, core cycle {report['core_cycle']} of launch {report['launch']}",
         f"kind        {'combinational output' if report['combinational'] else 'registered output'}",
         "",
         f"{'port':40} {'model':>18} {'RTL':>18}",

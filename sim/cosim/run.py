@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lockstep.sim.cosim import build, report
-from lockstep.sim.cosim.session import Machine, Mismatch, Session, chosen
-from lockstep.sim.errors import KernelFault
+from lockstep.sim.cosim.session import Machine, Session, chosen
+from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.job import Job, Watch
 
 Attach = Callable[[Any], None]
@@ -97,8 +97,7 @@ def shadow(
     try:
         if again.run(execute) is not None or again.difference is None:
             raise RuntimeError("a difference did not come again when the run was repeated")
-        recorded = again.session.replay(again.core_cycle)
-        found = report.write(folder, again.difference, recorded, (makes or {}).get(differs[0]))
+        found = report.write(folder, again.difference, again.session.replay(), (makes or {}).get(differs[0]))
     finally:
         again.close()
     return {**head, **summary, "checked": False, "message": report.essentials(found), "difference": found}
@@ -122,7 +121,7 @@ class _Attached:
     def attach(self, gpu: Any) -> None:
         self.gpu = gpu
         machine: Machine = gpu.machine
-        found = chosen(self.rtl, machine.instances(), self.sms)
+        found = chosen(self.rtl, machine.instances, self.sms)
         if self.only is not None:
             found = [i for i in found if (i.block, i.sm, i.index) == self.only]
         self._session = Session(machine, found, self.mode, self.makes, record=self.only is not None)
@@ -137,7 +136,7 @@ class _Attached:
         """The result, or nothing if a difference stopped the run."""
         try:
             return execute(self.attach)
-        except (KernelFault, Mismatch):
+        except (UsageError, RuntimeError):
             if self._session is None:
                 raise
             if self.session.failure:
@@ -156,13 +155,6 @@ class _Attached:
         if found is None:
             raise RuntimeError("there is no difference")
         return found.block, found.sm, found.index
-
-    @property
-    def core_cycle(self) -> int:
-        """The core cycle in which the first difference is seen; a registered output is seen after the edge."""
-        found = self.session.difference
-        after = found is not None and found.side == "o" and not self.session.in_reset
-        return int(self.gpu.machine.now) + after
 
     def summary(self, result: Mapping[str, Any] | None) -> dict[str, Any]:
         """The keys that a co-simulation adds to a run."""
@@ -188,7 +180,7 @@ def replace(
     expected, found = _Launches(), _Launches()
 
     def check(gpu: Any) -> None:
-        chosen(rtl, gpu.machine.instances(), sms)
+        chosen(rtl, gpu.machine.instances, sms)
         expected.attach(gpu)
 
     execute(check)

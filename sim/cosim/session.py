@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,27 +30,26 @@ class Instance(Protocol):
     parameters: Mapping[str, int]
     sm: int  # -1: there is one for the whole GPU
     index: int  # which of several in an SM
+    inside: str  # the joined unit that it is part of
     record: np.ndarray
 
 
 class Machine(Protocol):
     """What a session needs of ``models.gpu.Machine``."""
 
-    def instances(self) -> Sequence[Instance]: ...
-
-    @property
-    def now(self) -> int: ...
-
-    on_reset: Callable[[], None] | None
-    """Called at every launch, when the blocks have been reset and are bound to their models."""
+    gpu: Any  # its description
+    instances: Sequence[Any]
+    on_launch: Callable[[], None] | None  # called at every launch, when all has been reset
 
 
-class Mismatch(Exception):
-    """The model and the RTL differ: raised in a launch where the run loop cannot be asked to stop."""
+class Mismatch(RuntimeError):
+    """The model and the RTL differ: raised where the run loop cannot be asked to stop."""
 
 
 def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None = None) -> list[Instance]:
     """The instances that ``--rtl`` and ``--sm`` mean: blocks, areas, or all.
+
+    Areas and "all" mean the finest blocks: a unit that joins others is meant by its own name alone.
 
     Raises
     ------
@@ -58,11 +57,15 @@ def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None =
         for a name that the configuration does not have, or an SM.
     """
     there = sorted({instance.block for instance in instances})
-    names = [name for name in text.split(",") if name]
-    for name in names:
-        if name != ALL and not any(_means(name, block) for block in there):
+    joined = {instance.inside for instance in instances}
+    fine = [block for block in there if block not in joined]
+    meant: set[str] = set()
+    for name in filter(None, text.split(",")):
+        blocks = {block for block in fine if name == ALL or block.startswith(f"{name}.")} | ({name} & {*there})
+        if not blocks:
             raise UsageError(f"--rtl {name}: not in this configuration, which has {', '.join(there) or 'none'}")
-    found = [i for i in instances if any(name == ALL or _means(name, i.block) for name in names)]
+        meant |= blocks
+    found = [instance for instance in instances if instance.block in meant]
     if sms is not None:
         present = {instance.sm for instance in instances} - {GLOBAL}
         if absent := set(sms) - present:
@@ -73,16 +76,14 @@ def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None =
     return found
 
 
-def _means(name: str, block: str) -> bool:
-    return name == block or block.startswith(f"{name}.")
-
-
 @dataclass
 class Bound:
     """An instance and its RTL."""
 
     instance: Instance
     rtl: library.Instance
+    model: np.ndarray  # its binding to the model
+    before: int = 0  # cycles of the launches before this one
 
     @property
     def where(self) -> str:
@@ -92,12 +93,17 @@ class Bound:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference. ``cycle`` counts the block's own since it was made; the values are seen in it."""
+    """The first difference.
+
+    ``cycle`` counts the block's own since it was made, ``core_cycle`` those of the launch; the values are seen in it.
+    """
 
     block: str
     parameters: dict[str, int]
     sm: int
     index: int
+    launch: int
+    core_cycle: int
     cycle: int
     side: str  # "o": registered outputs, seen in the cycle after the edge; "c": combinational ones
     ports: tuple[Differing, ...]
@@ -120,35 +126,40 @@ class Session:
     ) -> None:
         if not COMPILED:
             raise UsageError("RTL runs with the compiled model only: unset NUMBA_DISABLE_JIT")
+        if mode == "replace" and (both := {i.inside for i in instances} & {i.block for i in instances}):
+            raise UsageError(f"--rtl: {min(both)} and blocks inside it cannot both be replaced")
         self.mode = mode
-        self.bound: list[Bound] = []
+        self.machine = machine
+        self.launches = 0
         self.started = 0.0
-        self.in_reset = False  # where the difference was
+        self.bound: list[Bound] = []
+        first = {instance.block: instance for instance in instances}
+        requests = [build.Request(b, i.parameters, (makes or {}).get(b)) for b, i in first.items()]
+        libraries = dict(zip(first, library.load_all(requests), strict=True))
         for instance in instances:
-            make = (makes or {}).get(instance.block)
-            rtl = library.load(instance.block, instance.parameters, make).instance()
-            self.bound.append(Bound(instance, rtl))
+            rtl = libraries[instance.block].instance()
+            self.bound.append(Bound(instance, rtl, instance.record["binding"].copy()))
             if record:
                 rtl.record()
-        machine.on_reset = self._bind
+        machine.on_launch = self._bind
 
     def _bind(self) -> None:
-        """Reset the RTL and put it into the bindings, which the machine has just set to the models."""
+        """Reset the RTL, compare its outputs after reset, and put it into the bindings."""
         self.started = self.started or time.perf_counter()
+        self.launches += 1
         for one in self.bound:
-            binding, io = one.instance.record["binding"], one.instance.record["io"]
-            if int(binding["handle"]) != one.rtl.handle:
-                one.rtl.golden(int(binding["step"]), int(binding["comb"]), int(binding["handle"]))
-            one.rtl.shadow_reset(io)
+            binding, model = one.instance.record["binding"], one.model
+            one.before = one.rtl.steps
+            one.rtl.golden(int(model["step"]), int(model["comb"]), int(model["handle"]))
+            one.rtl.shadow_reset(one.instance.record["io"])
             prefix = "shadow_" if self.mode == "shadow" else ""
             for name in ("step", "comb"):
-                if int(binding[name]):
+                if int(model[name]):
                     binding[name] = one.rtl.library.function(prefix + name)
             for name in ("idle", "skip"):
                 binding[name] = one.rtl.library.function(name)
             binding["handle"] = one.rtl.handle
         if found := self.difference:
-            self.in_reset = True
             raise Mismatch(f"{found.block}: outputs after reset differ")
 
     @property
@@ -171,37 +182,40 @@ class Session:
         cycles: dict[int, int] = {}
         for one in self.bound:
             cycles[one.instance.sm] = max(cycles.get(one.instance.sm, 0), one.rtl.steps)
-        return sum(cycles.values())
+        return sum(cycles.values()) - (cycles.get(GLOBAL, 0) if len(cycles) > 1 else 0)
 
     @property
     def difference(self) -> Difference | None:
         """The first difference, if there has been one."""
-        for one in self.bound:
-            if one.rtl.difference:
-                instance, side = one.instance, SIDES[one.rtl.difference]
-                ports = differing(np.asarray(instance.record["io"]), one.rtl.outputs, side)
-                return Difference(
-                    instance.block, dict(instance.parameters), instance.sm, instance.index, one.rtl.steps, side, ports
-                )
-        return None
+        found = [self._difference(one) for one in self.bound if one.rtl.difference]
+        return min(found, key=lambda difference: difference.core_cycle, default=None)
+
+    def _difference(self, one: Bound) -> Difference:
+        instance, side = one.instance, SIDES[one.rtl.difference]
+        ports = differing(np.asarray(instance.record["io"]), one.rtl.outputs, side)
+        core_cycle = self.machine.gpu.launch.overhead + one.rtl.steps - one.before
+        where = instance.sm, instance.index, self.launches - 1, core_cycle, one.rtl.steps
+        return Difference(instance.block, dict(instance.parameters), *where, side, ports)
 
     @property
     def failure(self) -> str:
         """What an RTL said when it could not go on; empty if none did."""
         return next((f"{one.where}: {one.rtl.library.failed}" for one in self.bound if one.rtl.library.failed), "")
 
-    def replay(self, core_cycle: int = -1) -> Replay:
+    def replay(self) -> Replay:
         """The ports of the instance that differs, or else of the first one."""
         one = next((one for one in self.bound if one.rtl.difference), self.bound[0])
         last = SIDES.get(one.rtl.difference, "")
         arrays = recorded(one.rtl)
-        instance = one.instance
+        found, instance = self.difference, one.instance
+        core_cycle = found.core_cycle if found else -1
         return Replay(
             instance.block, dict(instance.parameters), arrays, last, instance.sm, instance.index, core_cycle
         )
 
     def close(self) -> None:
+        """Give the blocks back to their models."""
+        self.machine.on_launch = None
         for one in self.bound:
+            one.instance.record["binding"] = one.model
             one.rtl.close()
-
-

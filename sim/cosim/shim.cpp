@@ -202,6 +202,7 @@ EXPORT void reset(int64_t handle, int64_t io) {
 EXPORT void shadow_reset(int64_t handle, int64_t io) {
     Instance &self = instance(handle);
     self.reset();
+    self.difference = NONE;
     if (self.recorder) self.recorder->restarted = true;
     take_o(self.r, self.own);
     if (!same_o(self.own, ports(io))) {

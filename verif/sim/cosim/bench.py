@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.warppool import intra_warp_coalescer
 from lockstep.rtl import registry
 from lockstep.rtl.flat import _value, flat_ports
-from lockstep.rtl.ports import layout
 from lockstep.sim.cosim.drive import random_inputs
 from lockstep.sim.errors import KernelFault
 
 STIMULI = 1009
+OVERHEAD = 1000  # core cycles before a launch begins
 
 _state, _ports = pointer_to(intra_warp_coalescer.STATE), pointer_to(intra_warp_coalescer.PORTS)
 
@@ -47,7 +47,7 @@ MODELS: dict[str, ModuleType] = {
 
 def stimuli(block: str, parameters: Mapping[str, int], seed: int) -> np.ndarray:
     """Random inputs that keep to the block's contract where a random one would not."""
-    inputs = random_inputs(block, layout(registry.component(block)(**parameters))["i"], STIMULI, seed)
+    inputs = random_inputs(block, parameters, STIMULI, seed)
     rng = np.random.default_rng(seed)
     if block == "warppool.intra_warp_coalescer":
         inputs["line_shift"] = 7
@@ -91,6 +91,7 @@ class Instance:
     sm: int
     index: int
     record: np.ndarray
+    inside: str = ""
 
 
 class Machine:
@@ -112,33 +113,28 @@ class Machine:
         self.records = np.zeros((sms, per_sm), kind)
         for name in set(parameters) & set(self.model.STATE.names):
             self.records["state"][name] = parameters[name]
-        self._instances = [
+        self.instances = [
             Instance(block, parameters, sm, k, self.records[sm, k, ...]) for sm in range(sms) for k in range(per_sm)
         ]
-        self._inputs = stimuli(block, parameters, seed)
-        self.now = 0
-        self.on_reset: Callable[[], None] | None = None
-
-    def instances(self) -> list[Instance]:
-        return self._instances
-
-    def launch(self, cycles: int) -> None:
-        """Reset everything and run."""
-        for instance in self._instances:
+        for instance in self.instances:
             binding = instance.record["binding"]
             for name in ("step", "comb"):
                 binding[name] = address(self.slots[name]) if name in self.slots else 0
             binding["handle"] = instance.record["state"].ctypes.data
+        self._inputs = stimuli(block, parameters, seed)
+        self.gpu = SimpleNamespace(launch=SimpleNamespace(overhead=OVERHEAD))
+        self.on_launch: Callable[[], None] | None = None
+
+    def launch(self, cycles: int, start: int = 0) -> None:
+        """Reset everything and run, from input ``start`` on."""
+        for instance in self.instances:
             self.model.reset(argument(instance.record["state"]), argument(instance.record["io"]))
-        if self.on_reset:
-            self.on_reset()
-        records = [instance.record for instance in self._instances]
+        if self.on_launch:
+            self.on_launch()
+        records = [instance.record for instance in self.instances]
         table = np.array([[r["binding"].ctypes.data, r["io"].ctypes.data] for r in records])
-        inputs = self._inputs
-        until = self.now + cycles
-        stopped = _run(table.ctypes.data, len(records), inputs.ctypes.data, inputs.itemsize, self.now, until)
-        self.now = until if stopped < 0 else stopped
-        if stopped >= 0:
+        inputs, size = self._inputs.ctypes.data, self._inputs.itemsize
+        if _run(table.ctypes.data, len(records), inputs, size, start, start + cycles) >= 0:
             raise KernelFault("stopped by a block")
 
 

@@ -16,7 +16,7 @@ from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.verif.bench import seeded
-from lockstep.verif.sim.cosim.bench import WRONG, Machine, faulty
+from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
 
 COALESCER, SCHEDULER, DISPATCHER = (
     "warppool.intra_warp_coalescer", "scheduling.warp_scheduler", "cta.cta_dispatcher"
@@ -76,7 +76,7 @@ def test_equal_over_random_inputs(block: str, parameters: Mapping[str, int]) -> 
     seed = seeded().randrange(1 << 20)
     for policy in range(4 if block == SCHEDULER else 2):
         machine = Machine(block, parameters, seed=4 * seed + policy)
-        session = Session(machine, machine.instances())
+        session = Session(machine, machine.instances)
         for cycles in (1500, 1, 700):  # a reset in mid-run
             machine.launch(cycles)
         assert session.difference is None
@@ -88,7 +88,7 @@ def test_equal_over_random_inputs(block: str, parameters: Mapping[str, int]) -> 
 def test_replacing_the_model_leaves_the_same_records(block: str, parameters: Mapping[str, int]) -> None:
     seed = seeded().randrange(1 << 20)
     alone, machine = Machine(block, parameters, seed=seed), Machine(block, parameters, seed=seed)
-    session = Session(machine, machine.instances(), mode="replace")
+    session = Session(machine, machine.instances, mode="replace")
     for cycles in range(1, 40):
         alone.launch(cycles)
         machine.launch(cycles)
@@ -117,7 +117,6 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
 
     def execute(attach: run.Attach) -> dict[str, Any]:
         machine = Machine(block, parameters)
-        machine.now = 1000
         attach(_gpu(machine))
         machine.launch(400)
         return {}
@@ -125,7 +124,7 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
     result = run.shadow(execute, block, [1], tmp_path, makes, {"kernel": "none"})
     found = result["difference"]
     assert (found["block"], found["sm"], found["index"]) == (block, 1, 0)
-    assert (found["port"], found["cycle"], found["core_cycle"]) == (path, cycle, 1000 + cycle)
+    assert (found["port"], found["cycle"], found["core_cycle"]) == (path, cycle, OVERHEAD + cycle)
     assert result["mismatches"] == 1 and not result["checked"]
     element = replay.Differing(found["port"], found["model"], found["rtl"])
     assert element.model ^ element.rtl == 1 << (bit % 5 if port == "line_words" else bit)
@@ -138,7 +137,7 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
     assert replay.play(kept, makes[block]) == replay.Outcome(cycle, (element,))
     assert replay.play(kept).differing == ()  # the block without the fault
     waves = (tmp_path / "waves.vcd").read_text()
-    assert f"expected_{port}" in waves and f"#{10 * (1000 + cycle)}\n" in waves
+    assert f"expected_{port}" in waves and f"#{10 * (OVERHEAD + cycle)}\n" in waves
 
 
 def test_a_fault_in_the_model(tmp_path: Path) -> None:
@@ -160,17 +159,16 @@ def test_a_fault_in_the_model(tmp_path: Path) -> None:
 def test_a_recording_holds_every_cycle() -> None:
     """Stepped one cycle at a time, the ports are those of the recording."""
     machine, other = (Machine(COALESCER, SMALL, sms=1, per_sm=1) for _ in range(2))
-    session = Session(machine, machine.instances(), record=True)
-    for cycles in (40, 60):
-        machine.launch(cycles)
+    session = Session(machine, machine.instances, record=True)
+    for start, cycles in ((0, 40), (40, 60)):
+        machine.launch(cycles, start)
     kept = session.replay()
     assert kept.cycles == 100
     outputs = [record.io["o"].tobytes() for record in kept.records() for _ in range(record.cycles)]
     assert [record.reset for record in kept.records()].count(True) == 2
     for start, cycles in ((0, 40), (40, 60)):
         for k in range(cycles):
-            other.now = start
-            other.launch(k)
+            other.launch(k, start)
             assert other.records["io"]["o"].tobytes() == outputs[start + k], (start, k)
     session.close()
 
@@ -233,7 +231,7 @@ def _renamed(kind: np.dtype) -> np.dtype:
 
 def test_what_is_not_there_is_refused() -> None:
     machine = Machine(COALESCER, SMALL)
-    instances = machine.instances()
+    instances = machine.instances
     assert len(chosen("all", instances)) == len(chosen("warppool", instances)) == 4
     assert [i.sm for i in chosen(COALESCER, instances, [1])] == [1, 1]
     for rtl, sms, message in (
