@@ -93,12 +93,19 @@ class Instance:
     def __init__(self, library: Library) -> None:
         self.library = library
         self._calls = library._library
-        self.handle = self._calls.create()
+        self._handle: int | None = self._calls.create()
+
+    @property
+    def handle(self) -> int:
+        """What the slots take as their first argument."""
+        if self._handle is None:
+            raise RuntimeError("this instance was closed")
+        return self._handle
 
     def close(self) -> None:
-        if self.handle:
-            self._calls.destroy(self.handle)
-            self.handle = 0
+        if self._handle is not None:
+            self._calls.destroy(self._handle)
+            self._handle = None
 
     def reset(self, io: np.ndarray) -> None:
         """Reset the flip-flops; the registered outputs after it go into ``io``."""

@@ -71,7 +71,7 @@ def cosim(
 
     head = {"kernel": job.kernel, "gpu": job.gpu, "mechanisms": list(job.mechanisms), "size": job.size}
     if mode == "replace":
-        return replace(once, rtl, sms, makes)
+        return replace(once, rtl, sms, makes, head)
     return shadow(once, rtl, sms, Path(folder), makes, head)
 
 
@@ -87,7 +87,7 @@ def shadow(
     first = _Attached(rtl, sms, "shadow", makes)
     try:
         result = first.run(execute)
-        summary = first.summary(result)
+        summary = first.summary(ended=result is not None)
         if result is not None:
             return {**result, **summary}
         differs = first.differs
@@ -156,15 +156,15 @@ class _Attached:
             raise RuntimeError("there is no difference")
         return found.block, found.sm, found.index
 
-    def summary(self, result: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The keys that a co-simulation adds to a run."""
+    def summary(self, ended: bool) -> dict[str, Any]:
+        """The keys that a co-simulation adds to a run, which has ``ended`` or was stopped."""
         session = self.session
-        seconds = sum(run.wall_seconds for run in self.gpu.runs) if result is not None else session.seconds
+        seconds = sum(run.wall_seconds for run in self.gpu.runs) if ended else session.seconds
         return {
             "blocks": session.blocks,
             "mode": self.mode,
             "compared_cycles": session.steps if self.mode == "shadow" else 0,
-            "mismatches": int(result is None),
+            "mismatches": int(not ended),
             "cycles_per_second": session.sm_cycles / seconds if seconds else 0.0,
         }
 
@@ -174,16 +174,20 @@ class _Attached:
 
 
 def replace(
-    execute: Execute, rtl: str, sms: Sequence[int] | None, makes: Mapping[str, build.Make] | None
+    execute: Execute,
+    rtl: str,
+    sms: Sequence[int] | None,
+    makes: Mapping[str, build.Make] | None,
+    head: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Run the model alone, then with RTL in its place, and compare what every launch leaves behind."""
     expected, found = _Launches(), _Launches()
 
-    def check(gpu: Any) -> None:
+    def alone(gpu: Any) -> None:
         chosen(rtl, gpu.machine.instances, sms)
         expected.attach(gpu)
 
-    execute(check)
+    execute(alone)
     attached = _Attached(rtl, sms, "replace", makes)
 
     def attach(gpu: Any) -> None:
@@ -191,13 +195,16 @@ def replace(
         found.attach(gpu)
 
     try:
-        result = execute(attach)
-        if attached.session.failure:
-            raise KernelFault(attached.session.failure)
-        wrong = expected.differences(found)
-        result = {**result, **attached.summary(result), "mismatches": len(wrong)}
+        try:
+            result = execute(attach)
+            result |= attached.summary(ended=True)
+            wrong = expected.differences(found)
+        except (UsageError, RuntimeError) as error:  # the model alone had none
+            wrong = [f"the run with RTL stopped: {attached.session.failure or error}"]
+            result = {**head, **attached.summary(ended=False)}
     finally:
         attached.close()
+    result["mismatches"] = len(wrong)
     if wrong:
         result |= {"difference": wrong, "checked": False, "message": wrong[0]}
     return result
