@@ -49,11 +49,22 @@ def _parser() -> argparse.ArgumentParser:
         to.add_argument("--seed", type=int, default=1, help="of the input (default: 1)")
         to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter: l1.mshrs=64")
 
-    run = command("run", "Run one kernel and check its result.")
-    run.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")
-    run.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="see `lockstep gpus` (default: gtx480)")
-    run.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", help="mechanisms")
-    run_options(run, "small")
+    def one_kernel(to: argparse.ArgumentParser) -> None:
+        to.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")
+        gpus = "see `lockstep gpus` (default: gtx480)"
+        to.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help=gpus)
+        to.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", help="mechanisms")
+        run_options(to, "small")
+
+    one_kernel(command("run", "Run one kernel and check its result."))
+
+    cosim = command("cosim", "Run one kernel with the RTL of blocks in it, checked against the model in every cycle.")
+    one_kernel(cosim)
+    cosim.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", help="what runs as RTL (default: all)")
+    cosim.add_argument("--mode", choices=("shadow", "replace"), default="shadow", help="who drives the run: the model, "
+                       "and every output is compared; or the RTL, and the results are (default: shadow)")  # fmt: skip
+    cosim.add_argument("--sm", metavar="N[,N]", help="only on these SMs")
+    cosim.add_argument("-o", dest="folder", metavar="DIR", default="cosim", help="for the report of a difference")
 
     compare = command("compare", "Run kernels in several configurations, side by side.")
     compare.add_argument("kernels", metavar="KERNEL", nargs="+")

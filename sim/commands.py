@@ -62,6 +62,16 @@ def run(options: Namespace) -> int:
     return _finish(options, result, [result])
 
 
+def cosim(options: Namespace) -> int:
+    from lockstep.sim.cosim.command import command
+
+    check_writable(options.json)
+    job = Job(
+        options.kernel, options.gpu, options.size, options.seed, _mechanisms(options.mechanisms), _settings(options)
+    )
+    return command(job, options)
+
+
 def compare(options: Namespace) -> int:
     check_writable(options.json)
     settings = _settings(options)

@@ -56,6 +56,7 @@ class Gpu:
         self.description = description.load(gpu, {**(settings or {}), **named}, mechanisms)
         self.memory = Arena()
         self.progress = progress
+        self.after_launch: Callable[[Run], None] | None = None
         self.runs: list[Run] = []
         self._raw: dict[str, np.ndarray] = {}
 
@@ -166,6 +167,8 @@ class Gpu:
         """Add a finished launch to :attr:`stats`."""
         self.runs.append(run)
         self._raw = statistics.accumulate(self._raw, run.raw)
+        if self.after_launch:
+            self.after_launch(run)
 
     @property
     def stats(self) -> dict[str, float]:

@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu
 
 __all__ = ["SIZES", "Job", "execute"]
 
@@ -35,11 +38,14 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def execute(job: Job, watch: Watch | None = None) -> dict[str, Any]:
+def execute(
+    job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None
+) -> dict[str, Any]:
     """Run a job; the result has the keys of the JSON output.
 
     ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
-    of making, copying and checking data. Neither contains compilation. Raises :class:`UsageError`.
+    of making, copying and checking data. Neither contains compilation. ``attach`` is called with the device before
+    anything runs on it. Raises :class:`UsageError`.
     """
     from lockstep.sim import description, kernels
     from lockstep.sim.gpu import Gpu
@@ -51,6 +57,8 @@ def execute(job: Job, watch: Watch | None = None) -> dict[str, Any]:
     module = gpu.load(kernel.ptx)
     watch.phase("preparing the model: the first time, it is compiled, which takes about a minute")
     _ = gpu.machine
+    if attach:
+        attach(gpu)
     start = time.perf_counter()
     watch.phase(f"{kernel.name}: making input, size {job.size}")
     data = _guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))

@@ -58,6 +58,11 @@ class Arena:
         """Bytes asked for by live allocations."""
         return sum(self._sizes.values())
 
+    @property
+    def allocations(self) -> list[tuple[int, int]]:
+        """Device address and size of every live allocation."""
+        return sorted(self._sizes.items())
+
     def allocate(self, size: int) -> int:
         """The device address of ``size`` bytes, at a multiple of :data:`GRANULE`. What is in them is undefined."""
         need = (-(-size // GRANULE) + 1) * GRANULE

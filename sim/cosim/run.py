@@ -1,0 +1,246 @@
+"""Whole kernels with RTL in them: ``cosim(job, "warppool")``, and what is reported about it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lockstep.sim.cosim import build, report
+from lockstep.sim.cosim.session import Machine, Session, chosen
+from lockstep.sim.errors import KernelFault, UsageError
+from lockstep.sim.job import Job, Watch
+
+Attach = Callable[[Any], None]
+"""Called with the :class:`lockstep.sim.Gpu` of a job before its first launch."""
+Execute = Callable[[Attach], dict[str, Any]]
+"""Runs a job once and returns its result; every call does exactly the same."""
+
+FOLDER = "cosim"  # where reports go, unless told otherwise
+
+
+def cosim(
+    job: Job,
+    rtl: str = "all",
+    mode: str = "shadow",
+    sms: Sequence[int] | None = None,
+    folder: Path | str = FOLDER,
+    watch: Watch | None = None,
+    makes: Mapping[str, build.Make] | None = None,
+) -> dict[str, Any]:
+    """Run a job with the RTL of blocks in it.
+
+    Parameters
+    ----------
+    job : Job
+        The kernel and the GPU.
+    rtl : str
+        Blocks and areas, separated by commas, or "all".
+    mode : str
+        "shadow": the model drives the run, and every output of the RTL is compared in every cycle. "replace": the RTL
+        drives it, and statistics and memory of every launch are compared with a run of the model alone.
+    sms : sequence of int, optional
+        Only there.
+    folder : path
+        Takes the report of a difference.
+    makes : mapping, optional
+        Components that take the place of the blocks' own.
+
+    Returns
+    -------
+    dict
+        The keys of a run, and ``blocks``, ``mode``, ``compared_cycles`` (cycles times blocks in which all outputs
+        agreed; 0 in *replace*), ``mismatches``, ``cycles_per_second`` (SMs with RTL times core cycles, per second of
+        simulation). After a difference ``difference`` holds the report, or in *replace* one line per thing that
+        differs, and a run that was stopped has no statistics.
+
+    Raises
+    ------
+    UsageError
+        for blocks and SMs that there are not, and all that a run raises.
+    """
+    from lockstep.sim.job import execute
+
+    watch = watch or Watch()
+
+    def once(attach: Attach) -> dict[str, Any]:
+        return execute(job, watch, attach)
+
+    head = {"kernel": job.kernel, "gpu": job.gpu, "mechanisms": list(job.mechanisms), "size": job.size}
+    if mode == "replace":
+        return replace(once, rtl, sms, makes, head)
+    return shadow(once, rtl, sms, Path(folder), makes, head)
+
+
+def shadow(
+    execute: Execute,
+    rtl: str,
+    sms: Sequence[int] | None,
+    folder: Path,
+    makes: Mapping[str, build.Make] | None,
+    head: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Run with every output compared; at a difference run again with the ports of that block recorded."""
+    first = _Attached(rtl, sms, "shadow", makes)
+    try:
+        result = first.run(execute)
+        summary = first.summary(ended=result is not None)
+        if result is not None:
+            return {**result, **summary}
+        differs = first.differs
+    finally:
+        first.close()
+    again = _Attached(rtl, sms, "shadow", makes, only=differs)
+    try:
+        if again.run(execute) is not None or again.difference is None:
+            raise RuntimeError("a difference did not come again when the run was repeated")
+        found = report.write(folder, again.difference, again.session.replay(), (makes or {}).get(differs[0]))
+    finally:
+        again.close()
+    return {**head, **summary, "checked": False, "message": report.essentials(found), "difference": found}
+
+
+class _Attached:
+    """A session on the machine of one run of a job."""
+
+    def __init__(
+        self,
+        rtl: str,
+        sms: Sequence[int] | None,
+        mode: str,
+        makes: Mapping[str, build.Make] | None,
+        only: tuple[str, int, int] | None = None,
+    ) -> None:
+        self.rtl, self.sms, self.mode, self.makes, self.only = rtl, sms, mode, makes, only
+        self.gpu: Any = None
+        self._session: Session | None = None
+
+    def attach(self, gpu: Any) -> None:
+        self.gpu = gpu
+        machine: Machine = gpu.machine
+        found = chosen(self.rtl, machine.instances, self.sms)
+        if self.only is not None:
+            found = [i for i in found if (i.block, i.sm, i.index) == self.only]
+        self._session = Session(machine, found, self.mode, self.makes, record=self.only is not None)
+
+    @property
+    def session(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("the run has made no machine")
+        return self._session
+
+    def run(self, execute: Execute) -> dict[str, Any] | None:
+        """The result, or nothing if a difference stopped the run."""
+        try:
+            return execute(self.attach)
+        except (UsageError, RuntimeError):
+            if self._session is None:
+                raise
+            if self.session.failure:
+                raise KernelFault(self.session.failure) from None
+            if self.difference is None:
+                raise
+            return None
+
+    @property
+    def difference(self) -> Any:
+        return self.session.difference
+
+    @property
+    def differs(self) -> tuple[str, int, int]:
+        found = self.session.difference
+        if found is None:
+            raise RuntimeError("there is no difference")
+        return found.block, found.sm, found.index
+
+    def summary(self, ended: bool) -> dict[str, Any]:
+        """The keys that a co-simulation adds to a run, which has ``ended`` or was stopped."""
+        session = self.session
+        seconds = sum(run.wall_seconds for run in self.gpu.runs) if ended else session.seconds
+        return {
+            "blocks": session.blocks,
+            "mode": self.mode,
+            "compared_cycles": session.steps if self.mode == "shadow" else 0,
+            "mismatches": int(not ended),
+            "cycles_per_second": session.sm_cycles / seconds if seconds else 0.0,
+        }
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+
+
+def replace(
+    execute: Execute,
+    rtl: str,
+    sms: Sequence[int] | None,
+    makes: Mapping[str, build.Make] | None,
+    head: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Run the model alone, then with RTL in its place, and compare what every launch leaves behind."""
+    expected, found = _Launches(), _Launches()
+
+    def alone(gpu: Any) -> None:
+        chosen(rtl, gpu.machine.instances, sms)
+        expected.attach(gpu)
+
+    execute(alone)
+    attached = _Attached(rtl, sms, "replace", makes)
+
+    def attach(gpu: Any) -> None:
+        attached.attach(gpu)
+        found.attach(gpu)
+
+    try:
+        try:
+            result = execute(attach)
+            result |= attached.summary(ended=True)
+            wrong = expected.differences(found)
+        except (UsageError, RuntimeError) as error:  # the model alone had none
+            wrong = [f"the run with RTL stopped: {attached.session.failure or error}"]
+            result = {**head, **attached.summary(ended=False)}
+    finally:
+        attached.close()
+    result["mismatches"] = len(wrong)
+    if wrong:
+        result |= {"difference": wrong, "checked": False, "message": wrong[0]}
+    return result
+
+
+class _Launches:
+    """What every launch of a run leaves behind: raw counts, and hashes of the allocations in device memory."""
+
+    def __init__(self) -> None:
+        self.counts: list[dict[str, np.ndarray]] = []
+        self.memory: list[dict[int, str]] = []
+
+    def attach(self, gpu: Any) -> None:
+        def ended(run: Any) -> None:
+            self.counts.append(run.raw)
+            self.memory.append(
+                {base: hashlib.sha256(gpu.memory.view(base, size)).hexdigest() for base, size in gpu.memory.allocations}
+            )
+
+        gpu.after_launch = ended
+
+    def differences(self, other: _Launches) -> list[str]:
+        """One line per count and allocation that differs."""
+        lines = []
+        if len(self.counts) != len(other.counts):
+            lines.append(f"{len(self.counts)} launches of the model, {len(other.counts)} with RTL")
+        for k, (mine, its) in enumerate(zip(self.counts, other.counts, strict=False)):
+            lines += [
+                f"launch {k}: {name}: model {_short(mine[name])}, RTL {_short(its[name])}"
+                for name in mine
+                if not np.array_equal(mine[name], its[name])
+            ]
+        for k, (before, after) in enumerate(zip(self.memory, other.memory, strict=False)):
+            lines += [f"launch {k}: memory at {base:#x} differs" for base in before if before[base] != after.get(base)]
+        return lines
+
+
+def _short(counts: np.ndarray) -> str:
+    return str(int(counts.sum())) if counts.size else "nothing"

@@ -1,0 +1,221 @@
+"""RTL bound into a machine: who plays which block on which SM, and the first difference.
+
+In *replace* the RTL's functions take the model's place. In *shadow* the model drives the run, and the RTL gets the same
+inputs in every cycle; the first output that differs ends the run loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lockstep.models.jit import COMPILED
+from lockstep.sim.cosim import build, library
+from lockstep.sim.cosim.replay import SIDES, Differing, Replay, differing, recorded
+from lockstep.sim.errors import UsageError
+
+MODES = ("shadow", "replace")
+GLOBAL = -1  # the SM of a block that there is once
+ALL = "all"
+
+
+class Instance(Protocol):
+    """A block in a machine's records. ``record`` is ``{binding, state, io}`` (``models.blocks.instance``)."""
+
+    block: str
+    parameters: Mapping[str, int]
+    sm: int  # -1: there is one for the whole GPU
+    index: int  # which of several in an SM
+    inside: str  # the joined unit that it is part of
+    record: np.ndarray
+
+
+class Machine(Protocol):
+    """What a session needs of ``models.gpu.Machine``."""
+
+    gpu: Any  # its description
+    instances: Sequence[Any]
+    on_launch: Callable[[], None] | None  # called at every launch, when all has been reset
+
+
+class Mismatch(RuntimeError):
+    """The model and the RTL differ: raised where the run loop cannot be asked to stop."""
+
+
+def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None = None) -> list[Instance]:
+    """The instances that ``--rtl`` and ``--sm`` mean: blocks, areas, or all.
+
+    Areas and "all" mean the finest blocks: a unit that joins others is meant by its own name alone.
+
+    Raises
+    ------
+    UsageError
+        for a name that the configuration does not have, or an SM.
+    """
+    there = sorted({instance.block for instance in instances})
+    joined = {instance.inside for instance in instances}
+    fine = [block for block in there if block not in joined]
+    meant: set[str] = set()
+    for name in filter(None, text.split(",")):
+        blocks = {block for block in fine if name == ALL or block.startswith(f"{name}.")} | ({name} & {*there})
+        if not blocks:
+            raise UsageError(f"--rtl {name}: not in this configuration, which has {', '.join(there) or 'none'}")
+        meant |= blocks
+    found = [instance for instance in instances if instance.block in meant]
+    if sms is not None:
+        present = {instance.sm for instance in instances} - {GLOBAL}
+        if absent := set(sms) - present:
+            raise UsageError(f"--sm {min(absent)}: there are SMs 0 to {max(present, default=GLOBAL)}")
+        found = [instance for instance in found if instance.sm in sms]
+    if not found:
+        raise UsageError(f"--rtl {text}: names no block")
+    return found
+
+
+@dataclass
+class Bound:
+    """An instance and its RTL."""
+
+    instance: Instance
+    rtl: library.Instance
+    model: np.ndarray  # its binding to the model
+    before: int = 0  # cycles of the launches before this one
+
+    @property
+    def where(self) -> str:
+        place = "" if self.instance.sm == GLOBAL else f", SM {self.instance.sm}"
+        return f"{self.instance.block}[{self.instance.index}]{place}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first difference.
+
+    ``cycle`` counts the block's own since it was made, ``core_cycle`` those of the launch; the values are seen in it.
+    """
+
+    block: str
+    parameters: dict[str, int]
+    sm: int
+    index: int
+    launch: int
+    core_cycle: int
+    cycle: int
+    side: str  # "o": registered outputs, seen in the cycle after the edge; "c": combinational ones
+    ports: tuple[Differing, ...]
+
+
+class Session:
+    """The RTL of some instances of a machine, from its making to :meth:`close`.
+
+    ``makes`` gives other components than the blocks' own, by block: with a fault in them, for tests. ``record`` keeps
+    the ports of all instances over time.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        instances: Sequence[Instance],
+        mode: str = "shadow",
+        makes: Mapping[str, build.Make] | None = None,
+        record: bool = False,
+    ) -> None:
+        if not COMPILED:
+            raise UsageError("RTL runs with the compiled model only: unset NUMBA_DISABLE_JIT")
+        if mode == "replace" and (both := {i.inside for i in instances} & {i.block for i in instances}):
+            raise UsageError(f"--rtl: {min(both)} and blocks inside it cannot both be replaced")
+        self.mode = mode
+        self.machine = machine
+        self.launches = 0
+        self.started = 0.0
+        self.bound: list[Bound] = []
+        first = {instance.block: instance for instance in instances}
+        requests = [build.Request(b, i.parameters, (makes or {}).get(b)) for b, i in first.items()]
+        libraries = dict(zip(first, library.load_all(requests), strict=True))
+        for instance in instances:
+            rtl = libraries[instance.block].instance()
+            self.bound.append(Bound(instance, rtl, instance.record["binding"].copy()))
+            if record:
+                rtl.record()
+        machine.on_launch = self._bind
+
+    def _bind(self) -> None:
+        """Reset the RTL, compare its outputs after reset, and put it into the bindings."""
+        self.started = self.started or time.perf_counter()
+        self.launches += 1
+        for one in self.bound:
+            binding, model = one.instance.record["binding"], one.model
+            one.before = one.rtl.steps
+            one.rtl.golden(int(model["step"]), int(model["comb"]), int(model["handle"]))
+            one.rtl.shadow_reset(one.instance.record["io"])
+            prefix = "shadow_" if self.mode == "shadow" else ""
+            for name in ("step", "comb"):
+                if int(model[name]):
+                    binding[name] = one.rtl.library.function(prefix + name)
+            for name in ("idle", "skip"):
+                binding[name] = one.rtl.library.function(name)
+            binding["handle"] = one.rtl.handle
+        if found := self.difference:
+            raise Mismatch(f"{found.block}: outputs after reset differ")
+
+    @property
+    def seconds(self) -> float:
+        """Since the first launch."""
+        return time.perf_counter() - self.started
+
+    @property
+    def blocks(self) -> list[str]:
+        return sorted({one.instance.block for one in self.bound})
+
+    @property
+    def steps(self) -> int:
+        """Cycles of blocks that the RTL was stepped in."""
+        return sum(one.rtl.steps for one in self.bound)
+
+    @property
+    def sm_cycles(self) -> int:
+        """SMs times core cycles that had RTL in them."""
+        cycles: dict[int, int] = {}
+        for one in self.bound:
+            cycles[one.instance.sm] = max(cycles.get(one.instance.sm, 0), one.rtl.steps)
+        return sum(cycles.values()) - (cycles.get(GLOBAL, 0) if len(cycles) > 1 else 0)
+
+    @property
+    def difference(self) -> Difference | None:
+        """The first difference, if there has been one."""
+        found = [self._difference(one) for one in self.bound if one.rtl.difference]
+        return min(found, key=lambda difference: difference.core_cycle, default=None)
+
+    def _difference(self, one: Bound) -> Difference:
+        instance, side = one.instance, SIDES[one.rtl.difference]
+        ports = differing(np.asarray(instance.record["io"]), one.rtl.outputs, side)
+        core_cycle = self.machine.gpu.launch.overhead + one.rtl.steps - one.before
+        where = instance.sm, instance.index, self.launches - 1, core_cycle, one.rtl.steps
+        return Difference(instance.block, dict(instance.parameters), *where, side, ports)
+
+    @property
+    def failure(self) -> str:
+        """What an RTL said when it could not go on; empty if none did."""
+        return next((f"{one.where}: {one.rtl.library.failed}" for one in self.bound if one.rtl.library.failed), "")
+
+    def replay(self) -> Replay:
+        """The ports of the instance that differs, or else of the first one."""
+        one = next((one for one in self.bound if one.rtl.difference), self.bound[0])
+        last = SIDES.get(one.rtl.difference, "")
+        arrays = recorded(one.rtl)
+        found, instance = self.difference, one.instance
+        core_cycle = found.core_cycle if found else -1
+        return Replay(
+            instance.block, dict(instance.parameters), arrays, last, instance.sm, instance.index, core_cycle
+        )
+
+    def close(self) -> None:
+        """Give the blocks back to their models."""
+        self.machine.on_launch = None
+        for one in self.bound:
+            one.instance.record["binding"] = one.model
+            one.rtl.close()

@@ -1,0 +1,261 @@
+"""RTL in a run of the model: equal over random inputs, faults named by block, port and cycle, and replayed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lockstep.models import blocks
+from lockstep.rtl import registry
+from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
+from lockstep.sim.cosim.session import Session, chosen
+from lockstep.sim.errors import KernelFault, UsageError
+from lockstep.verif.bench import seeded
+from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
+
+COALESCER, SCHEDULER, DISPATCHER = (
+    "warppool.intra_warp_coalescer", "scheduling.warp_scheduler", "cta.cta_dispatcher"
+)  # fmt: skip
+SMALL = {"lanes": 4, "warps": 3, "tickets": 2}
+SIZES: dict[str, list[dict[str, int]]] = {
+    COALESCER: [{"lanes": 32, "warps": 64, "tickets": 16}, SMALL],
+    SCHEDULER: [{"warps": 64}, {"warps": 5}],
+    DISPATCHER: [{"sms": 128}, {"sms": 3}, {"sms": 70}],
+}
+CASES = [(block, parameters) for block, sizes in SIZES.items() for parameters in sizes]
+
+
+def _id(value: Any) -> str:
+    return value if isinstance(value, str) else "-".join(str(number) for number in value.values())
+
+
+def test_the_struct_has_the_offsets_of_the_record(tmp_path: Path) -> None:
+    """Of every block, as the C++ compiler lays it out and as NumPy writes it."""
+    lines = ["#include <cstddef>", "#include <cstdint>", "#include <cstdio>", "int main() {"]
+    for block in registry.blocks():
+        lines += ["{", shim.struct(blocks.ports(block))]
+        for path, _ in library.elements(blocks.ports(block)):
+            lines.append(f'std::printf("{block} {path} %zu %zu\\n", offsetof(Io, {path}), sizeof(Io::{path}));')
+        lines.append("}")
+    (tmp_path / "offsets.cpp").write_text("\n".join([*lines, "}"]).replace("sizeof(Io::", "sizeof(((Io *)0)->"))
+    toolchain.call([toolchain.compiler(), "-O0", "offsets.cpp", "-o", "offsets"], tmp_path)
+    seen = 0
+    for line in toolchain.call([str(tmp_path / "offsets")]).splitlines():
+        block, path, offset, size = line.split()
+        record = np.zeros(1, blocks.ports(block))
+        _set(record[0], path)
+        assert np.flatnonzero(record.view(np.uint8)).tolist() == list(range(int(offset), int(offset) + int(size)))
+        seen += 1
+    assert seen > 500
+
+
+@pytest.mark.parametrize("block", sorted(SIZES))
+def test_the_largest_library_drives_the_whole_record(block: str) -> None:
+    lines = library.load(block, SIZES[block][0]).layout.splitlines()
+    expected = {path for path, _ in library.elements(blocks.ports(block)) if "pad" not in path}
+    assert {line.split()[0] for line in lines[1:]} == expected
+
+
+def _set(record: np.ndarray, path: str) -> None:
+    """Set all bits of one integer."""
+    found: Any = record
+    parts = path.replace("]", "").replace("[", ".").split(".")
+    *groups, leaf = (int(part) if part.isdigit() else part for part in parts)
+    for part in groups:
+        found = found[part]
+    found[leaf] = ~found[leaf]
+
+
+@pytest.mark.parametrize(("block", "parameters"), CASES, ids=_id)
+def test_equal_over_random_inputs(block: str, parameters: Mapping[str, int]) -> None:
+    seed = seeded().randrange(1 << 20)
+    for policy in range(4 if block == SCHEDULER else 2):
+        machine = Machine(block, parameters, seed=4 * seed + policy)
+        session = Session(machine, machine.instances)
+        for cycles in (1500, 1, 700):  # a reset in mid-run
+            machine.launch(cycles)
+        assert session.difference is None
+        assert (session.steps, session.sm_cycles) == (4 * 2201, 2 * 2201)
+        session.close()
+
+
+@pytest.mark.parametrize(("block", "parameters"), CASES, ids=_id)
+def test_replacing_the_model_leaves_the_same_records(block: str, parameters: Mapping[str, int]) -> None:
+    seed = seeded().randrange(1 << 20)
+    alone, machine = Machine(block, parameters, seed=seed), Machine(block, parameters, seed=seed)
+    session = Session(machine, machine.instances, mode="replace")
+    for cycles in range(1, 40):
+        alone.launch(cycles)
+        machine.launch(cycles)
+        assert alone.records["io"].tobytes() == machine.records["io"].tobytes()
+    session.close()
+
+
+def _gpu(machine: Machine) -> Any:
+    return type("Gpu", (), {"machine": machine, "runs": []})()
+
+
+FAULTS = [
+    (COALESCER, SMALL, "line_words", 7, 123, "o.line.payload.words[1]"),
+    (COALESCER, SMALL, "request_ready", 0, 50, "o.request.ready"),
+    (SCHEDULER, {"warps": 5}, "grant_warp", 2, 77, "c.grant.warp"),
+    (DISPATCHER, {"sms": 3}, "remaining", 39, 200, "o.remaining"),
+    (DISPATCHER, {"sms": 3}, "remaining", 5, 0, "o.remaining"),
+]
+
+
+@pytest.mark.parametrize(("block", "parameters", "port", "bit", "cycle", "path"), FAULTS)
+def test_a_fault_in_the_rtl_is_reported_and_replayed(
+    block: str, parameters: dict[str, int], port: str, bit: int, cycle: int, path: str, tmp_path: Path
+) -> None:
+    makes = {block: faulty(block, port, bit, cycle)}
+
+    def execute(attach: run.Attach) -> dict[str, Any]:
+        machine = Machine(block, parameters)
+        attach(_gpu(machine))
+        machine.launch(400)
+        return {}
+
+    result = run.shadow(execute, block, [1], tmp_path, makes, {"kernel": "none"})
+    found = result["difference"]
+    assert (found["block"], found["sm"], found["index"]) == (block, 1, 0)
+    assert (found["port"], found["cycle"], found["core_cycle"]) == (path, cycle, OVERHEAD + cycle)
+    assert result["mismatches"] == 1 and not result["checked"]
+    element = replay.Differing(found["port"], found["model"], found["rtl"])
+    assert element.model ^ element.rtl == 1 << (bit % 5 if port == "line_words" else bit)
+    assert json.loads((tmp_path / "report.json").read_text()) == found
+    text = (tmp_path / "report.txt").read_text()
+    assert report.essentials(found) in text and str(tmp_path / "replay.npz") in text
+
+    kept = replay.load(tmp_path / "replay.npz")
+    assert (kept.block, kept.parameters, kept.cycles) == (block, parameters, cycle + 1)
+    assert replay.play(kept, makes[block]) == replay.Outcome(cycle, (element,))
+    assert replay.play(kept).differing == ()  # the block without the fault
+    waves = (tmp_path / "waves.vcd").read_text()
+    assert f"expected_{port}" in waves and f"#{10 * (OVERHEAD + cycle)}\n" in waves
+
+
+def test_a_fault_in_the_model(tmp_path: Path) -> None:
+    def execute(attach: run.Attach) -> dict[str, Any]:
+        machine = Machine(COALESCER, SMALL, slots=WRONG)
+        attach(_gpu(machine))
+        machine.launch(30)
+        machine.launch(5000)
+        return {}
+
+    found = run.shadow(execute, "warppool", None, tmp_path, None, {})["difference"]
+    assert (found["port"], found["model"], found["rtl"]) == ("o.line.payload.last", 1, 0)
+    kept = replay.load(tmp_path / "replay.npz")
+    outcome = replay.play(kept)
+    assert outcome.cycle == found["cycle"] == kept.cycles - 1 and outcome.differing[0].port == found["port"]
+    assert replay.main([str(tmp_path / "replay.npz")]) == 1
+
+
+def test_a_recording_holds_every_cycle() -> None:
+    """Stepped one cycle at a time, the ports are those of the recording."""
+    machine, other = (Machine(COALESCER, SMALL, sms=1, per_sm=1) for _ in range(2))
+    session = Session(machine, machine.instances, record=True)
+    for start, cycles in ((0, 40), (40, 60)):
+        machine.launch(cycles, start)
+    kept = session.replay()
+    assert kept.cycles == 100
+    outputs = [record.io["o"].tobytes() for record in kept.records() for _ in range(record.cycles)]
+    assert [record.reset for record in kept.records()].count(True) == 2
+    for start, cycles in ((0, 40), (40, 60)):
+        for k in range(cycles):
+            other.launch(k, start)
+            assert other.records["io"]["o"].tobytes() == outputs[start + k], (start, k)
+    session.close()
+
+
+def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = library.load(COALESCER, SMALL).path
+    monkeypatch.setattr(toolchain, "verilate", lambda *_: pytest.fail("was built again"))
+    monkeypatch.setattr("lockstep.sim.cosim.build.generate", lambda *_: pytest.fail("was elaborated again"))
+    assert library.load(COALESCER, SMALL).path == first
+
+
+def test_other_verilog_is_another_library() -> None:
+    paths = {
+        library.load(COALESCER, SMALL).path,
+        library.load(COALESCER, {**SMALL, "lanes": 5}).path,
+        library.load(COALESCER, SMALL, faulty(COALESCER, "line_words", 7, 123)).path,
+        library.load(COALESCER, SMALL, faulty(COALESCER, "line_words", 7, 124)).path,
+    }
+    assert len(paths) == 4
+
+
+def test_a_folder_is_made_as_a_whole_by_whoever_is_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(toolchain, "folder", lambda: tmp_path)
+
+    def make(where: Path) -> None:
+        (where / "mine").touch()
+        if not (tmp_path / "key").exists():
+            toolchain.once("key", lambda other: (other / "theirs").touch())
+
+    assert [path.name for path in toolchain.once("key", make).iterdir()] == ["theirs"]
+    with pytest.raises(ZeroDivisionError):
+        toolchain.once("other", lambda where: (where / str(1 // 0)).touch())
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_a_library_for_another_record_is_refused() -> None:
+    path = library.load(COALESCER, SMALL).path
+    kind = blocks.ports(COALESCER)
+    with pytest.raises(library.LayoutDrift, match="size"):
+        library.Library(path, blocks.ports(SCHEDULER))
+    side = kind.fields["o"][0]  # type: ignore[index]
+    fields = _members(kind)
+    formats = [_renamed(side) if name == "o" else kind[name] for name in fields["names"]]
+    swapped = np.dtype({**fields, "formats": formats})  # type: ignore[call-overload]
+    with pytest.raises(library.LayoutDrift, match=r"o\.line"):
+        library.Library(path, swapped)
+
+
+def _members(kind: np.dtype) -> dict[str, Any]:
+    fields = [kind.fields[name] for name in kind.names or ()]  # type: ignore[index]
+    return {"names": list(kind.names or ()), "offsets": [field[1] for field in fields], "itemsize": kind.itemsize}
+
+
+def _renamed(kind: np.dtype) -> np.dtype:
+    members = _members(kind)
+    members["formats"] = [kind[name] for name in members["names"]]
+    members["names"] = ["lines" if name == "line" else name for name in members["names"]]
+    return np.dtype(members)  # type: ignore[call-overload]
+
+
+def test_what_is_not_there_is_refused() -> None:
+    machine = Machine(COALESCER, SMALL)
+    instances = machine.instances
+    assert len(chosen("all", instances)) == len(chosen("warppool", instances)) == 4
+    assert [i.sm for i in chosen(COALESCER, instances, [1])] == [1, 1]
+    for rtl, sms, message in (
+        ("scheduling", None, "which has warppool.intra_warp_coalescer"),
+        ("warp", None, "not in this configuration"),
+        ("", None, "names no block"),
+        ("all", [2], "SMs 0 to 1"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            chosen(rtl, instances, sms)
+
+
+def test_a_stop_that_is_no_difference_is_passed_on() -> None:
+    def execute(attach: run.Attach) -> dict[str, Any]:
+        attach(_gpu(Machine(COALESCER, SMALL)))
+        raise KernelFault("out of bounds")
+
+    with pytest.raises(KernelFault, match="out of bounds"):
+        run.shadow(execute, "all", None, Path(), None, {})
+
+
+def test_files_that_are_no_replays(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_text("nothing")
+    np.savez(tmp_path / "b.npz", x=np.zeros(1))
+    for name in ("a.npz", "b.npz", "c.npz"):
+        with pytest.raises(UsageError, match="not a replay file"):
+            replay.load(tmp_path / name)

@@ -1,0 +1,67 @@
+"""Whole kernels with RTL in them, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.sim.cli import main
+from lockstep.sim.cosim import run
+from lockstep.sim.job import Job
+from lockstep.verif.sim.cosim.bench import faulty
+
+SETTINGS = {"core.sms": 2}
+COALESCER = "warppool.intra_warp_coalescer"
+BASELINE = ["cta.cta_dispatcher", "scheduling.warp_scheduler", COALESCER]
+
+
+def cosim(*arguments: str, json_to: Path) -> tuple[int, dict[str, Any]]:
+    options = ["--size", "tiny", "--set", "core.sms=2", "-o", str(json_to.parent / "cosim"), "--json", str(json_to)]
+    code = main(["cosim", *arguments, *options])
+    return code, json.loads(json_to.read_text())
+
+
+@pytest.mark.parametrize("mode", ["shadow", "replace"])
+def test_every_block_of_the_baseline(mode: str, tmp_path: Path) -> None:
+    code, result = cosim("saxpy", "--rtl", "all", "--mode", mode, json_to=tmp_path / "result.json")
+    assert (code, result["checked"], result["mismatches"]) == (0, True, 0)
+    assert (result["blocks"], result["mode"]) == (BASELINE, mode)
+    assert (result["compared_cycles"] > result["cycles"]) == (mode == "shadow")
+    assert result["cycles_per_second"] > 0 and result["stats"]
+
+
+def test_every_block_of_warppool(tmp_path: Path) -> None:
+    code, result = cosim("spmv", "--rtl", "warppool", "--with", "warppool", json_to=tmp_path / "result.json")
+    assert (code, result["mismatches"]) == (0, 0)
+    assert len(result["blocks"]) == 8 and "warppool.warp_pool" not in result["blocks"]
+
+
+def test_a_fault_stops_the_run(tmp_path: Path) -> None:
+    makes = {COALESCER: faulty(COALESCER, "line_number", 3, 321)}
+    job = Job("saxpy", size="tiny", settings=SETTINGS)
+    result = run.cosim(job, COALESCER, sms=[1], folder=tmp_path, makes=makes)
+    found = result["difference"]
+    assert (found["block"], found["sm"], found["port"], found["cycle"]) == (COALESCER, 1, "o.line.payload.number", 321)
+    assert result["mismatches"] == 1 and not result["checked"]
+    assert {path.name for path in tmp_path.iterdir()} == {"report.txt", "report.json", "waves.vcd", "replay.npz"}
+
+
+def test_a_fault_in_replace_shows_in_the_results() -> None:
+    makes = {COALESCER: faulty(COALESCER, "line_valid", 0, 400)}
+    job = Job("saxpy", size="tiny", settings=SETTINGS)
+    result = run.cosim(job, COALESCER, mode="replace", makes=makes)
+    assert result["mismatches"] > 0 and not result["checked"]
+    assert any("cycles" in line or "lines" in line for line in result["difference"])
+
+
+REFUSED = [["--rtl", "warppool.writeback"], ["--rtl", "nothing"], ["--sm", "7"], ["--sm", "a"]]
+
+
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_what_is_not_there_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cosim", "saxpy", "--size", "tiny", "--set", "core.sms=2", *arguments]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith(f"lockstep: {arguments[0]} {arguments[1]}: ")
