@@ -1,0 +1,127 @@
+"""What the files ``bench_<block>.py`` and ``formal_<block>.py`` declare, with everything optional filled in.
+
+A bench declares::
+
+    BLOCK = "warppool.intra_warp_coalescer"
+    CONFIGURATIONS = {"paper": {...}, "one": {...}, "odd": {...}}   # constructor arguments of the hardware
+    SHAPES = ("steady", "stalled", ...)                             # shapes of the stimulus
+    class Environment: ...                                          # see below
+    BINS = {"two lines of one instruction": lambda parameters, i, o, c: ...}   # functional coverage
+
+and, if need be, ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
+``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached) and ``MUTATED`` (the configuration whose netlist is
+mutated; the first one if absent).
+
+``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
+environment or of the module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lockstep.rtl import registry
+
+if TYPE_CHECKING:
+    from amaranth.lib import wiring
+
+    from lockstep.verif.formal import Proof
+
+CYCLES = 2000
+FOLDER = Path(__file__).resolve().parent
+
+Parameters = dict[str, int]
+Bin = Callable[[Parameters, Any, Any, Any], bool]
+
+
+class Environment(Protocol):
+    """What surrounds a block: drives its inputs within the protocol, and checks it end to end without the model."""
+
+    def __init__(self, parameters: Parameters, shape: str, rng: random.Random) -> None: ...
+
+    def drive(self, i: Any, o: Any) -> None:
+        """Set every input of this cycle; ``o`` are the registered outputs of this cycle."""
+
+    def observe(self, i: Any, o: Any, c: Any) -> None:
+        """Look at all ports of this cycle; ``AssertionError`` if something is wrong."""
+
+    def finish(self) -> None:
+        """What must hold after the last cycle."""
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """Points of code coverage that cannot be reached: a regular expression that matches all of their names.
+
+    ``proof`` names the entry of ``PROOFS`` that shows it.
+    """
+
+    points: str
+    reason: str
+    proof: str = ""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Everything that verification knows about one block."""
+
+    block: str
+    configurations: Mapping[str, Parameters]
+    shapes: Sequence[str]
+    environment: type[Environment]
+    bins: Mapping[str, Bin]
+    unreachable: Mapping[str, Callable[[Parameters], bool]]
+    waivers: Sequence[Waiver]
+    cycles: int
+    mutated: str
+
+    def component(self, configuration: str) -> wiring.Component:
+        """A new instance of the hardware."""
+        return registry.component(self.block)(**self.configurations[configuration])  # type: ignore[arg-type]
+
+    def model(self) -> ModuleType:
+        return importlib.import_module(f"lockstep.models.{self.block}")
+
+
+def blocks() -> list[str]:
+    """The blocks that have a bench."""
+    return [block for block in registry.blocks() if _file(block, "bench").is_file()]
+
+
+def declaration(block: str) -> Declaration:
+    """What a block's bench declares."""
+    bench = _module(block, "bench")
+    configurations = bench.CONFIGURATIONS
+    return Declaration(
+        block=bench.BLOCK,
+        configurations=configurations,
+        shapes=bench.SHAPES,
+        environment=bench.Environment,
+        bins=bench.BINS,
+        unreachable=getattr(bench, "UNREACHABLE", {}),
+        waivers=getattr(bench, "WAIVERS", ()),
+        cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
+        mutated=getattr(bench, "MUTATED", next(iter(configurations))),
+    )
+
+
+def proofs(block: str) -> dict[str, Proof]:
+    """The proofs of a block; none if it has no file of them."""
+    return _module(block, "formal").PROOFS if _file(block, "formal").is_file() else {}
+
+
+def _file(block: str, kind: str) -> Path:
+    area, name = block.split(".")
+    return FOLDER / area / f"{kind}_{name}.py"
+
+
+def _module(block: str, kind: str) -> ModuleType:
+    area, name = block.split(".")
+    return importlib.import_module(f"lockstep.verif.{area}.{kind}_{name}")
