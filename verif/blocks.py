@@ -19,7 +19,6 @@ environment or of the module.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +26,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lockstep.rtl import registry
+from amaranth.lib import wiring
+
+from lockstep.rtl import export, registry
+from lockstep.rtl.flat import FlatPort, flat_ports
 
 if TYPE_CHECKING:
-    from amaranth.lib import wiring
-
     from lockstep.verif.formal import Proof
 
 CYCLES = 2000
@@ -82,9 +82,23 @@ class Declaration:
     cycles: int
     mutated: str
 
+    @property
+    def name(self) -> str:
+        """The block's name without its area: that of its Verilog module."""
+        return self.block.rpartition(".")[2]
+
     def component(self, configuration: str) -> wiring.Component:
-        """A new instance of the hardware."""
-        return registry.component(self.block)(**self.configurations[configuration])  # type: ignore[arg-type]
+        """A new instance of the hardware, which may remain unused."""
+        made = registry.component(self.block)(**self.configurations[configuration])  # type: ignore[arg-type]
+        made._MustUse__used = True  # type: ignore[attr-defined]
+        return made
+
+    def ports(self, configuration: str) -> list[FlatPort]:
+        return flat_ports(self.component(configuration))
+
+    def verilog(self, configuration: str) -> str:
+        """What ``lockstep verilog`` writes."""
+        return export.verilog(self.component(configuration), self.block, self.configurations[configuration])
 
     def model(self) -> ModuleType:
         return importlib.import_module(f"lockstep.models.{self.block}")

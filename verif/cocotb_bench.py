@@ -14,7 +14,6 @@ import cocotb
 import numpy as np
 from cocotb.triggers import Timer
 
-from lockstep.rtl.flat import flat_ports
 from lockstep.verif.blocks import Declaration, declaration
 from lockstep.verif.trace import Run, Trace, record, replayed
 
@@ -42,7 +41,7 @@ async def replay(dut: Any, file: str) -> None:
 
 async def play(dut: Any, declared: Declaration, configuration: str, trace: Trace) -> None:
     """Drive every input in each cycle and compare every output before the clock edge that ends it."""
-    ports = flat_ports(declared.component(configuration))
+    ports = declared.ports(configuration)
     inputs = [(getattr(dut, port.name), trace.values(port)) for port in ports if port.is_input]
     outputs = [(port.name, getattr(dut, port.name), trace.values(port)) for port in ports if not port.is_input]
     dut.rst.value = 1

@@ -12,11 +12,10 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.rtl import export
-from lockstep.rtl.flat import flat_ports
 from lockstep.verif import verilated
 from lockstep.verif.blocks import Declaration
 from lockstep.verif.trace import Run
@@ -60,10 +59,9 @@ def simulate(
     """
     from cocotb_tools.runner import get_runner
 
-    component = declared.component(configuration)
-    ports = flat_ports(component)
-    top = declared.block.rpartition(".")[2]
-    text = verilog or export.verilog(component, declared.block, declared.configurations[configuration])
+    ports = declared.ports(configuration)
+    top = declared.name
+    text = verilog or declared.verilog(configuration)
     runner = get_runner(simulator)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -73,18 +71,21 @@ def simulate(
             build = folder
             (folder / f"{top}.v").write_text(text)
             log = folder / "build.log"
-            runner.build(sources=[folder / f"{top}.v"], hdl_toplevel=top, build_dir=build, log_file=log)
+            runner.build(
+                sources=[folder / f"{top}.v"], hdl_toplevel=top, build_dir=build, log_file=log, timescale=("1ns", "1ps")
+            )
         task = {
             "block": declared.block, "configuration": configuration, "cycles": cycles,
             "runs": [(run.shape, run.seed) for run in runs], "replays": [str(path.absolute()) for path in replays],
             "bins": str(folder / "bins.jsonl"),
         }  # fmt: skip
-        results_file = runner.test(
-            test_module="lockstep.verif.cocotb_bench", hdl_toplevel=top, hdl_toplevel_lang="verilog", build_dir=build,
-            test_dir=folder, results_xml=str(folder / "results.xml"), extra_env={"LOCKSTEP_RUNS": json.dumps(task)},
-            log_file=folder / "simulator.log",
-        )  # fmt: skip
-        results = _results(results_file)
+        with suppress(SystemExit):  # what the runner does about failed tests under pytest, and only there
+            runner.test(
+                test_module="lockstep.verif.cocotb_bench", hdl_toplevel=top, hdl_toplevel_lang="verilog",
+                build_dir=build, test_dir=folder, results_xml=str(folder / "results.xml"),
+                extra_env={"LOCKSTEP_RUNS": json.dumps(task)}, log_file=folder / "simulator.log",
+            )  # fmt: skip
+        results = _results(folder / "results.xml")
         if len(results) != len(runs) + len(replays):
             raise RuntimeError(f"{declared.block}: {simulator} ran {len(results)} tests:\n{_tail(folder)}")
         bins = Counter[str]()
@@ -103,8 +104,11 @@ def _results(path: Path) -> list[Result]:
     results = []
     for case in ElementTree.parse(path).iter("testcase"):
         failure = next((child for child in case if child.tag in ("failure", "error")), None)
-        message = "" if failure is None else failure.get("error_msg") or failure.get("message") or failure.text or "failed"
-        results.append(Result(case.get("name", ""), message.strip(), float(case.get("time", 0))))
+        message = ""
+        if failure is not None:
+            told = failure.get("error_msg") or failure.get("message") or failure.text or "failed"
+            message = told.strip().splitlines()[0]
+        results.append(Result(case.get("name", ""), message, float(case.get("time", 0))))
     return results
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,3 +134,13 @@ def replayed(declared: Declaration, name: str, parameters: Parameters, inputs: I
         rows.append(bench.io.copy())
         bench.step()
     return Trace(name, parameters, np.array(rows, bench.io.dtype), np.zeros(len(rows), bool))
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """Traces of one configuration behind each other, with a reset at the end of each."""
+    resets = [trace.reset.copy() for trace in traces]
+    for reset in resets:
+        reset[-1:] = True
+    bins = sum((trace.bins for trace in traces), Counter[str]())
+    io = np.concatenate([trace.io for trace in traces])
+    return Trace("; ".join(trace.name for trace in traces), traces[0].parameters, io, np.concatenate(resets), bins)

