@@ -96,7 +96,8 @@ def measure(declared: Declaration, traces: Mapping[str, Sequence[Trace]]) -> Cov
         coverage.waived |= {point.name: waiver.reason for point in matched}
         reached = [point.name for point in matched if point.count]
         if reached or not matched:
-            coverage.errors.append(f"waiver {waiver.points!r}: {'reached: ' + reached[0] if reached else 'no such point'}")
+            told = f"was reached: {reached[0]}" if reached else "matches nothing"
+            coverage.errors.append(f"waiver {waiver.points!r} {told}")
     return coverage
 
 

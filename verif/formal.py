@@ -34,6 +34,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module
 
 PASS, FAIL = 0, 2  # exit codes of sby
+TIMEOUT = 600  # s
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,21 @@ class Outcome:
     trace: Path | None
 
 
-def prove(name: str, proof: Proof, folder: Path, timeout: int = 600) -> Outcome:
+def prove(name: str, proof: Proof, folder: Path, timeout: int = TIMEOUT) -> Outcome:
     """Run one proof in ``folder / name``, which is made anew. A proof that takes longer than ``timeout`` s failed."""
+    text = free_rtlil(proof.build())
+    if "$check" not in text:
+        raise ValueError(f"{name}: there is nothing to prove: no Assert and no Cover")
+    return check(name, text, proof.mode, proof.depth, folder, timeout)
+
+
+def check(name: str, rtlil: str, mode: str, depth: int, folder: Path, timeout: int = TIMEOUT) -> Outcome:
+    """Check the properties in an RTLIL text whose top module is ``top``."""
     work = folder / re.sub(r"\W+", "-", name).strip("-")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    (work / "top.il").write_text(free_rtlil(proof.build()))
-    (work / "proof.sby").write_text(_SBY.format(mode=proof.mode, depth=proof.depth, timeout=timeout))
+    (work / "top.il").write_text(rtlil)
+    (work / "proof.sby").write_text(_SBY.format(mode=mode, depth=depth, timeout=timeout))
     scripts = sysconfig.get_path("scripts")  # where the wheel puts z3
     started = time.monotonic()
     done = subprocess.run(
@@ -89,12 +98,9 @@ def prove(name: str, proof: Proof, folder: Path, timeout: int = 600) -> Outcome:
     )
     seconds = time.monotonic() - started
     log = work / "run" / "logfile.txt"
-    if done.returncode == PASS:
-        counterexample = ""
-    else:
-        counterexample = _reason(done.stdout + done.stderr)
-        if done.returncode != FAIL and not counterexample:
-            raise RuntimeError(f"{name}: sby ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    counterexample = "" if done.returncode == PASS else _reason(done.stdout + done.stderr)
+    if done.returncode not in (PASS, FAIL) and not counterexample:
+        raise RuntimeError(f"{name}: sby ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     traces = sorted((work / "run" / "engine_0").glob("trace*.vcd"))
     return Outcome(name, done.returncode == PASS, seconds, counterexample, log, traces[0] if traces else None)
 
@@ -104,9 +110,8 @@ def free_rtlil(elaboratable: Elaboratable) -> str:
     m = Module()
     m.domains.sync = domain = ClockDomain(reset_less=True)
     m.submodules.property = elaboratable
-    return _FROZEN.sub(r"  cell $anyseq \1\n    parameter \\WIDTH \2\n    connect \\Y \3\n  end\n", rtlil.convert(
-        m, ports=[domain.clk], all_undef_to_ff=True
-    ))  # fmt: skip
+    text = rtlil.convert(m, ports=[domain.clk], all_undef_to_ff=True)
+    return _FROZEN.sub(r"  cell $anyseq \1\n    parameter \\WIDTH \2\n    connect \\Y \3\n  end\n", text)
 
 
 # Amaranth's form of a signal that nothing drives: a flip-flop that feeds itself and has no clock.
