@@ -78,16 +78,15 @@ class Coverage:
         return "\n".join([*out, "end_of_record", ""])
 
 
-def measure(declared: Declaration, traces: Mapping[str, Sequence[Trace]]) -> Coverage:
-    """The coverage of a block by traces of its configurations."""
-    bins = {name: sum((trace.bins for trace in played), Counter[str]()) for name, played in traces.items()}
+def measure(declared: Declaration, bins: Mapping[str, Counter[str]], traces: Sequence[Trace]) -> Coverage:
+    """The coverage of a block: its bins by configuration, and what traces of the first configuration reach."""
     first = next(iter(declared.configurations))
     verilog, ports = declared.verilog(first), declared.ports(first)
     player = verilated.player(verilog, declared.name, ports, coverage=True)
-    found, data = verilated.play(player, [joined(traces[first])], ports)
+    found, data = verilated.play(player, [joined(traces)], ports)
     counted = {port.name for port in ports} | set(_registers(verilog))
     points = list(_points(data, verilog, counted))
-    coverage = Coverage(declared.block, bins, points, {})
+    coverage = Coverage(declared.block, dict(bins), points, {})
     if found != [-1]:
         coverage.errors.append(f"{first}: the hardware differs from its model")
     coverage.errors += functional(declared, bins)
@@ -98,6 +97,7 @@ def measure(declared: Declaration, traces: Mapping[str, Sequence[Trace]]) -> Cov
         if reached or not matched:
             told = f"was reached: {reached[0]}" if reached else "matches nothing"
             coverage.errors.append(f"waiver {waiver.points!r} {told}")
+    coverage.errors += [f"not reached: {point.name}" for point in coverage.missing()]
     return coverage
 
 

@@ -22,6 +22,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from amaranth.back import rtlil
+from amaranth.hdl import Assert, Cat, ClockSignal, Instance, Module, ResetSignal, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from lockstep.models import cache
 from lockstep.rtl import yosys
@@ -100,7 +103,8 @@ def mutate(declared: Declaration, traces: Sequence[Trace], count: int, seed: int
         if trace >= 0:
             mutants.append(Mutant(change, source, "killed", traces[trace].name))
         else:
-            mutants.append(Mutant(change, source, compare(design, declared.name, command) if decide else "undecided"))
+            verdict = compare(declared, design, command) if decide else "undecided"
+            mutants.append(Mutant(change, source, verdict))
     return Mutation(declared.block, seed, mutants)
 
 
@@ -143,33 +147,73 @@ def _relative(path: Path) -> str:
     return f"{whole.relative_to(cache.ROOT) if whole.is_relative_to(cache.ROOT) else whole}:{line}"
 
 
-def compare(design: str, name: str, command: str) -> Verdict:
+def compare(declared: Declaration, design: str, command: str) -> Verdict:
     """A mutant against the block: ``equivalent``, ``different`` or ``undecided``."""
-    plain = re.sub(r"-ctrl \S+ \d+ \d+ ", "", command).replace(f"-module {name} ", "-module gate ")
-    both = ["read_rtlil design.il", "memory_map", f"copy {name} gate", plain, f"rename {name} gold", "opt_clean"]
-    equal = [*both, "expose -evert-dff gold gate", "miter -equiv -flatten gold gate top", f"sat {_EQUAL} top"]
-    files = {"design.il": design}
+    plain = re.sub(r"-ctrl \S+ \d+ \d+ ", "", command).replace(f"-module {declared.name} ", "-module gate ")
+    both = ["read_rtlil design.il", "memory_map", f"copy {declared.name} gate", plain, f"rename {declared.name} gold"]
+    files = {"design.il": design, "miter.il": rtlil.convert(Miter(declared))}
     try:
-        yosys.run(equal, files)
+        yosys.run([*both, "opt_clean", *_ANY_STATE], files)
         return "equivalent"
     except yosys.YosysError:
         pass  # not equal in all states, or the mutation hides a register
-    miter = [*both, "miter -equiv -flatten -make_assert gold gate top", "hierarchy -top top", "delete gold gate"]
+    miter = [*both, "read_rtlil miter.il", "hierarchy -top top", "proc -norom", "flatten"]
     with tempfile.TemporaryDirectory() as folder:
         if shutil.which("berkeley-abc"):
             return _reachable([*miter, "chformal -remove", *_GATES], files, Path(folder))
-        text = yosys.run([*miter, "write_rtlil miter.il"], files, ["miter.il"])["miter.il"]
+        text = yosys.run([*miter, "write_rtlil top.il"], files, ["top.il"])["top.il"]
         return "undecided" if check("miter", text, "bmc", BOUND, Path(folder)).passed else "different"
 
 
-_EQUAL = "-verify -prove trigger 0 -timeout 60"
-_GATES = ("opt -full", "techmap", "opt -fast", "abc -g AND", "opt_clean", "setundef -zero", "write_blif miter.blif")
+_ANY_STATE = (
+    "expose -evert-dff gold gate", "miter -equiv -flatten gold gate top", "sat -verify -prove trigger 0 -timeout 20 top"
+)  # fmt: skip
+_GATES = (
+    "techmap", "opt -fast", "dfflegalize -cell $_DFF_P_ 01", "opt_clean", "setundef -undriven -zero",
+    "write_blif miter.blif",
+)  # fmt: skip
+
+
+class Miter(wiring.Component):
+    """Two instances with the same inputs, ``gold`` and ``gate``. ``differ``: some output is not the same.
+
+    What happens after an input that breaks the protocol does not count. Reset is an input as any other.
+    """
+
+    def __init__(self, declared: Declaration) -> None:
+        self.declared = declared
+        self.ports = declared.ports(declared.mutated)
+        super().__init__({**{port.name: In(port.bits) for port in self.ports if port.is_input}, "differ": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        outputs = []
+        inputs = {port.name: getattr(self, port.name) for port in self.ports if port.is_input}
+        for name in ("gold", "gate"):
+            driven = {port.name: Signal(port.bits) for port in self.ports if not port.is_input}
+            m.submodules[name] = Instance(
+                name, i_clk=ClockSignal(), i_rst=ResetSignal(),
+                **{f"i_{port}": signal for port, signal in inputs.items()},
+                **{f"o_{port}": signal for port, signal in driven.items()},
+            )  # fmt: skip
+            outputs.append(driven)
+        gold, gate = outputs
+        legal, broken = Signal(), Signal()
+        m.d.comb += legal.eq(
+            self.declared.protocol(m, self.declared.configurations[self.declared.mutated], {**inputs, **gold})
+        )
+        m.d.sync += broken.eq(broken | ~legal)
+        m.d.comb += [
+            self.differ.eq((Cat(*gold.values()) != Cat(*gate.values())) & legal & ~broken),
+            Assert(~self.differ),
+        ]
+        return m
 
 
 def _reachable(script: Sequence[str], files: dict[str, str], folder: Path) -> Verdict:
     """PDR: can the miter's output become 1, from the initial state on?"""
     (folder / "miter.blif").write_text(yosys.run(script, files, ["miter.blif"])["miter.blif"])
-    command = ["berkeley-abc", "-c", f"read_blif miter.blif; strash; pdr -T {PDR_SECONDS}"]
+    command = ["berkeley-abc", "-c", f"read_blif miter.blif; strash; scorr; dc2; scorr; pdr -T {PDR_SECONDS}"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     told: dict[str, Verdict] = {"Property proved": "equivalent", "was asserted in frame": "different"}
     return next((verdict for text, verdict in told.items() if text in done.stdout), "undecided")

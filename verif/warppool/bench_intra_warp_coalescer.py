@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.models.warppool.mapping import Mapping
+from amaranth.hdl import Module, Signal, Value
+
+from lockstep.models.warppool.mapping import Mapping as ThreadMap
 from lockstep.verif.bench import mask
+from lockstep.verif.blocks import Waiver
 
 BLOCK = "warppool.intra_warp_coalescer"
 CONFIGURATIONS = {
@@ -77,7 +80,7 @@ class Line:
     @property
     def takes_entry(self) -> bool:
         """It needs an entry of the thread-map table."""
-        return self.mapping == Mapping.RANDOM and not self.store and not self.atomic
+        return self.mapping == ThreadMap.RANDOM and not self.store and not self.atomic
 
 
 def instruction(rng: random.Random, lanes: int = 32, warps: int = 64, tickets: int = 16) -> Instruction:
@@ -118,13 +121,13 @@ def lines(instruction: Instruction, line_bytes: int) -> Iterator[tuple[int, list
     yield from found.items()
 
 
-def decoded(mapping: Mapping, thread: int, word: int, active: list[int], line_words: int) -> dict[int, int]:
+def decoded(mapping: ThreadMap, thread: int, word: int, active: list[int], line_words: int) -> dict[int, int]:
     """Lane to word, from what the encoding and the load's active lanes tell alone."""
-    if mapping is Mapping.SINGLE:
+    if mapping is ThreadMap.SINGLE:
         return {thread: word}
-    if mapping is Mapping.BROADCAST:
+    if mapping is ThreadMap.BROADCAST:
         return dict.fromkeys(active, word)
-    if mapping is Mapping.CONSECUTIVE:
+    if mapping is ThreadMap.CONSECUTIVE:
         return {lane: lane for lane in active}
     return {lane: word + lane - thread for lane in active if lane >= thread and word + lane - thread < line_words}
 
@@ -138,9 +141,9 @@ def check(instruction: Instruction, got: list[Line], line_bytes: int) -> None:
     for line, (_, members) in zip(got, expected, strict=True):
         actual = {lane: instruction.word(lane, line_bytes) for lane in members}
         assert (line.thread, line.word) == (members[0], actual[members[0]])
-        encodings = (Mapping.SINGLE, Mapping.CONSECUTIVE, Mapping.BROADCAST, Mapping.RANGE)
+        encodings = (ThreadMap.SINGLE, ThreadMap.CONSECUTIVE, ThreadMap.BROADCAST, ThreadMap.RANGE)
         right = [m for m in encodings if decoded(m, line.thread, line.word, instruction.lanes, line_words) == actual]
-        assert line.mapping == (right[0] if right else Mapping.RANDOM)
+        assert line.mapping == (right[0] if right else ThreadMap.RANDOM)
         words = [0 if right else instruction.word(lane, line_bytes) for lane in range(len(instruction.address))]
         assert list(line.words) == words
         for name in ("store", "atomic", "bypass", "warp", "ticket"):
@@ -191,6 +194,13 @@ class Environment:
         assert len(self.waiting) <= 3  # two in the buffer, the last line of one in the output register
 
 
+def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal]) -> Value:
+    """The line size is constant, and 32, 64 or 128 bytes."""
+    shift, started = Signal(3), Signal()
+    m.d.sync += [started.eq(1), shift.eq(ports["line_shift"])]
+    return ports["line_shift"].matches(5, 6, 7) & (~started | (ports["line_shift"] == shift))
+
+
 def drive(payload: Any, instruction: Instruction) -> None:
     """Put an instruction into the record of the request's payload."""
     for name, value in vars(instruction).items():
@@ -201,12 +211,12 @@ def drive(payload: Any, instruction: Instruction) -> None:
             setattr(payload, name, value)
 
 
-def _leaves(mapping: Mapping) -> Any:
+def _leaves(mapping: ThreadMap) -> Any:
     return lambda p, i, o, c: o.line.valid and i.line.ready and o.line.payload.mapping == mapping
 
 
 BINS = {
-    **{f"mapping {mapping.name.lower()}": _leaves(mapping) for mapping in Mapping},
+    **{f"mapping {mapping.name.lower()}": _leaves(mapping) for mapping in ThreadMap},
     **{
         f"{what} leaves": lambda p, i, o, c, what=what: o.line.valid and getattr(o.line.payload, what)
         for what in ("store", "atomic", "bypass")
@@ -227,6 +237,8 @@ BINS = {
     },
 }
 
+WAIVERS = (Waiver(r"line_shift\[2\] 1->0", "lines have 2 ** 5 to 2 ** 7 bytes: the bit is 1"),)
+
 
 def _one_lane(parameters: dict[str, int]) -> bool:
     return parameters["lanes"] == 1
@@ -234,6 +246,5 @@ def _one_lane(parameters: dict[str, int]) -> bool:
 
 # One lane makes one line with one word, and needs no entry of the table.
 UNREACHABLE = dict.fromkeys(
-    ("not the last line", "the table is full", *(f"mapping {m.name.lower()}" for m in Mapping if m != Mapping.SINGLE)),
-    _one_lane,
+    ("not the last line", "the table is full", *(f"mapping {m.name.lower()}" for m in ThreadMap if m)), _one_lane
 )
