@@ -90,7 +90,7 @@ def instruction(rng: random.Random, lanes: int = 32, warps: int = 64, tickets: i
     base = rng.getrandbits(32) & -128
     if rng.random() < 0.5:
         base += rng.randrange(32) * max(4, width)
-    pattern = rng.choice(["unit", "unit", "stride", "broadcast", "shuffled", "divergent", "two"])
+    pattern = rng.choice(["unit", "unit", "stride", "broadcast", "shuffled", "divergent", "two", "bits"])
     if pattern == "unit":
         offsets = [lane * width for lane in range(lanes)]
     elif pattern == "stride":
@@ -101,8 +101,10 @@ def instruction(rng: random.Random, lanes: int = 32, warps: int = 64, tickets: i
         offsets = [rng.randrange(64) * width for _ in range(lanes)]
     elif pattern == "divergent":
         offsets = [rng.getrandbits(28) for _ in range(lanes)]
-    else:  # two broadcasts
+    elif pattern == "two":  # broadcasts
         offsets = [rng.randrange(2) * width * 17 for _ in range(lanes)]
+    else:  # addresses that differ in a bit
+        offsets = [(base ^ rng.choice([0, 1 << rng.randrange(32)])) - base for _ in range(lanes)]
     address = tuple((base + offset) % (1 << 32) // width * width for offset in offsets)
     full = (1 << lanes) - 1
     active = full if rng.random() < 0.4 else mask(rng, lanes)

@@ -22,7 +22,6 @@ class Coalescer(Bench):
 
     def __init__(self, line_shift: int = 7) -> None:
         super().__init__(intra_warp_coalescer, lanes=LANES)
-        self.line_bytes = 1 << line_shift
         self.i["line_shift"], self.i["map_free"] = line_shift, 8
 
     def offer(self, instruction: Instruction | None) -> None:
@@ -111,10 +110,10 @@ def test_random_mappings_flow_at_full_rate_while_the_table_has_room() -> None:
 
 def test_only_random_loads_wait_for_the_table() -> None:
     words = [4 * (lane ^ 5) for lane in range(LANES)]
-    for instruction, lines_left in ((full(words), 0), (full(words, store=1), 1), (full(words, atomic=1), 1)):
+    for offered, lines_left in ((full(words), 0), (full(words, store=1), 1), (full(words, atomic=1), 1)):
         bench = Coalescer()
         bench.i["map_free"] = 0
-        assert len(stream(bench, [instruction], 10)) == lines_left
+        assert len(stream(bench, [offered], 10)) == lines_left
 
 
 def test_an_instruction_without_lanes_leaves_nothing() -> None:
