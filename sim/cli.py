@@ -16,6 +16,7 @@ from lockstep.sim.job import SIZES
 
 __all__ = ["main"]
 
+VERIFY_LEVELS = ("smoke", "random", "formal", "mutation")
 EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 
 
@@ -76,6 +77,16 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("kernels", metavar="KERNEL", nargs="*")
     bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml")
     run_options(bench, "small")
+
+    verify = command("verify", "Check the hardware of blocks against their golden models.")
+    verify.add_argument("targets", metavar="BLOCK|AREA|all", nargs="*", default=["all"], help="default: all")
+    verify.add_argument("--level", choices=VERIFY_LEVELS, default="smoke", help="what to do (default: smoke)")
+    verify.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds per run (default: 1)")
+    verify.add_argument("--seed", type=int, metavar="S", help="the first one (default: LOCKSTEP_SEED, or random)")
+    verify.add_argument("--mutants", type=int, default=300, metavar="N", help="per block (default: 300)")
+    verify.add_argument("--jobs", type=int, metavar="N", help="checks at a time (default: one per core)")
+    verify.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
+    verify.add_argument("--coverage", metavar="DIR", help="random: write lcov files and the Verilog they belong to")
 
     command("kernels", "List the kernels.")
     command("gpus", "List the GPU descriptions.")

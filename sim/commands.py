@@ -7,11 +7,13 @@ import platform
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from lockstep.sim import comparison, description
+from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, execute
-from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.sim.output import Display, check_writable, table, write_json, write_text
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
 
@@ -149,6 +151,45 @@ def machine() -> str:
         pass  # not Linux
     versions = f"Python {platform.python_version()}, Numba {numba.__version__}, NumPy {numpy.__version__}"
     return f"{model}, {os.cpu_count()} cores, {versions}"
+
+
+def verify(options: Namespace) -> int:
+    from lockstep.verif import levels
+
+    for target in (options.json, options.junit):
+        check_writable(target)
+    if options.seeds < 1 or options.mutants < 1:
+        raise UsageError("--seeds and --mutants must be at least 1")
+    folder = None
+    if options.coverage:
+        folder = Path(options.coverage)
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        blocks = levels.find(options.targets)
+    except KeyError as error:
+        known = ", ".join(levels.blocks())
+        raise UsageError(f"no block or area {error.args[0]!r}; there are {known}") from None
+    seed = levels.base_seed() if options.seed is None else options.seed
+    wanted = levels.Options(options.level, seed, options.seeds, options.mutants, folder)
+    checks = []
+    with Display() as watch:
+        watch.phase(f"{options.level}: {len(blocks)} blocks")
+        for check in levels.verify(blocks, wanted, options.jobs):
+            checks.append(check)
+            watch.phase(f"{options.level}: {check.block}: {check.name}")
+    if options.json != "-":
+        table(f"{options.level}, LOCKSTEP_SEED={seed}, {options.seeds} seeds", ("block", "check", "passed", "s", ""), [
+            (check.block, check.name, check.passed, check.seconds, check.detail) for check in checks
+        ])  # fmt: skip
+    if options.junit:
+        write_text(options.junit, levels.junit(checks, wanted))
+    if options.json:
+        rows = [{**vars(check), "passed": check.passed} for check in checks]
+        write_json(options.json, {"level": options.level, "seed": seed, "seeds": options.seeds, "checks": rows})
+    for check in checks:
+        for line in check.errors:
+            print(f"lockstep: {check.block}: {check.name}: {line}", file=sys.stderr)
+    return 0 if all(check.passed for check in checks) else 1
 
 
 def kernels(options: Namespace) -> int:
