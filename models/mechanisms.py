@@ -102,15 +102,17 @@ def path(gpu: Gpu) -> Mechanism:
     return next((MECHANISMS[name] for name in gpu.mechanisms if MECHANISMS[name].slot == PATH), BASELINE_PATH)
 
 
+def arguments(gpu: Gpu) -> dict[str, dict[str, int]]:
+    """The constructor arguments of every block there is, as this GPU would have it."""
+    common = {"cta.cta_dispatcher": dict(sms=gpu.core.sms), "scheduling.warp_scheduler": dict(warps=gpu.core.warps)}
+    return common | warppool.parameters(gpu)
+
+
 def parameters(gpu: Gpu) -> dict[str, dict[str, int]]:
-    """The constructor arguments of every block of a configuration, of joined units too."""
+    """Those of the blocks of a configuration, and of the unit that joins them."""
     chosen = path(gpu)
-    blocks = {**warppool.parameters(gpu), **_common(gpu)}
-    return {name: blocks[name] for name in (*COMMON, *chosen.blocks, chosen.unit) if name}
-
-
-def _common(gpu: Gpu) -> dict[str, dict[str, int]]:
-    return {"cta.cta_dispatcher": dict(sms=gpu.core.sms), "scheduling.warp_scheduler": dict(warps=gpu.core.warps)}
+    every = arguments(gpu)
+    return {name: every[name] for name in (*COMMON, *chosen.blocks, chosen.unit) if name}
 
 
 def copies(gpu: Gpu, block: str) -> int:

@@ -6,11 +6,11 @@ from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import i64, jit, pointer_to, record, slot
 from lockstep.models.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.warppool.slots import SLOT, clear, copy
 
 RANDOM = int(Mapping.RANDOM)
 
 PORTS = ports("warppool.inter_warp_queues")
-SLOT = record([(name, "u1") for name in ("warp", "ticket", "mapping", "thread", "word")])
 LINE = record([("key", "i8"), ("queue", "i8"), ("slot", SLOT)])  # key: the line's number, then bypass in bit 0
 STATE = record(
     [
@@ -47,7 +47,7 @@ def reset(state, io):
     request.bypass = 0
     request.count = 0
     for i in range(state.merges):
-        _clear(request.slots[i])
+        clear(request.slots[i])
 
 
 @jit
@@ -59,25 +59,6 @@ def _insert_nothing(insert):
 
 
 @jit
-def _copy(target, source):
-    """One slot's fields."""
-    target.warp = source.warp
-    target.ticket = source.ticket
-    target.mapping = source.mapping
-    target.thread = source.thread
-    target.word = source.word
-
-
-@jit
-def _clear(target):
-    target.warp = 0
-    target.ticket = 0
-    target.mapping = 0
-    target.thread = 0
-    target.word = 0
-
-
-@jit
 def _insert(state, k, tag, allocated):
     """Move port k's head to a tag."""
     line = state.line[2 * k + state.head[k]]
@@ -85,7 +66,7 @@ def _insert(state, k, tag, allocated):
         state.valid |= i64(1) << tag
         state.key[tag] = line.key
         state.count[tag] = 0
-    _copy(state.slot[tag * MAX_SLOTS + state.count[tag]], line.slot)
+    copy(line.slot, state.slot[tag * MAX_SLOTS + state.count[tag]])
     state.count[tag] += 1
     state.head[k] ^= 1
     state.waiting[k] -= 1
@@ -96,9 +77,9 @@ def _pop(state, request, tag):
     """Move a tag to the output register."""
     count = state.count[tag]
     for i in range(count):
-        _copy(request.slots[i], state.slot[tag * MAX_SLOTS + i])
+        copy(state.slot[tag * MAX_SLOTS + i], request.slots[i])
     for i in range(count, i64(request.count)):
-        _clear(request.slots[i])
+        clear(request.slots[i])
     request.number = state.key[tag] >> 1
     request.bypass = state.key[tag] & 1
     request.count = count
@@ -112,7 +93,7 @@ def _enter(state, k, line, map_entry):
     number = i64(line.number)
     entry.key = number << 1 | i64(line.bypass)
     entry.queue = (number ^ number >> state.set_bits ^ number >> 2 * state.set_bits) & state.queues - 1
-    _copy(entry.slot, line)
+    copy(line, entry.slot)
     if line.mapping == RANDOM:
         entry.slot.word = map_entry
     state.waiting[k] += 1

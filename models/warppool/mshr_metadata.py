@@ -5,9 +5,9 @@ from __future__ import annotations
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import i64, jit, pointer_to, record, slot
 from lockstep.models.parameters import MAX_METADATA, MAX_SLOTS
+from lockstep.models.warppool.slots import SLOT, clear, copy
 
 PORTS = ports("warppool.mshr_metadata")
-SLOT = record([(name, "u1") for name in ("warp", "ticket", "mapping", "thread", "word")])
 ENTRY = record([("slots", SLOT, (MAX_SLOTS,)), ("count", "u1")])
 STATE = record(
     [
@@ -33,24 +33,6 @@ def reset(state, io):
     io.o.slots.count = 0
     for i in range(state.merges):
         clear(io.o.slots.slots[i])
-
-
-@jit
-def clear(target):
-    target.warp = 0
-    target.ticket = 0
-    target.mapping = 0
-    target.thread = 0
-    target.word = 0
-
-
-@jit
-def copy(source, target):
-    target.warp = source.warp
-    target.ticket = source.ticket
-    target.mapping = source.mapping
-    target.thread = source.thread
-    target.word = source.word
 
 
 @jit

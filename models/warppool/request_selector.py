@@ -10,6 +10,7 @@ from lockstep.models.blocks import ports
 from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slot
 from lockstep.models.parameters import MAX_COALESCERS, MAX_TAGS, MAX_WARPS
 from lockstep.models.warppool.parameters import PIPELINE
+from lockstep.models.warppool.slots import clear, copy
 
 PORTS = ports("warppool.request_selector")
 REQUEST = PORTS["o"]["access"]["payload"]
@@ -87,12 +88,7 @@ def _clear(state, request):
     request.mask = 0
     request.count = 0
     for i in range(state.merges):
-        slot = request.slots[i]
-        slot.warp = 0
-        slot.ticket = 0
-        slot.mapping = 0
-        slot.thread = 0
-        slot.word = 0
+        clear(request.slots[i])
 
 
 @jit
@@ -110,12 +106,7 @@ def _move(state, source, target):
 @jit
 def _move_slots(state, source, target):
     for i in range(state.merges):
-        slot, copy = source.slots[i], target.slots[i]
-        copy.warp = slot.warp
-        copy.ticket = slot.ticket
-        copy.mapping = slot.mapping
-        copy.thread = slot.thread
-        copy.word = slot.word
+        copy(source.slots[i], target.slots[i])
 
 
 @jit

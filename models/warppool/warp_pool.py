@@ -20,6 +20,7 @@ from lockstep.models.warppool import (
     writeback,
 )
 from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.warppool.slots import copy
 
 RANDOM = int(Mapping.RANDOM)
 
@@ -178,15 +179,6 @@ def _coalescer(state, k):
 
 
 @jit
-def _copy_slot(target, source):
-    target.warp = source.warp
-    target.ticket = source.ticket
-    target.mapping = source.mapping
-    target.thread = source.thread
-    target.word = source.word
-
-
-@jit
 def _inside(state, io):
     """Connect the blocks with each other, and let the thread-map table be read."""
     for k in range(state.coalescers):
@@ -205,7 +197,7 @@ def _inside(state, io):
         target.bypass = source.bypass
         target.count = source.count
         for j in range(state.merges):
-            _copy_slot(target.slots[j], source.slots[j])
+            copy(source.slots[j], target.slots[j])
     access = selector.o.access
     metadata.i.access.valid = access.valid
     order.valid = access.valid
@@ -218,12 +210,12 @@ def _inside(state, io):
         order.payload.last = access.payload.last
         order.payload.count = count
         for j in range(state.merges):
-            _copy_slot(metadata.i.access.payload.slots[j], access.payload.slots[j])
+            copy(access.payload.slots[j], metadata.i.access.payload.slots[j])
             order.payload.warps[j] = access.payload.slots[j].warp
     metadata.i.answer.ready = back.o.answer.ready
     back.i.slots.count = metadata.o.slots.count
     for j in range(state.merges):
-        _copy_slot(back.i.slots.slots[j], metadata.o.slots.slots[j])
+        copy(metadata.o.slots.slots[j], back.i.slots.slots[j])
     result = back.o.result
     table.io.i.result.valid = result.valid
     table.io.i.result.payload.mapping = result.payload.mapping
@@ -259,7 +251,7 @@ def _outputs(state, io):
     target.count = source.count
     target.id = state.mshr_metadata.io.o.id
     for j in range(state.merges):
-        _copy_slot(target.slots[j], source.slots[j])
+        copy(source.slots[j], target.slots[j])
     io.o.answer.ready = state.writeback.io.o.answer.ready
     result, back = io.o.result.payload, state.writeback.io.o.result
     io.o.result.valid = back.valid

@@ -29,9 +29,7 @@ from lockstep.models.parameters import (
 from lockstep.models.warppool.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, select
 from lockstep.rtl.signatures import event
-
-NUMBER_BITS = 27  # of a line: 32-bit addresses, lines of at least 32 bytes
-WORDS = 32  # of 4 bytes in the longest line
+from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 
 
 class _Buffer:
@@ -138,27 +136,13 @@ class InterWarpQueues(wiring.Component):
             raise ValueError(f"queues * tags must be at most {MAX_TAGS}, not {queues} * {tags}")
         self._queues, self._tags, self._merges, self._coalescers = queues, tags, merges, coalescers
         self._set_bits = set_bits
-        slot = {
-            "warp": bits_for(warps - 1),
-            "ticket": bits_for(tickets - 1),
-            "mapping": Mapping,
-            "thread": bits_for(lanes - 1),
-            "word": range(WORDS),
-        }
-        self._slot = data.StructLayout(slot)
-        self._line = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **slot})
+        self._slot = slot_layout(lanes=lanes, warps=warps, tickets=tickets)
+        self._line = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **self._slot.members})
         self._valid = Signal(queues * tags, name="valid")  # of the tags
         self._buffers = [_Buffer(self._line, k) for k in range(coalescers)]
         tag = bits_for(queues * tags - 1)
-        insert = data.StructLayout({"tag": tag, "warp": slot["warp"], "allocated": 1})
-        request = data.StructLayout(
-            {
-                "number": NUMBER_BITS,
-                "bypass": 1,
-                "count": range(merges + 1),
-                "slots": data.ArrayLayout(self._slot, merges),
-            }
-        )
+        insert = data.StructLayout({"tag": tag, "warp": bits_for(warps - 1), "allocated": 1})
+        request = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **slots_layout(merges, self._slot)})
         super().__init__(
             {
                 "line": In(stream.Signature(self._line)).array(coalescers),

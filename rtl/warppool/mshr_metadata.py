@@ -14,22 +14,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.models.parameters import MAX_METADATA, MAX_SLOTS, MAX_WARPS, TICKETS
-from lockstep.models.warppool.mapping import Mapping
 from lockstep.rtl.signatures import observed
-from lockstep.rtl.warppool.intra_warp_coalescer import WORDS
-
-
-def slot_layout(*, lanes: int, warps: int, tickets: int) -> data.StructLayout:
-    """One load's part of a request: the instruction, and how the line's words map to its threads."""
-    return data.StructLayout(
-        {
-            "warp": bits_for(warps - 1),
-            "ticket": bits_for(tickets - 1),
-            "mapping": Mapping,
-            "thread": bits_for(lanes - 1),
-            "word": range(WORDS),
-        }
-    )
+from lockstep.rtl.warppool._layouts import slot_layout, slots_layout
 
 
 class MshrMetadata(wiring.Component):
@@ -91,10 +77,7 @@ class MshrMetadata(wiring.Component):
                 raise ValueError(f"{what} must be 1 to {most}, not {value}")
         self._entries = entries
         self._merges = merges
-        slots = {
-            "count": range(merges + 1),
-            "slots": data.ArrayLayout(slot_layout(lanes=lanes, warps=warps, tickets=tickets), merges),
-        }
+        slots = slots_layout(merges, slot_layout(lanes=lanes, warps=warps, tickets=tickets))
         index = bits_for(entries - 1)
         super().__init__(
             {

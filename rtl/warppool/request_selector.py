@@ -17,11 +17,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.models.parameters import MAX_COALESCERS, MAX_METADATA, MAX_SLOTS, MAX_TAGS, MAX_WARPS, TICKETS
-from lockstep.models.warppool.mapping import Mapping
 from lockstep.models.warppool.parameters import PIPELINE
 from lockstep.rtl.bits import index_of, next_after
 from lockstep.rtl.signatures import event
-from lockstep.rtl.warppool.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, WORDS
+from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 
 MAX_QUANTUM = 1 << 20
 MAX_STORE_WAIT = 4095
@@ -135,22 +134,15 @@ class RequestSelector(wiring.Component):
             if not 1 <= given[name] <= most:
                 raise ValueError(f"{name} must be 1 to {most}, not {given[name]}")
         self._tags, self._coalescers, self._quantum, self._store_wait = tags, coalescers, quantum, store_wait
-        number = ADDRESS_BITS - LINE_SHIFTS[0]
         tag, warp, ticket = bits_for(tags - 1), bits_for(warps - 1), bits_for(tickets - 1)
-        slot = data.StructLayout(
-            {
-                "warp": warp, "ticket": ticket, "mapping": Mapping, "thread": bits_for(lanes - 1),
-                "word": range(WORDS),
-            }
-        )  # fmt: skip
-        merged = {"count": range(merges + 1), "slots": data.ArrayLayout(slot, merges)}
+        merged = slots_layout(merges, slot_layout(lanes=lanes, warps=warps, tickets=tickets))
         insert = data.StructLayout({"tag": tag, "warp": warp, "allocated": 1})
-        request = data.StructLayout({"number": number, "bypass": 1, **merged})
+        request = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **merged})
         store = data.StructLayout(
-            {"number": number, "mask": lanes, "last": 1, "atomic": 1, "warp": warp, "ticket": ticket}
+            {"number": NUMBER_BITS, "mask": lanes, "last": 1, "atomic": 1, "warp": warp, "ticket": ticket}
         )
         access = data.StructLayout(
-            {"number": number, "store": 1, "atomic": 1, "bypass": 1, "last": 1, "mask": lanes, **merged}
+            {"number": NUMBER_BITS, "store": 1, "atomic": 1, "bypass": 1, "last": 1, "mask": lanes, **merged}
         )
         super().__init__(
             {

@@ -14,6 +14,7 @@ from lockstep.models.warppool.mapping import Mapping
 from lockstep.models.warppool.parameters import parts
 from lockstep.rtl import registry
 from lockstep.rtl.signatures import event
+from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.rtl.warppool.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, SIZES, WORDS
 
 
@@ -74,22 +75,30 @@ class WarpPool(wiring.Component):
         """Takes exactly the arguments in ``LARGEST``; the parts check them."""
         if parameters.keys() != self.LARGEST.keys():
             raise ValueError(f"warp_pool takes {', '.join(self.LARGEST)}, all of them")
-        self.parameters = parameters
         p = parameters
+        self.coalescers = p["coalescers"]
+        arguments = parts(**p)
+
+        def part(block: str) -> Any:
+            return registry.component(f"warppool.{block}")(**arguments[f"warppool.{block}"])
+
+        names = ("instruction_queues", "thread_map_table", "inter_warp_queues", "request_selector", "mshr_metadata",
+                 "writeback", "load_store_order")  # fmt: skip
+        self.parts = {name: part(name) for name in names}
+        self.parts |= {f"intra_warp_coalescer_{k}": part("intra_warp_coalescer") for k in range(self.coalescers)}
         warp, ticket = bits_for(p["warps"] - 1), bits_for(p["tickets"] - 1)
-        thread, identity = bits_for(p["lanes"] - 1), bits_for(p["metadata"] - 1)
+        identity = bits_for(p["metadata"] - 1)
         words = data.ArrayLayout(range(WORDS), p["lanes"])
         source = {"warp": warp, "ticket": ticket}
-        slot = data.StructLayout({**source, "mapping": Mapping, "thread": thread, "word": range(WORDS)})
+        slot = slot_layout(lanes=p["lanes"], warps=p["warps"], tickets=p["tickets"])
         kind = {"store": 1, "atomic": 1, "bypass": 1}
         instruction = {"mask": p["lanes"], "size": bits_for(SIZES[-1]), **kind, **source}
         access = {
-            "number": ADDRESS_BITS - LINE_SHIFTS[0],
+            "number": NUMBER_BITS,
             **kind,
             "last": 1,
             "mask": p["lanes"],
-            "count": range(p["merges"] + 1),
-            "slots": data.ArrayLayout(slot, p["merges"]),
+            **slots_layout(p["merges"], slot),
             "id": identity,
         }
         result = {**slot.members, "atomic": 1, "mask": p["lanes"], "words": words}
@@ -106,7 +115,7 @@ class WarpPool(wiring.Component):
             "access": Out(stream.Signature(data.StructLayout(access))),
             "miss": In(1),
             "answer": In(stream.Signature(data.StructLayout({"id": identity, "atomic": 1, "mask": p["lanes"]}))),
-            "result": Out(stream.Signature(data.StructLayout({k: v for k, v in result.items()}))),
+            "result": Out(stream.Signature(data.StructLayout(result))),
             "policy": Out(1),
             "overdue": Out(1),
         }
@@ -114,12 +123,8 @@ class WarpPool(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        arguments = parts(**self.parameters)
-
-        def part(block: str, name: str = "") -> Any:
-            made = registry.component(f"warppool.{block}")(**arguments[f"warppool.{block}"])
-            m.submodules[name or block] = made
-            return made
+        for name, each in self.parts.items():
+            m.submodules[name] = each
 
         def copy(target: Any, source: Any) -> None:
             """Fields of the target's payload from those of the same name."""
@@ -130,13 +135,7 @@ class WarpPool(wiring.Component):
             m.d.comb += [target.valid.eq(valid), target.ready.eq(ready)]
             copy(target.payload, payload)
 
-        queues, table, merging = part("instruction_queues"), part("thread_map_table"), part("inter_warp_queues")
-        selector, metadata = part("request_selector"), part("mshr_metadata")
-        writeback, order = part("writeback"), part("load_store_order")
-        coalescers = [
-            part("intra_warp_coalescer", f"intra_warp_coalescer_{k}") for k in range(self.parameters["coalescers"])
-        ]
-
+        (queues, table, merging, selector, metadata, writeback, order, *coalescers) = self.parts.values()
         m.d.comb += [
             queues.enter.valid.eq(self.enter.valid),
             queues.enter.payload.eq(self.enter.payload),

@@ -12,7 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lockstep.models.parameters import MAX_SLOTS, MAX_WARPS, TICKETS
-from lockstep.rtl.warppool.mshr_metadata import slot_layout
+from lockstep.rtl.warppool._layouts import slot_layout, slots_layout
 
 
 class Writeback(wiring.Component):
@@ -61,7 +61,7 @@ class Writeback(wiring.Component):
                 raise ValueError(f"{what} must be 1 to {most}, not {value}")
         slot = slot_layout(lanes=lanes, warps=warps, tickets=tickets)
         answer = {"atomic": 1, "mask": lanes}
-        slots = data.StructLayout({"count": range(merges + 1), "slots": data.ArrayLayout(slot, merges)})
+        slots = data.StructLayout(slots_layout(merges, slot))
         super().__init__(
             {
                 "answer": In(stream.Signature(data.StructLayout(answer))),
