@@ -418,6 +418,9 @@ class Machine:
         state["sms"], state["skip"] = sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = gpu.launch.overhead
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
+        # Every SM is stepped once in the first cycle; hardware in it is then stepped in every one.
+        self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead
+        self.sms["lsu"]["path_next"] = gpu.launch.overhead
         if self.on_launch:
             self.on_launch()
         return [code, table]
@@ -461,6 +464,7 @@ class Machine:
             **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
             **_counts("l1", lsu["l1"]["stats"]),
             **_counts("pool", lsu["pool"]),
+            **_counts("banked", lsu["banked"]),
             **_counts("l2", memory.slices["stats"]),
             **_counts("dram", memory.channels["stats"]),
         }

@@ -6,8 +6,8 @@ compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from lockstep.models.parameters import BANKS, Gpu
 from lockstep.models.warppool import parameters as warppool
@@ -19,6 +19,7 @@ PATH = "the path from the load/store unit to the L1"
 class Mechanism:
     """``module`` plays the slot; ``blocks`` are the RTL blocks that come with it, ``unit`` the one that joins them.
 
+    ``published`` has what its paper found, by the measures of ``sim/comparison.py``.
     A path takes at most ``answers`` of the L1 per cycle; ``reorders``: it may exchange requests of different warps.
     """
 
@@ -31,6 +32,7 @@ class Mechanism:
     answers: int = 1
     reorders: bool = False
     check: Callable[[Gpu], list[str]] = lambda gpu: []
+    published: Mapping[str, float] = field(default_factory=dict)
 
 
 WARPPOOL = tuple(
@@ -57,6 +59,8 @@ MECHANISMS = {
             warppool.UNIT,
             reorders=True,
             check=warppool.check,
+            # geometric means of section 3.4.2, figures 3.11 to 3.13
+            published={"speed-up": 1.38, "lines per request": 1.08, "misses": 0.77},
         ),
         Mechanism(
             "mrpb",
@@ -72,6 +76,7 @@ MECHANISMS = {
             "an L1 of eight banks: a look-up in each and one miss per cycle, for one instruction (Kloosterman, 3.4.1)",
             "lockstep.models.paths.banked_l1",
             answers=BANKS,
+            published={"lines per request": 1.18},  # section 3.4.2.2: lines per cycle
         ),
     )
 }

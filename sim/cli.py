@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from lockstep.sim.errors import UsageError
@@ -16,6 +16,7 @@ from lockstep.sim.job import SIZES
 
 __all__ = ["main"]
 
+VERIFY_LEVELS = ("smoke", "random", "formal", "mutation")
 EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 
 
@@ -77,9 +78,40 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml")
     run_options(bench, "small")
 
+    verify = command("verify", "Check the hardware of blocks against their golden models.")
+    verify.add_argument("targets", metavar="BLOCK|AREA|all", nargs="*", default=["all"], help="default: all")
+    verify.add_argument("--level", choices=VERIFY_LEVELS, default="smoke", help="what to do (default: smoke)")
+    verify.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds per run (default: 1)")
+    verify.add_argument("--seed", type=int, metavar="S", help="the first one (default: LOCKSTEP_SEED, or random)")
+    verify.add_argument("--mutants", type=int, default=300, metavar="N", help="per block (default: 300)")
+    verify.add_argument("--jobs", type=int, metavar="N", help="checks at a time (default: one per core)")
+    verify.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
+    verify.add_argument("--coverage", metavar="DIR", help="random: write lcov files and the Verilog they belong to")
+
     command("kernels", "List the kernels.")
     command("gpus", "List the GPU descriptions.")
+    _hardware(command)
     return parser
+
+
+def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """The commands about the RTL."""
+
+    def of_a_gpu(to: argparse.ArgumentParser) -> None:
+        to.add_argument("block", metavar="BLOCK|AREA|all", help="see `lockstep blocks`")
+        to.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose sizes (default: gtx480)")
+        to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a size: warppool.queues=16")
+
+    blocks = command("blocks", "List the blocks that exist as hardware.")
+    blocks.add_argument("block", metavar="BLOCK|AREA|all", nargs="?", default="all")
+
+    verilog = command("verilog", "Write blocks as Verilog, and a FuseSoC core file.")
+    of_a_gpu(verilog)
+    verilog.add_argument("-o", "--output", metavar="DIR", required=True, help="folder of the files; made if needed")
+
+    synth = command("synth", "Synthesise blocks: cells, area, depth, state beside the paper's.")
+    of_a_gpu(synth)
+    synth.add_argument("--liberty", metavar="FILE", help="standard cells to map to; otherwise generic gates")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         from lockstep.sim import commands
 
-        return getattr(commands, options.command)(options)
+        return _guarded(getattr(commands, options.command), options)
     except UsageError as error:
         return _fail(str(error), 2)
     except KeyboardInterrupt:
@@ -99,6 +131,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone: what is buffered must not fail once more at exit.
         sys.stdout = None  # type: ignore[assignment]
         return 1
+
+
+def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    from lockstep.models.gpu import ModelFault
+
+    try:
+        return command(options)
+    except ModelFault as fault:
+        return _fail(f"internal fault: {fault}; the same command reproduces it", 1)
 
 
 def _fail(message: str, code: int) -> int:

@@ -7,14 +7,15 @@ import platform
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from lockstep.sim import description
+from lockstep.sim import comparison, description
+from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, execute
-from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.sim.output import Display, check_writable, table, write_json, write_text
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
-BASELINE = "baseline"  # the name of no mechanisms
 
 # What `run` shows of the statistics; `--json` has all of them.
 HIGHLIGHTS = (
@@ -25,7 +26,7 @@ HIGHLIGHTS = (
 
 
 def _mechanisms(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name and name != BASELINE)
+    return tuple(name for name in text.split(",") if name and name != comparison.BASELINE)
 
 
 def _settings(options: Namespace) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def compare(options: Namespace) -> int:
     with Display() as watch:
         for kernel in options.kernels:
             for gpu in options.gpu or [base.gpu]:
-                for mechanisms in options.mechanisms or [BASELINE]:
+                for mechanisms in options.mechanisms or [comparison.BASELINE]:
                     job = replace(base, kernel=kernel, gpu=gpu, mechanisms=_mechanisms(mechanisms))
                     results.append(execute(job, watch))
     if options.json != "-":
@@ -89,12 +90,28 @@ def compare(options: Namespace) -> int:
         measures = ("cycles", "microseconds", "speed-up", "IPC", "occupancy", "L1 miss", "L2 miss", "DRAM used")
         columns = ("kernel", "GPU", "with", *measures, "checked")
         table(f"size {options.size}; speed-up in time, against the kernel's first row", columns, [
-            (r["kernel"], r["gpu"], ",".join(r["mechanisms"]) or BASELINE, r["cycles"], _microseconds(r),
+            (r["kernel"], r["gpu"], ",".join(r["mechanisms"]) or comparison.BASELINE, r["cycles"], _microseconds(r),
              _microseconds(first[r["kernel"]]) / _microseconds(r), r["ipc"], r["stats"]["occupancy.ratio"],
              r["stats"]["l1.miss_rate"], r["stats"]["l2.miss_rate"], r["stats"]["dram.bandwidth_used"], r["checked"])
             for r in results
         ])  # fmt: skip
+        _limited(results)
     return _finish(options, results, results)
+
+
+def _limited(results: list[dict[str, Any]]) -> None:
+    """The table of throughput-limited functions, if a baseline was compared with mechanisms."""
+    rows = comparison.limited(results)
+    if not rows:
+        return
+    columns = ("function", "with", "line waits", *comparison.MEASURES)
+    means = comparison.means(rows)
+    table(f"functions in which a line waits for the L1 in more than {comparison.LIMIT:.0%} of the cycles", columns, [
+        *((label, name, waiting, *measures.values()) for label, name, waiting, measures in rows),
+        *((f"geometric mean of {count}", name, "", *measures.values()) for name, count, measures in means),
+        *(("published", name, "", *(comparison.published(name, m) for m in comparison.MEASURES))
+          for name, _, _ in means),
+    ])  # fmt: skip
 
 
 def _microseconds(result: dict[str, Any]) -> float:
@@ -136,6 +153,45 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {versions}"
 
 
+def verify(options: Namespace) -> int:
+    from lockstep.verif import levels
+
+    for target in (options.json, options.junit):
+        check_writable(target)
+    if options.seeds < 1 or options.mutants < 1:
+        raise UsageError("--seeds and --mutants must be at least 1")
+    folder = None
+    if options.coverage:
+        folder = Path(options.coverage)
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        blocks = levels.find(options.targets)
+    except KeyError as error:
+        known = ", ".join(levels.blocks())
+        raise UsageError(f"no block or area {error.args[0]!r}; there are {known}") from None
+    seed = levels.base_seed() if options.seed is None else options.seed
+    wanted = levels.Options(options.level, seed, options.seeds, options.mutants, folder)
+    checks = []
+    with Display() as watch:
+        watch.phase(f"{options.level}: {len(blocks)} blocks")
+        for check in levels.verify(blocks, wanted, options.jobs):
+            checks.append(check)
+            watch.phase(f"{options.level}: {check.block}: {check.name}")
+    if options.json != "-":
+        table(f"{options.level}, LOCKSTEP_SEED={seed}, {options.seeds} seeds", ("block", "check", "passed", "s", ""), [
+            (check.block, check.name, check.passed, check.seconds, check.detail) for check in checks
+        ])  # fmt: skip
+    if options.junit:
+        write_text(options.junit, levels.junit(checks, wanted))
+    if options.json:
+        rows = [{**vars(check), "passed": check.passed} for check in checks]
+        write_json(options.json, {"level": options.level, "seed": seed, "seeds": options.seeds, "checks": rows})
+    for check in checks:
+        for line in check.errors:
+            print(f"lockstep: {check.block}: {check.name}: {line}", file=sys.stderr)
+    return 0 if all(check.passed for check in checks) else 1
+
+
 def kernels(options: Namespace) -> int:
     from lockstep.sim import kernels as registry
 
@@ -160,3 +216,21 @@ def gpus(options: Namespace) -> int:
             for g in found
         ])  # fmt: skip
     return _finish(options, [description.values(gpu) for gpu in found], [])
+
+
+def blocks(options: Namespace) -> int:
+    from lockstep.sim import hardware
+
+    return hardware.blocks(options)
+
+
+def verilog(options: Namespace) -> int:
+    from lockstep.sim import hardware
+
+    return hardware.verilog(options)
+
+
+def synth(options: Namespace) -> int:
+    from lockstep.sim import hardware
+
+    return hardware.synth(options)

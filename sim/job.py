@@ -87,19 +87,39 @@ def execute(
         "wall_seconds": wall,
         "kwips": instructions / simulated / 1000 if simulated else 0.0,
         "stats": gpu.stats,
+        "functions": _functions(gpu),
         "per_sm": gpu.per_sm,
         "timeline": [run.timeline for run in gpu.runs],
         "configuration": description.values(gpu.description),
     }
 
 
+def _functions(gpu: Any) -> list[dict[str, Any]]:
+    """The launches of every kernel function, added up, in the order in which they first ran."""
+    from lockstep.sim import statistics
+
+    launches: dict[str, list[Any]] = {}
+    for run in gpu.runs:
+        launches.setdefault(run.kernel, []).append(run)
+    result = []
+    for name, runs in launches.items():
+        raw: dict[str, Any] = {}
+        for run in runs:
+            raw = statistics.accumulate(raw, run.raw)
+        cycles = sum(run.cycles for run in runs)
+        stats = statistics.compute(raw, gpu.description)
+        result.append({"name": name, "launches": len(runs), "cycles": cycles, "stats": stats})
+    return result
+
+
 def _guard(kernel: str, what: str, function: Callable[[], Any]) -> Any:
     """Call into a ``kernel.py``; what goes wrong in there is its author's mistake, told in one line."""
+    from lockstep.models.gpu import ModelFault
     from lockstep.sim.errors import UsageError
 
     try:
         return function()
-    except UsageError:
+    except (UsageError, ModelFault):
         raise
     except Exception as error:
         trace = error.__traceback__

@@ -15,7 +15,7 @@ from typing import Any
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Watch
 
-__all__ = ["Display", "check_writable", "table", "write_json"]
+__all__ = ["Display", "check_writable", "table", "write_json", "write_text"]
 
 PATIENCE = 2.0  # seconds without a word; also between the lines of a log
 
@@ -31,7 +31,11 @@ def check_writable(target: str | None) -> None:
 
 def write_json(target: str, value: Any) -> None:
     """Write to a file, or to standard output for ``-``. The file is replaced as a whole or not at all."""
-    text = json.dumps(value, indent=2) + "\n"
+    write_text(target, json.dumps(value, indent=2) + "\n")
+
+
+def write_text(target: str, text: str) -> None:
+    """As :func:`write_json`."""
     if target == "-":
         sys.stdout.write(text)
         return

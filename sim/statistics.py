@@ -20,14 +20,15 @@ from lockstep.models.memory.l1 import REFUSALS
 from lockstep.models.memory.l2 import STALLS
 from lockstep.models.memory.timing import burst
 from lockstep.models.parameters import CATEGORIES, PIPES, Gpu
+from lockstep.models.warppool.mapping import Mapping
 
 __all__ = ["STATISTICS", "Raw", "Statistic", "accumulate", "compute", "markdown"]
 
 Raw = Mapping[str, np.ndarray]
-"""Raw counts by name. The first axis is the instance: SM for ``sm.``, ``lsu.``, ``l1.`` and ``pool.``, slice for
-``l2.``, channel for ``dram.``; ``requests.`` and ``replies.`` (the crossbar's directions) and ``gpu.`` have one."""
+"""Raw counts by name. The first axis is the instance: SM for :data:`PER_SM`, slice for ``l2.``, channel for ``dram.``;
+``requests.`` and ``replies.`` (the crossbar's directions) and ``gpu.`` have one."""
 
-PER_SM = ("sm", "lsu", "l1", "pool")
+PER_SM = ("sm", "lsu", "l1", "pool", "banked")
 
 
 def accumulate(total: Raw, more: Raw) -> dict[str, np.ndarray]:
@@ -162,9 +163,13 @@ _POOL = (
     _raw("warppool.merged", "lines", "pool.merged", "lines of instructions that these serve"),
     _of_sm("warppool.lines_per_request", RATIO, "KL's instructions per L1 request: lines served per load request",
            lambda c: ratio(c("pool.merged"), c("pool.requests"))),
+    *(_raw(f"warppool.{mapping.name.lower()}", "lines", "pool.mappings", f"of them, with the mapping *{mapping.name.lower()}*",
+           int(mapping)) for mapping in Mapping),
     _of_sm("warppool.by_warp", RATIO, "share of the launch in which the selector prefers the lowest warp to the oldest",
            lambda c: ratio(c("pool.by_warp"), c("gpu.cycles") * c.sms)),
     _raw("warppool.answers_held_core_cycles", CYCLES, "pool.answers_held", "writeback took no answer of the L1"),
+    _of_sm("banked_l1.lines_per_cycle", RATIO, "of the banked L1: lines served in a cycle in which there is one",
+           lambda c: ratio(c("banked.lines"), c("banked.cycles"))),
     _raw("warppool.overdue", "lines", "pool.overdue", "stores and atomics sent before loads: they had waited too long"),
 )  # fmt: skip
 
@@ -303,7 +308,7 @@ GROUPS: dict[str, tuple[Statistic, ...]] = {
     "Time and occupancy": _SM,
     "Issue and execution": _ISSUE,
     "Load/store unit": _LSU,
-    "WarpPool": _POOL,
+    "WarpPool and its peers": _POOL,
     "L1 data cache": _L1,
     "Crossbar and L2": _L2,
     "DRAM": _DRAM,

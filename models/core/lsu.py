@@ -23,6 +23,7 @@ from lockstep.models.parameters import L1 as L1_PARAMETERS
 from lockstep.models.parameters import MAX_GROUP_QUEUE, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
 from lockstep.models.warppool import intra_warp_coalescer as coalescer
 from lockstep.models.warppool import warp_pool
+from lockstep.models.warppool.mapping import Mapping
 
 QUEUE = 32  # slots
 assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"]
@@ -76,6 +77,7 @@ POOL = record(
         ("overdue", "i8"),  # stores that went before loads because they had waited too long
         ("by_warp", "i8"),  # core cycles in which the lowest warp goes first, not the oldest request
         ("answers_held", "i8"),  # core cycles in which writeback took no answer of the L1
+        ("mappings", "i8", (len(Mapping),)),  # of the merged lines
     ]
 )
 
@@ -206,6 +208,8 @@ def lsu_reset(lsu, config):
     pool.overdue = 0
     pool.by_warp = 0
     pool.answers_held = 0
+    for mapping in range(len(pool.mappings)):
+        pool.mappings[mapping] = 0
     io = lsu.warp_pool.io
     warp_pool.reset(lsu.warp_pool.state, io)
     io.i.line_shift = lsu.l1.line_shift

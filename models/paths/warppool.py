@@ -79,7 +79,7 @@ def _enter(lsu, io, now):
             generate = io.o.generate[k].payload
             token = lsu.token[i64(generate.warp) * TICKETS + i64(generate.ticket)]
             for lane in range(lsu.warp_pool.state.lanes):
-                io.i.address[k][lane] = token.address[lane]
+                io.i.address[k, lane] = token.address[lane]
 
 
 @jit
@@ -93,7 +93,8 @@ def _access(lsu, port, config, io, now):
     if code < 0:
         return
     io.i.access.ready = 1
-    lsu.reply[identity] = lanes if access.atomic != 0 else i64(0)
+    if access.store == 0:  # stores have no answer, and no entry
+        lsu.reply[identity] = lanes if access.atomic != 0 else i64(0)
     if access.store | access.atomic != 0:
         if accepted(lsu, first, lanes, code) and access.store != 0:
             complete(lsu, first, now)
@@ -105,6 +106,7 @@ def _access(lsu, port, config, io, now):
     for j in range(i64(access.count)):
         number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
         token = lsu.token[number]
+        stats.mappings[i64(access.slots[j].mapping)] += 1
         served = lanes_equal(addressof(token), lsu.l1.line_shift, 0, line) & token.mask
         accepted(lsu, number, served, code)
 

@@ -61,7 +61,7 @@ def comb(state, io):
         found.mask = entry.mask
         for lane in range(LANES):
             found.words[lane] = entry.words[lane]
-    else:
+    elif found.mask != 0:  # as an entry's is: only a line of several lanes needs one
         found.mask = 0
         for lane in range(LANES):
             found.words[lane] = 0

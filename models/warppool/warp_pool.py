@@ -85,7 +85,7 @@ def _outside(state, io):
         coalescer.line_shift = io.i.line_shift
         if coalescer.request.valid != 0:
             for lane in range(state.lanes):
-                coalescer.request.payload.address[lane] = io.i.address[k][lane]
+                coalescer.request.payload.address[lane] = io.i.address[k, lane]
     selector = state.request_selector.io.i
     ready = io.i.access.ready
     selector.access.ready = ready

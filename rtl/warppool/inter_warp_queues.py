@@ -11,7 +11,7 @@ from functools import reduce
 from operator import or_
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -196,7 +196,7 @@ class InterWarpQueues(wiring.Component):
         heads = [buffer.head for buffer in self._buffers]
         queues = [Signal(range(self._queues), name=f"queue_{k}") for k in ports]
         before = [Signal(range(self._merges + 1), name=f"before_{k}") for k in ports]  # slots that the tag has already
-        allocations: Value = Const(0)  # by lower ports
+        allocations = [insert.payload.allocated for insert in self.insert]
         for k, head in enumerate(heads):
             number, shift = head.number, self._set_bits
             first = Signal(range(size), name=f"first_{k}")  # tag of the queue
@@ -217,7 +217,8 @@ class InterWarpQueues(wiring.Component):
             ]
 
             lower = Cat(self.insert[j].valid & (queues[j] == queues[k]) for j in range(k))
-            can_insert = Mux(known, before[k] != self._merges, free.any() & (budget > allocations))
+            left = budget > sum(allocations[:k]) if k else budget != 0
+            can_insert = Mux(known, before[k] != self._merges, free.any() & left)
             insert = self.insert[k].payload
             m.d.comb += self.insert[k].valid.eq((self._buffers[k].count != 0) & ~lower.any() & can_insert)
             with m.If(self.insert[k].valid):
@@ -226,14 +227,13 @@ class InterWarpQueues(wiring.Component):
                     insert.warp.eq(head.warp),
                     insert.allocated.eq(~known),
                 ]
-            allocations = allocations + insert.allocated
             write(keys, insert.tag, Cat(number, head.bypass), insert.allocated)
             write(counts, insert.tag, before[k] + 1, self.insert[k].valid)
             for i, memory in enumerate(slots):
                 write(memory, insert.tag, self._slot_of(head), self.insert[k].valid & (before[k] == i))
             self._drive_buffer(m, k)
         spare = Signal(range(MAX_TAGS + 1))
-        m.d.comb += spare.eq(self.room - allocations)
+        m.d.comb += spare.eq(self.room - sum(allocations))
         m.d.sync += budget.eq(Mux(spare < len(ports), spare, len(ports)))
 
         # The tag popped, and what is merged into it in this cycle.

@@ -72,7 +72,7 @@ class RequestSelector(wiring.Component):
     coalescers : int
         Intra-warp coalescers: ports for inserts and for stores, 1 to 4.
     metadata : int
-        Requests that may wait in the L1, 1 to 1024.
+        Requests that may wait in the L1, 1 to 2048.
     quantum : int
         Cycles between two decisions on the policy, 1 to 2**20.
     store_wait : int
@@ -326,9 +326,8 @@ class RequestSelector(wiring.Component):
             after_request.eq(kept + self.request.valid),
         ]
         m.d.sync += [self._popped.eq(self.pop.valid), count.eq(after_request + taken.any())]
-        for i in range(1, PIPELINE):
-            with m.If(leaves & (count > i)):
-                m.d.sync += entries[i - 1].eq(entries[i])
+        with m.If(leaves & (count > 1)):
+            m.d.sync += [entries[i - 1].eq(entries[i]) for i in range(1, PIPELINE)]
         load = {name: request[name] for name in ("number", "bypass", "count", "slots")}
         with m.If(self.request.valid):
             _put(m, entries, kept, load)
@@ -353,8 +352,8 @@ class RequestSelector(wiring.Component):
     def _toggle(self, m: Module) -> None:
         """The policy, decided at the end of every quantum."""
         cycle = Signal(range(self.quantum))
-        before = [Signal(range(self.quantum + 1), name=name) for name in ("accesses", "hits")]
-        accesses, hits = (Signal.like(signal, name=f"{signal.name}_now") for signal in before)
+        before = [Signal(range(self.quantum), name=name) for name in ("accesses", "hits")]
+        accesses, hits = (Signal(range(self.quantum + 1), name=f"{signal.name}_now") for signal in before)
         counts = Signal()
         access = self.access.p
         m.d.comb += [

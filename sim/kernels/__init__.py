@@ -14,7 +14,7 @@ CUDA C source that is our own, and the PTX that ``nvcc`` made from it (``make pt
     def reference(data: Data) -> Outputs:                 # the same outputs from NumPy; must not change ``data``
 
 ``size`` is one of :data:`SIZES`: *tiny* takes under a minute in the interpreted model and reaches the partial warps and
-CTAs at the edges, *small* is 0.3 to 1.5 million warp instructions, *full* is the original benchmark's input where it is
+CTAs at the edges, *small* is 0.3 to 10 million warp instructions, *full* is the original benchmark's input where it is
 known, below 1 GB. ``run`` may call::
 
     gpu.to_device(array) -> Buffer       gpu.from_device(buffer) -> array of the dtype and shape that went in

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,14 @@ SECONDS = 60  # of a core, for a kernel at size tiny in the interpreted model
 Observation = dict[str, Any]
 
 
-def observe(names: Iterable[str], skip: bool = True) -> dict[str, Observation]:
+def observe(names: Iterable[str], skip: bool = True, mechanisms: Sequence[str] = ()) -> dict[str, Observation]:
     """Run kernels at size tiny on two SMs. Per kernel: every raw count, and hashes of outputs and of device memory."""
-    return {name: _observe(name, skip) for name in names}
+    return {name: _observe(name, skip, mechanisms) for name in names}
 
 
-def _observe(name: str, skip: bool) -> Observation:
+def _observe(name: str, skip: bool, mechanisms: Sequence[str]) -> Observation:
     kernel = kernels.find(name)
-    gpu = Gpu("gtx480", core_sms=2)
+    gpu = Gpu("gtx480", mechanisms, core_sms=2, warppool_quantum=64)
     gpu.machine.skip = skip
     start = time.process_time()
     outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
@@ -91,6 +91,20 @@ def test_bounds_checked(kernel: str, compiled: dict[str, Observation], checked: 
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_without_skipping(kernel: str, compiled: dict[str, Observation], unskipped: dict[str, Observation]) -> None:
     assert differences(compiled[kernel], unskipped[kernel]) == []
+
+
+PATHS = ("warppool", "mrpb", "banked-l1")
+SHORT = ("spmv", "transpose-naive", "histogram")  # gathers, scatters, atomics
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_mechanisms(path: str) -> None:
+    """What holds for the baseline holds with a mechanism: skipping and interpreting change nothing."""
+    reference = elsewhere(observe, kernels.names(), True, [path])
+    stepped = elsewhere(observe, kernels.names(), False, [path])
+    assert {name: differences(reference[name], stepped[name]) for name in reference} == {name: [] for name in reference}
+    found = elsewhere(observe, SHORT, True, [path], **INTERPRETED)
+    assert {name: differences(reference[name], found[name]) for name in SHORT} == {name: [] for name in SHORT}
 
 
 def test_same_command_twice() -> None:

@@ -37,13 +37,34 @@ def settings(rng: random.Random) -> dict[str, Any]:
     return {"core.sms": 2, **{name: rng.choice(values) for name, values in choices.items() if rng.random() < 0.5}}
 
 
+def mechanisms(rng: random.Random) -> tuple[list[str], dict[str, int]]:
+    """A path to the L1, WarpPool's with sizes between the smallest and more than the paper's."""
+    path = rng.choice(["", "mrpb", "banked-l1", "warppool", "warppool"])
+    coalescers = rng.choice([1, 2, 4])
+    sizes = {
+        "warppool.coalescers": coalescers,
+        "warppool.warps_per_queue": rng.choice([1, 3, 7]),
+        "warppool.instructions": rng.choice([1, 2, 8]),
+        "warppool.queues": rng.choice([1, 4, 32]),
+        "warppool.tags": rng.choice([1, 2]),
+        "warppool.merges": rng.choice([1, 4, 8]),
+        "warppool.maps": coalescers * rng.choice([1, 4]),
+        "warppool.quantum": rng.choice([16, 64, 100_000]),
+        "warppool.store_wait": rng.choice([1, 64]),
+        "mrpb.warps_per_queue": rng.choice([1, 8]),
+        "mrpb.requests": rng.choice([1, 8]),
+    }
+    return [path] if path else [], sizes
+
+
 def simulate(seed: int, skip: bool = True) -> dict[str, Any]:
     """Run a random program and compare it with the reference; returns everything that must not depend on the mode."""
     rng = random.Random(seed)
     maker = Maker(rng)
     program = maker.program()
     regions, counters = maker.regions(program), maker.counters()
-    gpu = Gpu(rng.choice(names()), settings=settings(rng))
+    selected, sizes = mechanisms(rng)
+    gpu = Gpu(rng.choice(names()), selected, settings(rng) | sizes)
     gpu.machine.skip = skip
     buffers = gpu.empty((program.threads, RESULT), np.uint8), gpu.to_device(regions), gpu.to_device(counters)
     run = gpu.load(program.ptx).launch("k", grid=program.grid, block=program.block, args=buffers)

@@ -42,8 +42,8 @@ _SHAPES = {
     "steady": Shape(line=1, numbers=64, renewal=0.05, pop=1, chase=0, positions=0, release=1),
     "stalled": Shape(line=1, numbers=96, renewal=0.1, pop=0.15, chase=0.2, positions=0, release=0.5),
     "bursts": Shape(line=0.8, numbers=24, renewal=0.1, pop=0.9, chase=0.3, positions=MAX_TAGS, release=1, pauses=True),
-    "few": Shape(line=0.9, numbers=3, renewal=0.02, pop=0.4, chase=0.5, positions=0, release=1),
-    "chase": Shape(line=0.9, numbers=6, renewal=0.02, pop=0.7, chase=1, positions=0, release=0.8),
+    "few": Shape(line=0.9, numbers=3, renewal=0.08, pop=0.4, chase=0.5, positions=0, release=1),
+    "chase": Shape(line=0.9, numbers=6, renewal=0.08, pop=0.7, chase=1, positions=0, release=0.8),
     "room": Shape(line=0.9, numbers=32, renewal=0.1, pop=0.5, chase=0.1, positions=3, release=0.3),
     "sparse": Shape(line=0.2, numbers=8, renewal=0.3, pop=0.3, chase=0.5, positions=0, release=0.5),
 }
@@ -91,7 +91,9 @@ class Environment:
         self.room = self.positions = self.shape.positions or self.tags
         self.passing = 0  # positions that were popped and are not free yet
         self.budget = 0  # at the start, the tags that may be allocated are not known
-        self.keys = [self.new_key() for _ in range(self.shape.numbers)]
+        self.keys: list[Key] = []
+        while len(self.keys) < self.shape.numbers:
+            self.keys.append(self.new_key())
         self.offered = [False for _ in self.ports]
         self.buffered: list[list[tuple[Key, Slot]]] = [[] for _ in self.ports]
         self.tag: dict[int, Tag] = {}
@@ -104,16 +106,20 @@ class Environment:
     # ------------------------------------------------------------------------------------------------------- stimulus
 
     def new_key(self) -> Key:
-        """A line: anywhere, or beside one of the working set, or in its queue."""
-        number = self.rng.getrandbits(NUMBER_BITS)
-        near = self.rng.choice(self.keys)[0] if getattr(self, "keys", None) else number
-        how = self.rng.random()
-        if how < 0.4:
-            low = self.parameters["queues"] - 1
-            number ^= (queue_of(number, self.parameters) ^ queue_of(near, self.parameters)) & low
-        elif how < 0.6:
-            number = near ^ 1 << self.rng.randrange(NUMBER_BITS)
-        return number, int(self.rng.random() < 0.3)
+        """A line: anywhere, or beside one of the working set: one bit off, in its queue, with the other bypass."""
+        rng, bits = self.rng, self.parameters["set_bits"]
+        number, bypass = rng.getrandbits(NUMBER_BITS), int(rng.random() < 0.3)
+        if not self.keys:
+            return number, bypass
+        near, how = rng.choice(self.keys), rng.random()
+        if how < 0.15:
+            return near[0], 1 - near[1]
+        if how < 0.65:
+            number, bypass = near[0] ^ 1 << rng.randrange(NUMBER_BITS), near[1]
+        if how < 0.9:
+            difference = queue_of(number, self.parameters) ^ queue_of(near[0], self.parameters)
+            number ^= difference << bits * rng.randrange(3) & (1 << NUMBER_BITS) - 1
+        return number, bypass
 
     def drive(self, i: Any, o: Any) -> None:
         rng, shape = self.rng, self.shape
@@ -225,6 +231,8 @@ class Environment:
             if payload.allocated:
                 assert payload.tag not in in_use, "a tag that is in use was allocated"
                 assert key not in old, "a line got a second tag"
+                first = queue * self.parameters["tags"]
+                assert in_use.issuperset(range(first, payload.tag)), "a lower tag of the queue is free"
                 self.tag[payload.tag] = Tag(key)
                 allocations += 1
             else:

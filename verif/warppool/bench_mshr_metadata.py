@@ -58,7 +58,7 @@ class Environment:
         q.store = o.free == 0 or rng.random() < self.stores
         q.count = rng.randint(1, p["merges"])
         for k in range(p["merges"]):
-            _put(q.slots[k], self.slot() if k < q.count else (0, 0, 0, 0, 0))
+            _put(q.slots[k], self.slot())  # those from count on are not to be kept
         answer = i.answer
         answer.valid, answer.ready = bool(self.ids) and rng.random() < answered, rng.random() < 0.95
         if self.ids:

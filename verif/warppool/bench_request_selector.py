@@ -19,7 +19,7 @@ CONFIGURATIONS = {
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=256, store_wait=64
     ),
     "one": dict(lanes=1, warps=1, tickets=1, tags=1, merges=1, coalescers=1, metadata=1, quantum=16, store_wait=1),
-    "odd": dict(lanes=5, warps=7, tickets=3, tags=11, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
+    "odd": dict(lanes=5, warps=7, tickets=3, tags=5, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
 }
 
 
@@ -43,6 +43,7 @@ _SHAPES = {
     "steady": Shape(),
     "full": Shape(insert=1.0, merge=0.1, ready=0.4),
     "fast": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, hit=0.004, store=0.02),
+    "hitting": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, hit=0.95, store=0.02, bypass=0.02),
     "missing": Shape(insert=0.8, merge=0.5, hit=0.0, bypass=0.02),
     "merging": Shape(insert=1.0, merge=0.95, store=0.05, ready=0.9, hit=0.0),
     "stores": Shape(insert=0.05, store=0.9, atomic=0.2, ready=0.9),

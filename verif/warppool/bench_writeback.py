@@ -27,7 +27,6 @@ _RATES = {
 }  # fmt: skip
 
 Slot = tuple[int, int, int, int, int]
-NONE = (0, 0, 0, 0, 0)
 
 
 class Environment:
@@ -64,9 +63,8 @@ class Environment:
             i.slots.count = len(self.accepted)
             for k in range(p["merges"]):
                 record = i.slots.slots[k]
-                record.warp, record.ticket, record.mapping, record.thread, record.word = (
-                    self.accepted[k] if k < len(self.accepted) else NONE
-                )
+                slot = self.accepted[k] if k < len(self.accepted) else self.slot()  # nobody looks beyond count
+                record.warp, record.ticket, record.mapping, record.thread, record.word = slot
             self.accepted = None
             i.answer.valid = 0
         if not i.answer.valid and rng.random() < self.offered:

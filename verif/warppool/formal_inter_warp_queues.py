@@ -80,6 +80,8 @@ class _Tags(_Property):
                 m.d.comb += Assert(payload.warp == head.warp)
                 m.d.comb += Assert(payload.tag // TAGS == _queue(head.number))
                 m.d.comb += Assert(payload.allocated != in_use)
+                with m.If(payload.allocated & payload.tag[0]):
+                    m.d.comb += Assert(self._valid.bit_select(payload.tag ^ 1, 1))
                 with m.If(~payload.allocated):
                     m.d.comb += Assert(key == Cat(head.number, head.bypass))
                     m.d.comb += Assert(count < MERGES)
@@ -200,8 +202,8 @@ class _Covers(_Property):
 PROOFS = {
     "tags": Proof(
         _Tags, "prove", 2,
-        "No line has two tags, no tag in use is allocated, no full tag is merged into, a queue takes one line per "
-        "cycle, and no more is allocated than the selector has room for",
+        "No line has two tags, the lowest tag that is free is allocated, no full tag is merged into, a queue takes one "
+        "line per cycle, and no more is allocated than the selector has room for",
     ),
     "progress": Proof(
         _Progress, "prove", 2,

@@ -1,4 +1,4 @@
-"""transpose-tiled: the SDK's transpose through a 16 x 17 tile, CTAs of 16 x 16 threads; full is its 2048 x 2048."""
+"""transpose-tiled: the SDK's transpose through a 16 x 16 tile, CTAs of 16 x 16 threads; full is its 2048 x 2048."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_mri_q() -> None:
     same("mri-q", {"magnitude": magnitude.astype(np.float32), "q_real": real, "q_imaginary": imaginary})
 
 
-@pytest.mark.parametrize("name", ["transpose-naive", "transpose-tiled"])
+@pytest.mark.parametrize("name", ["transpose-naive", "transpose-columns", "transpose-tiled", "transpose-padded"])
 def test_transpose(name: str) -> None:
     source = tiny(name)["input"]
     target = np.empty(source.shape[::-1], np.float32)

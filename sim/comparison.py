@@ -1,0 +1,71 @@
+"""What mechanisms do for kernels that memory throughput limits: per kernel function, and as geometric means.
+
+Kloosterman's thesis counts the kernel functions of a benchmark one by one, and looks at those in which a memory
+instruction waits for more than nine tenths of the time (section 3.4.1); so does this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lockstep.models.mechanisms import MECHANISMS
+
+LIMIT = 0.9  # of the cycles of SMs with work
+BASELINE = "baseline"  # the name of no mechanisms
+MEASURES = ("speed-up", "lines per request", "misses")
+
+Result = dict[str, Any]
+
+
+def name_of(result: Result) -> str:
+    """The mechanisms of a run."""
+    return ",".join(result["mechanisms"]) or BASELINE
+
+
+def limited(results: Sequence[Result]) -> list[tuple[str, str, float, dict[str, float]]]:
+    """For each throughput-limited function and each mechanism: label, mechanism, baseline's waiting share, measures."""
+    rows = []
+    for base in results:
+        if base["mechanisms"]:
+            continue
+        others = [r for r in results if r["mechanisms"] and _same(base, r)]
+        for number, function in enumerate(base["functions"]):
+            waiting = function["stats"]["lsu.waiting"]
+            if waiting > LIMIT:
+                label = base["kernel"] if len(base["functions"]) == 1 else f"{base['kernel']}_{number + 1}"
+                rows += [(label, name_of(r), waiting, _measures(function, r["functions"][number])) for r in others]
+    return rows
+
+
+def _same(left: Result, right: Result) -> bool:
+    return all(left[key] == right[key] for key in ("kernel", "gpu", "size", "seed"))
+
+
+def _measures(base: Result, other: Result) -> dict[str, float]:
+    stats = other["stats"]
+    lines = stats["warppool.lines_per_request"] or stats["banked_l1.lines_per_cycle"] or 1.0
+    misses = base["stats"]["l1.mpki"]
+    return {
+        "speed-up": base["cycles"] / other["cycles"],
+        "lines per request": lines,
+        "misses": stats["l1.mpki"] / misses if misses else 1.0,
+    }
+
+
+def means(rows: Iterable[tuple[str, str, float, dict[str, float]]]) -> list[tuple[str, int, dict[str, float]]]:
+    """Per mechanism: how many functions, and the geometric mean of every measure."""
+    found: dict[str, list[dict[str, float]]] = {}
+    for _, mechanism, _, measures in rows:
+        found.setdefault(mechanism, []).append(measures)
+    return [
+        (mechanism, len(all_), {m: math.exp(sum(math.log(x[m]) for x in all_) / len(all_)) for m in MEASURES})
+        for mechanism, all_ in found.items()
+    ]
+
+
+def published(mechanism: str, measure: str) -> float | str:
+    """The thesis's figure, or nothing."""
+    found = MECHANISMS.get(mechanism)
+    return found.published.get(measure, "") if found else ""

@@ -1,0 +1,320 @@
+"""The commands about the RTL behind :mod:`lockstep.sim.cli`: ``blocks``, ``verilog`` and ``synth``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import tempfile
+import warnings
+from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockstep.models.parameters import Gpu
+from lockstep.rtl import registry
+from lockstep.sim import description
+from lockstep.sim.errors import UsageError
+from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.synth.paper import JOINED, instances
+
+if TYPE_CHECKING:
+    from lockstep.synth.paper import Row
+    from lockstep.synth.synthesis import Synthesis
+
+ALL = "all"
+DEFAULT_GPU = "gtx480"  # where a constructor has no defaults
+
+
+def chosen(name: str) -> list[str]:
+    """The blocks that ``area.block``, a block's name alone, an area or ``all`` stands for."""
+    every = registry.blocks()
+    found = [block for block in every if name in (ALL, block, *block.split("."))]
+    if not found:
+        words = sorted({ALL, *every, *(part for block in every for part in block.split("."))})
+        close = difflib.get_close_matches(name, words, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise UsageError(f"block {name!r}: not known{hint}; see `lockstep blocks`")
+    return found
+
+
+def _gpu(options: Namespace) -> Gpu:
+    return description.load(options.gpu, dict(description.parse_setting(text) for text in options.set))
+
+
+def _build(block: str, gpu: Gpu) -> Any:
+    from lockstep.rtl import configuration
+
+    try:
+        return configuration.build(block, gpu)
+    except ValueError as error:
+        raise UsageError(f"{block} on {gpu.name}: {error}") from None
+
+
+def _ignore_unused() -> None:
+    """Blocks are made here to look at their ports; Amaranth warns of components that become no hardware."""
+    from amaranth.hdl import UnusedElaboratable
+
+    warnings.simplefilter("ignore", UnusedElaboratable)
+
+
+# --------------------------------------------------------------------------------------------------------------- blocks
+
+
+def blocks(options: Namespace) -> int:
+    check_writable(options.json)
+    _ignore_unused()
+    rows = [_describe(block) for block in chosen(options.block)]
+    if options.json != "-":
+        columns = ("block", "port bits", "checks", "purpose")
+        table("blocks; parameters and ports of one by its name, or all with --json", columns, [
+            (row["block"], sum(port["width"] * port["count"] for port in row["ports"]), ", ".join(_checks(row)),
+             row["purpose"])
+            for row in rows
+        ])  # fmt: skip
+        if len(rows) == 1:
+            [row] = rows
+            print(row["latency"])
+            table("parameters", ("name", "default", "largest"), [
+                (key, value, row["largest"][key]) for key, value in row["parameters"].items()
+            ])  # fmt: skip
+            for proof, doc in row["proofs"].items():
+                print(f"proof {proof}: {doc}")
+            table("ports, beside clk and rst", ("port", "direction", "elements", "bits of each"), [
+                (port["name"], port["direction"], port["count"], port["width"]) for port in row["ports"]
+            ])  # fmt: skip
+    _write(options, rows)
+    return 0
+
+
+def _checks(row: dict[str, Any]) -> list[str]:
+    proofs = len(row["proofs"])
+    kinds = [kind for kind in row["verification"] if kind != "formal"]
+    return [*kinds, *([f"{proofs} proof{'s' if proofs > 1 else ''}"] if proofs else [])]
+
+
+def _describe(block: str) -> dict[str, Any]:
+    from lockstep.rtl import configuration
+    from lockstep.rtl.export import Documentation
+    from lockstep.rtl.flat import flat_ports
+
+    area, _, name = block.partition(".")
+    cls = registry.component(block)
+    documentation = Documentation.of(cls)
+    defaults = {name: argument.default for name, argument in inspect.signature(cls).parameters.items()}
+    if defaults.keys() != cls.LARGEST.keys():  # type: ignore[attr-defined]
+        defaults = configuration.parameters(block, description.load(DEFAULT_GPU))
+    ports = [
+        {"name": port.name, "direction": _direction(port.path), "count": port.count, "width": port.width}
+        for port in flat_ports(registry.largest(block))
+    ]
+    folder = registry.FOLDER.parent / "verif" / area
+    files = {kind: folder / f"{kind}_{name}.py" for kind in ("test", "bench", "formal")}
+    return {
+        "block": block,
+        "area": area,
+        "purpose": documentation.purpose,
+        "latency": documentation.latency,
+        "parameters": defaults,
+        "largest": cls.LARGEST,  # type: ignore[attr-defined]
+        "ports": ports,
+        "combinational": getattr(cls, "combinational", {}),
+        "verification": {kind: str(file) for kind, file in files.items() if file.exists()},
+        "proofs": _proofs(area, name) if files["formal"].exists() else {},
+    }
+
+
+def _direction(path: tuple[str | int, ...]) -> str:
+    return {"i": "in", "o": "out", "c": "out, combinational"}[str(path[0])]
+
+
+def _proofs(area: str, name: str) -> dict[str, str]:
+    """What is proved, by name, with its first sentence."""
+    module = importlib.import_module(f"lockstep.verif.{area}.formal_{name}")
+    return {proof: " ".join(item.doc.split()) for proof, item in module.PROOFS.items()}
+
+
+# -------------------------------------------------------------------------------------------------------------- verilog
+
+
+def verilog(options: Namespace) -> int:
+    from lockstep.rtl import configuration, export
+
+    names = chosen(options.block)
+    gpu = _gpu(options)
+    folder = Path(options.output)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"-o {folder}: is not a folder")
+    files = {}
+    with Display() as watch:
+        for block in names:
+            watch.phase(f"Verilog of {block}")
+            parameters = configuration.parameters(block, gpu)
+            try:
+                text = export.verilog(_build(block, gpu), block, parameters)
+            except export.ExportError as error:
+                raise UsageError(str(error)) from None
+            files[f"{block.partition('.')[2]}.v"] = text
+    title = f"lockstep_{options.block.replace('.', '_')}.core"
+    files[title] = export.core(names, options.block.rpartition(".")[2])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            _replace(folder / name, text)
+    except OSError as error:
+        raise UsageError(f"-o {folder}: {error.strerror}") from None
+    print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
+    return 0
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+# ---------------------------------------------------------------------------------------------------------------- synth
+
+
+def synth(options: Namespace) -> int:
+    from lockstep.rtl import configuration, yosys
+    from lockstep.synth import paper
+    from lockstep.synth.liberty import Library
+    from lockstep.synth.synthesis import synthesise
+
+    check_writable(options.json)
+    names = chosen(options.block)
+    gpu = _gpu(options)
+    library = None
+    if options.liberty:
+        try:
+            library = Library.parse(Path(options.liberty).read_text())
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--liberty {options.liberty}: cannot be read: {error}") from None
+        if not library.sequential:
+            raise UsageError(f"--liberty {options.liberty}: has no flip-flops; not a library of standard cells")
+    components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
+    with Display() as watch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        watch.phase(f"synthesis of {', '.join(names)}")
+        futures = {block: pool.submit(synthesise, one, two, library) for block, (one, two) in components.items()}
+        try:
+            done = {block: future.result() for block, future in futures.items()}
+        except yosys.YosysError as error:
+            raise UsageError(f"synthesis{f' with {options.liberty}' if options.liberty else ''}: {error}") from None
+    shares = _shares(gpu, done)
+    rows = paper.table(gpu, {block: (result.registers, result.memories) for block, result in done.items()})
+    if options.json != "-":
+        _show_synthesis(gpu, options.liberty, done)
+        _show_shares(shares, next(iter(done.values())).area_unit)
+        _show_paper(rows)
+    blocks = [
+        {"block": block, "parameters": configuration.parameters(block, gpu), **result.json()}
+        for block, result in done.items()
+    ]
+    result = {"gpu": gpu.name, "liberty": options.liberty, "blocks": blocks, "shares": shares}
+    _write(options, {**result, "paper": [row.json() for row in rows]})
+    return 0
+
+
+def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -> None:
+    unit = next(iter(done.values())).area_unit
+    columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "register bits", "memory bits", "levels"]
+    rows: list[list[Any]] = [
+        [block, result.cells, round(result.area), _percent(result.sequential_area, result.area), result.register_bits,
+         result.memory_bits, result.levels]
+        for block, result in done.items()
+    ]  # fmt: skip
+    timed = any(result.critical_path for result in done.values())
+    if timed:
+        columns.append("critical path, ns")
+        for row, result in zip(rows, done.values(), strict=True):
+            row.append(result.critical_path.nanoseconds if result.critical_path else "")
+    table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", columns, rows)
+    print("Area: logic and flip-flops, without wires, clock tree and memories. Levels: cells on the longest path,")
+    print("where an asynchronous read of a memory counts log2(words).")
+    if timed:
+        print("Critical path: OpenSTA's, with wires of no delay, from and to flip-flops, ports and memories' ports;")
+        print("the reset and the memories' access times are not in it.")
+    elif liberty:
+        print("No critical path: OpenSTA (`sta`) is not installed.")
+    memories = [(block, memory) for block, result in done.items() if block != JOINED for memory in result.memories]
+    if memories:
+        columns = ["block", "memory", "words", "bits each", "write ports", "read ports", "of these asynchronous"]
+        table("memories, counted once each however many ports they have", columns, [
+            (block, memory.name, memory.depth, memory.width, memory.writes, memory.reads, memory.asynchronous)
+            for block, memory in memories
+        ])  # fmt: skip
+
+
+def _show_shares(shares: list[dict[str, Any]], unit: str) -> None:
+    if len(shares) > 1:
+        columns = ("block", "instances", f"area, {unit}", "% of the area", "% of the state in memories")
+        table("WarpPool per SM: where its area is, without wires and memories", columns, [
+            (share["block"], share["instances"], round(share["area"]), share["area_percent"], share["memory_percent"])
+            for share in shares
+        ])  # fmt: skip
+
+
+def _shares(gpu: Gpu, done: dict[str, Synthesis]) -> list[dict[str, Any]]:
+    """Each block's part of WarpPool in an SM, largest first."""
+    areas = {
+        block: instances(block, gpu) * result.area
+        for block, result in done.items()
+        if block.startswith("warppool.") and block != JOINED
+    }
+    return [
+        {
+            "block": block, "instances": instances(block, gpu), "area": area,
+            "area_percent": _percent(area, sum(areas.values())),
+            "memory_percent": _percent(done[block].memory_bits, done[block].memory_bits + done[block].register_bits),
+        }
+        for block, area in sorted(areas.items(), key=lambda item: -item[1])
+    ]  # fmt: skip
+
+
+def _show_paper(rows: list[Row]) -> None:
+    if not rows:
+        return
+    counted = [row for row in rows if row.paper_bits is not None]
+    lines = [(row.title, row.paper_bits, row.rtl_bits, row.memory_bits) for row in rows]
+    sums = (sum(row.paper_bits or 0 for row in counted), *(sum(getattr(row, key) for row in counted) for key in _BITS))
+    columns = ("structure", "paper", "RTL", "difference", "of the RTL in memories")
+    table("state per SM beside Kloosterman's table 3.1, in bytes", columns, [
+        (title, "" if paper is None else _bytes(paper), _bytes(rtl), "" if paper is None else _bytes(rtl - paper),
+         _bytes(memory))
+        for title, paper, rtl, memory in [*lines, ("sum of the table's", *sums)]
+    ])  # fmt: skip
+    for row in rows:
+        if row.paper_bits is None:
+            print(f"{row.title}: {row.reason}.")
+            continue
+        print(f"{row.title}: {row.reason}")
+        for difference in row.differences:
+            print(f"  {difference.bits / 8:+10,.1f} B  {difference.what}")
+
+
+_BITS = ("rtl_bits", "memory_bits")
+
+
+def _bytes(bits: int) -> float:
+    return round(bits / 8, 1)
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(100 * part / whole, 1) if whole else 0.0
+
+
+def _write(options: Namespace, value: Any) -> None:
+    if options.json:
+        write_json(options.json, value)
+        if options.json != "-":
+            print(f"written to {options.json}")

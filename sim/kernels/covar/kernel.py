@@ -1,0 +1,57 @@
+"""covar: PolyBench's covariance matrix, three kernels; full is PolyBench's 2048 x 2048.
+
+CTAs have 256 threads, those of covar_reduce 32 x 8. PolyBench divides the mean by a constant in place of the number of
+rows; ours divides by the number of rows. As in PolyBench, the sums of products are not divided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lockstep.sim.kernels import Close, Data, Outputs
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu, Module
+
+TITLE = "covariance matrix of the columns, one row per thread"
+SUITE = "PolyBench"
+PTX = "covar.ptx"
+TOLERANCE = {
+    "mean": Close(rtol=1e-4, reason="float32 sums of up to 2048 positive terms against float64"),
+    "covariance": Close(rtol=1e-4, atol=1e-3, reason="float32 sums of up to 2048 terms of mixed sign against float64"),
+}
+
+BLOCK = 256
+TILE = (32, 8)
+ROWS_COLUMNS = {"tiny": (9, 40), "small": (16, 1024), "full": (2048, 2048)}
+
+
+def setup(size: str, seed: int) -> Data:
+    """Columns that share a component, so that they correlate."""
+    random = np.random.default_rng(seed)
+    rows, columns = ROWS_COLUMNS[size]
+    common = np.outer(random.random(rows), random.random(columns))
+    return {"data": random.random((rows, columns), np.float32) + common.astype(np.float32)}
+
+
+def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
+    rows, columns = data["data"].shape
+    values = gpu.to_device(np.pad(data["data"], ((1, 0), (1, 0)), constant_values=np.nan))
+    mean = gpu.empty(columns + 1, np.float32)
+    covariance = gpu.empty((columns + 1, columns + 1), np.float32)
+    sizes = [np.int32(rows), np.int32(columns)]
+    vector = {"grid": (-(-columns // BLOCK),), "block": (BLOCK,)}
+    tiles = {"grid": (-(-columns // TILE[0]), -(-rows // TILE[1])), "block": TILE}
+    module.launch("covar_mean", **vector, args=[*sizes, mean, values])
+    module.launch("covar_reduce", **tiles, args=[*sizes, mean, values])
+    module.launch("covar_matrix", **vector, args=[*sizes, covariance, values])
+    return {"mean": gpu.from_device(mean)[1:], "covariance": gpu.from_device(covariance)[1:, 1:]}
+
+
+def reference(data: Data) -> Outputs:
+    values = data["data"].astype(np.float64)
+    mean = values.mean(axis=0)
+    centred = values - mean
+    return {"mean": mean.astype(np.float32), "covariance": (centred.T @ centred).astype(np.float32)}

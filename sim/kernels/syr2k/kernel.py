@@ -1,0 +1,47 @@
+"""syr2k: PolyBench's symmetric rank-2k update, CTAs of 32 x 8 threads; full is PolyBench's 2048 x 2048."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lockstep.sim.kernels import Close, Data, Outputs
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu, Module
+
+TITLE = "C = alpha A B^T + alpha B A^T + beta C, one element per thread"
+SUITE = "PolyBench"
+PTX = "syr2k.ptx"
+TOLERANCE = {"c": Close(rtol=1e-4, reason="float32 sums of up to 4096 positive terms against float64")}
+
+BLOCK = (32, 8)
+WIDTH_DEPTH = {"tiny": (60, 7), "small": (256, 96), "full": (2048, 2048)}
+
+
+def setup(size: str, seed: int) -> Data:
+    random = np.random.default_rng(seed)
+    n, m = WIDTH_DEPTH[size]
+    return {
+        "alpha": np.float32(1.5),
+        "beta": np.float32(1.25),
+        "a": random.random((n, m), np.float32),
+        "b": random.random((n, m), np.float32),
+        "c": random.random((n, n), np.float32),
+    }
+
+
+def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
+    n, m = data["a"].shape
+    a, b, c = (gpu.to_device(data[name]) for name in "abc")
+    grid = (-(-n // BLOCK[0]), -(-n // BLOCK[1]))
+    args = [np.int32(n), np.int32(m), data["alpha"], data["beta"], a, b, c]
+    module.launch("syr2k", grid=grid, block=BLOCK, args=args)
+    return {"c": gpu.from_device(c)}
+
+
+def reference(data: Data) -> Outputs:
+    a, b, c = (data[name].astype(np.float64) for name in "abc")
+    product = a @ b.T
+    return {"c": (data["alpha"] * (product + product.T) + data["beta"] * c).astype(np.float32)}

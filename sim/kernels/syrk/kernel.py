@@ -1,0 +1,44 @@
+"""syrk: PolyBench's symmetric rank-k update, CTAs of 32 x 8 threads; full is PolyBench's 1024 x 1024."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lockstep.sim.kernels import Close, Data, Outputs
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu, Module
+
+TITLE = "C = alpha A A^T + beta C, one element per thread"
+SUITE = "PolyBench"
+PTX = "syrk.ptx"
+TOLERANCE = {"c": Close(rtol=3e-5, reason="float32 sums of up to 1024 positive terms against float64")}
+
+BLOCK = (32, 8)
+WIDTH_DEPTH = {"tiny": (60, 9), "small": (256, 128), "full": (1024, 1024)}
+
+
+def setup(size: str, seed: int) -> Data:
+    random = np.random.default_rng(seed)
+    n, m = WIDTH_DEPTH[size]
+    return {
+        "alpha": np.float32(1.5),
+        "beta": np.float32(1.25),
+        "a": random.random((n, m), np.float32),
+        "c": random.random((n, n), np.float32),
+    }
+
+
+def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
+    n, m = data["a"].shape
+    a, c = gpu.to_device(data["a"]), gpu.to_device(data["c"])
+    grid = (-(-n // BLOCK[0]), -(-n // BLOCK[1]))
+    module.launch("syrk", grid=grid, block=BLOCK, args=[np.int32(n), np.int32(m), data["alpha"], data["beta"], a, c])
+    return {"c": gpu.from_device(c)}
+
+
+def reference(data: Data) -> Outputs:
+    a, c = (data[name].astype(np.float64) for name in "ac")
+    return {"c": (data["alpha"] * (a @ a.T) + data["beta"] * c).astype(np.float32)}

@@ -1,0 +1,36 @@
+"""transpose-padded: transpose-tiled with a column of padding, as in the SDK; full is its 2048 x 2048."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lockstep.sim.kernels import Data, Outputs
+
+if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu, Module
+
+TITLE = "matrix transpose through the scratchpad, padded against bank conflicts"
+SUITE = "CUDA SDK"
+PTX = "transpose_padded.ptx"
+
+TILE = 16
+HEIGHT_WIDTH = {"tiny": (40, 72), "small": (800, 1024), "full": (2048, 2048)}
+
+
+def setup(size: str, seed: int) -> Data:
+    return {"input": np.random.default_rng(seed).random(HEIGHT_WIDTH[size], np.float32)}
+
+
+def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
+    height, width = data["input"].shape
+    source, target = gpu.to_device(data["input"]), gpu.empty((width, height), np.float32)
+    grid = (-(-width // TILE), -(-height // TILE))
+    args = [source, target, np.int32(width), np.int32(height)]
+    module.launch("transpose_padded", grid=grid, block=(TILE, TILE), args=args)
+    return {"output": gpu.from_device(target)}
+
+
+def reference(data: Data) -> Outputs:
+    return {"output": data["input"].T.copy()}

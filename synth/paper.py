@@ -1,0 +1,168 @@
+"""State bits beside table 3.1 of Kloosterman's thesis, "Per-SM storage and power overhead of WarpPool components".
+
+The figures on our side are the registers and memories of the RTL, so every difference is explained by them: the fields
+of an entry first, then each register that the paper does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lockstep.models.parameters import Gpu
+
+if TYPE_CHECKING:
+    from lockstep.rtl.netlist import Memory, Register
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A row of the paper's table, and the sentence that says why our block differs.
+
+    One of our entries holds ``slots`` of the paper's.
+    """
+
+    title: str
+    block: str
+    entry_bits: int
+    entries: int
+    reason: str
+    slots: int = 1
+
+    @property
+    def bits(self) -> int:
+        return self.entry_bits * self.entries
+
+
+STRUCTURES = (
+    Structure(
+        "Instruction queues", "warppool.instruction_queues", 37, 128,
+        "An entry has the instruction's ticket, size and kind beside warp and mask; pointers, and an output register "
+        "for each coalescer, are outside the paper's figure.",
+    ),
+    Structure(
+        "Intra-warp coalescers", "warppool.intra_warp_coalescer", 2048, 2,
+        "The paper counts the addresses of two instructions; beside them stand their masks, the lanes still pending, "
+        "ticket, size and kind, and the line that is presented, with its thread mapping, in an output register.",
+    ),
+    Structure(
+        "Inter-warp queues", "warppool.inter_warp_queues", 124, 64,
+        "A slot names warp and ticket; each tag has its valid bit and count of slots, each input a buffer of two "
+        "entries, since its ready depends on state alone, and the request leaves through a register.",
+    ),
+    Structure(
+        "Thread map table", "warppool.thread_map_table", 321, 8,
+        "An entry has the mask and one word for each lane, read by lane; the paper's 321 bits have room for two "
+        "five-bit fields for each lane.",
+    ),
+    Structure(
+        "MSHR metadata", "warppool.mshr_metadata", 23, 1024,
+        "Slots are as wide as the paper's; an entry also counts its slots, and the queue of the free entries is "
+        "outside the paper's figure.",
+        slots=4,
+    ),
+)  # fmt: skip
+
+JOINED = "warppool.warp_pool"  # has all the others inside
+NOT_COUNTED = "not in the paper's table"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What makes our structure larger or smaller: ``bits``, and where they are."""
+
+    bits: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One structure of an SM. Without a paper's figure, ``paper_bits`` is None."""
+
+    title: str
+    block: str
+    instances: int
+    paper_bits: int | None
+    rtl_bits: int
+    memory_bits: int
+    differences: tuple[Difference, ...]
+    reason: str
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+State: TypeAlias = "tuple[list[Register], list[Memory]]"
+
+
+def table(gpu: Gpu, states: Mapping[str, State]) -> list[Row]:
+    """The rows for those blocks of WarpPool whose state is given, the paper's first."""
+    known = {structure.block: structure for structure in STRUCTURES}
+    order = [*(block for block in known if block in states), *sorted(states.keys() - known.keys())]
+    return [
+        _row(block, known.get(block), states[block], gpu)
+        for block in order
+        if block.startswith("warppool.") and block != JOINED
+    ]
+
+
+def instances(block: str, gpu: Gpu) -> int:
+    """How many of a block of WarpPool an SM has."""
+    return gpu.warppool.coalescers if block == "warppool.intra_warp_coalescer" else 1
+
+
+def _row(block: str, structure: Structure | None, state: State, gpu: Gpu) -> Row:
+    count = instances(block, gpu)
+    registers, memories = state
+    memory_bits = count * sum(memory.bits for memory in memories)
+    bits = memory_bits + count * sum(register.bits for register in registers)
+    if structure is None:
+        title = block.partition(".")[2].replace("_", " ").capitalize()
+        return Row(title, block, count, None, bits, memory_bits, (), NOT_COUNTED)
+    differences = tuple(_differences(structure, _parts(state, count)))
+    return Row(structure.title, block, count, structure.bits, bits, memory_bits, differences, structure.reason)
+
+
+def _parts(state: State, count: int) -> dict[str, int]:
+    """The bits of each group of registers or memories whose names differ in numbers only."""
+    registers, memories = state
+    parts: dict[str, int] = defaultdict(int)
+    for memory in memories:
+        parts[f"memory {_plain(memory.name)}"] += count * memory.bits
+    for register in registers:
+        kind = "output register" if register.is_output else "register"
+        parts[f"{kind} {_plain(register.name)}"] += count * register.bits
+    return parts
+
+
+def _plain(name: str) -> str:
+    """A name without the numbers that tell the members of an array apart, and without interface plumbing."""
+    words = [word for word in re.split(r"[._$]+", name) if word and not word.isdigit()]
+    return "_".join(word for word in words if word != "payload")
+
+
+def _differences(structure: Structure, parts: Mapping[str, int]) -> list[Difference]:
+    """They add up to the whole difference."""
+    entries = structure.entries // structure.slots
+    entry = {
+        name: bits
+        for name, bits in parts.items()
+        if not name.startswith("output") and bits >= entries and bits % entries == 0
+    }
+    width = sum(entry.values()) // entries
+    fields = ", ".join(f"{name} {bits // entries} b" for name, bits in _largest(entry))
+    theirs = f"{structure.slots} x {structure.entry_bits}" if structure.slots > 1 else f"{structure.entry_bits}"
+    found = [
+        Difference(
+            sum(entry.values()) - structure.bits,
+            f"{entries} entries of {width} b ({fields}), in the paper of {theirs} b",
+        )
+    ]
+    return found + [Difference(bits, name) for name, bits in _largest(parts) if name not in entry]
+
+
+def _largest(parts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(parts.items(), key=lambda part: (-part[1], part[0]))

@@ -1,0 +1,186 @@
+"""One block through Yosys: cells, area, depth or critical path of its logic, and the bits of its state.
+
+Memories stay memories: they are cut out before the logic is mapped, since real ones are SRAM macros or register files,
+and are counted by their bits, once each, however many ports they have; the ports are listed. The register of a
+synchronous read is the memory's; no other is moved into one. Without a library, cells are generic gates; the area is in
+gate equivalents, a quarter of Yosys' estimate of CMOS transistors, so that a NAND of two inputs is 1. No figure
+includes wires or a clock tree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from amaranth.lib import wiring
+
+from lockstep.rtl import export, yosys
+from lockstep.rtl.netlist import Memory, Netlist, Register
+from lockstep.synth import gates
+from lockstep.synth.liberty import Library
+
+# What abc does with a library, and how it chooses sizes; high fan-out is `gates.insert_buffers`' matter.
+_SCRIPT = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put"
+_SIZES = ";topo;upsize;dnsize"
+_TRANSISTORS_PER_GATE = 4
+_TOP = "block"
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """The slowest path between flip-flops, ports and memories' ports, with the end's setup time."""
+
+    nanoseconds: float
+    start: str
+    end: str
+    tool: str
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """Of one block. ``area`` is in ``area_unit``; ``sequential_area`` is the flip-flops' share of it.
+
+    ``registers`` and ``memories`` are those of the RTL; ``flip_flops`` are what optimisation left of the registers.
+    """
+
+    cells: int
+    flip_flops: int
+    cells_by_type: dict[str, int]
+    area: float
+    sequential_area: float
+    area_unit: str
+    levels: int
+    critical_path: CriticalPath | None
+    registers: list[Register]
+    memories: list[Memory]
+
+    @property
+    def register_bits(self) -> int:
+        return sum(register.bits for register in self.registers)
+
+    @property
+    def memory_bits(self) -> int:
+        return sum(memory.bits for memory in self.memories)
+
+    def json(self) -> dict[str, Any]:
+        memories = [asdict(memory) | {"bits": memory.bits} for memory in self.memories]
+        return asdict(self) | {
+            "register_bits": self.register_bits, "memory_bits": self.memory_bits, "memories": memories
+        }  # fmt: skip
+
+
+def synthesise(component: wiring.Component, copy: wiring.Component, library: Library | None = None) -> Synthesis:
+    """Synthesise a component; ``copy`` is another one like it, since a component can be elaborated once."""
+    netlist = Netlist(copy)
+    module, arcs = _coarse(component)
+    return _generic(module, arcs, netlist) if library is None else _mapped(module, arcs, netlist, library)
+
+
+def _coarse(component: wiring.Component) -> tuple[gates.Module, list[gates.Arc]]:
+    """The optimised netlist of operators and flip-flops, with the memories cut out."""
+    coarse = f"synth -top {_TOP} -flatten -nordff -run begin:fine"
+    script = ["read_rtlil block.il", "proc -norom", coarse, "write_json out.json"]
+    files = yosys.run(script, {"block.il": export.rtlil(component, _TOP)}, ["out.json"])
+    module = json.loads(files["out.json"])["modules"][_TOP]
+    return module, gates.cut_memories(module)
+
+
+def _pack(module: gates.Module) -> str:
+    return json.dumps({"modules": {_TOP: module}})
+
+
+def _generic(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist) -> Synthesis:
+    script = [
+        "read_json in.json", "opt -fast -full", "techmap", "opt -fast",
+        "dfflegalize -cell $_DFF_P_ 01 -cell $_DFF_PP0_ 01 -cell $_DFF_PP1_ 01",
+        "opt -fast -nodffe -nosdff", "abc", "opt_clean -purge", "tee -q -o stat.json stat -json -tech cmos",
+        "write_json out.json",
+    ]  # fmt: skip
+    files = yosys.run(script, {"in.json": _pack(module)}, ["stat.json", "out.json"])
+    types, stat = _types(files["stat.json"])
+    transistors = float(str(stat["estimated_num_transistors"]).rstrip("+"))
+    flops = sum(count for kind, count in types.items() if kind.startswith("$_DFF"))
+    return Synthesis(
+        cells=sum(types.values()), flip_flops=flops, cells_by_type=types, area=transistors / _TRANSISTORS_PER_GATE,
+        sequential_area=16 * flops / _TRANSISTORS_PER_GATE, area_unit="gate equivalents",
+        levels=gates.depth(_module(files["out.json"]), lambda kind: kind.startswith(("$_DFF", "$_DLATCH")), arcs),
+        critical_path=None, registers=netlist.registers(), memories=netlist.memories(),
+    )  # fmt: skip
+
+
+def _mapped(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, library: Library) -> Synthesis:
+    cells = {"cells.lib": library.text}
+    inputs = {"in.json": _pack(module), "none": "", **cells}
+    try:
+        files = yosys.run(_mapping(_SCRIPT + _SIZES), inputs, ["out.json"])
+    except yosys.YosysError:  # there are libraries that abc maps to, but fails to choose sizes from
+        files = yosys.run(_mapping(_SCRIPT), inputs, ["out.json"])
+    mapped = _module(files["out.json"])
+    if library.buffers:
+        gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
+    script = [
+        "read_json in.json", "read_liberty -lib cells.lib", f"hierarchy -top {_TOP}", "splitnets -ports", "opt_clean",
+        "rename -wire", f"tee -q -o stat.json stat -json -top {_TOP} -liberty cells.lib", f"select {_TOP}",
+        "write_verilog -selected -noattr -noexpr -nohex -nodec net.v",
+    ]  # fmt: skip
+    files = yosys.run(script, {"in.json": _pack(mapped), **cells}, ["stat.json", "net.v"])
+    types, stat = _types(files["stat.json"])
+    return Synthesis(
+        cells=sum(types.values()), flip_flops=sum(types[kind] for kind in types if kind in library.sequential),
+        cells_by_type=types, area=float(stat.get("area", 0)),
+        sequential_area=float(stat.get("sequential_area", 0)), area_unit="um^2",
+        levels=gates.depth(mapped, library.sequential.__contains__, arcs),
+        critical_path=_timing(files["net.v"], library), registers=netlist.registers(), memories=netlist.memories(),
+    )  # fmt: skip
+
+
+def _mapping(script: str) -> list[str]:
+    return [
+        "read_json in.json", "opt -fast -full", "techmap", "opt -fast", "dfflibmap -liberty cells.lib",
+        f"abc -liberty cells.lib -constr none -script {script}", "setundef -zero", "opt_clean -purge",
+        "read_liberty -lib cells.lib", "write_json out.json",
+    ]  # fmt: skip
+
+
+def _module(text: str) -> gates.Module:
+    return json.loads(text)["modules"][_TOP]
+
+
+def _types(text: str) -> tuple[dict[str, int], dict[str, Any]]:
+    """Cells by type, and all else that Yosys' ``stat`` says of the top module."""
+    stat = json.loads(text)["modules"][f"\\{_TOP}"]
+    return dict(sorted(stat["num_cells_by_type"].items())), stat
+
+
+def _timing(verilog: str, library: Library) -> CriticalPath | None:
+    """OpenSTA's critical path; none if ``sta`` is not installed or there is no path."""
+    if shutil.which("sta") is None:
+        return None
+    commands = [
+        "read_liberty cells.lib", "read_verilog net.v", f"link_design {_TOP}", "set_cmd_units -time ns",
+        "create_clock -name clk -period 0 [get_ports clk]",
+        "set data {}",
+        "foreach port [all_inputs] {if {[get_property $port full_name] != \"clk\"} {lappend data $port}}",
+        "if {[llength $data]} {set_input_delay 0 -clock clk $data}",
+        "set_output_delay 0 -clock clk [all_outputs]",
+        "if {[llength [get_ports -quiet rst]]} {set_false_path -from [get_ports rst]}",
+        "report_checks -path_delay max -digits 4",
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "cells.lib").write_text(library.text)
+        (folder / "net.v").write_text(verilog)
+        (folder / "run.tcl").write_text("\n".join(commands) + "\nexit\n")
+        command = ["sta", "-no_splash", "-exit", "run.tcl"]
+        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    ends = {key: re.search(rf"^{key}: (\S+)", done.stdout, re.MULTILINE) for key in ("Startpoint", "Endpoint")}
+    slack = re.search(r"(-?[\d.]+)\s+slack", done.stdout)
+    if not slack or not ends["Startpoint"] or not ends["Endpoint"]:
+        return None
+    return CriticalPath(-float(slack[1]), ends["Startpoint"][1], ends["Endpoint"][1], "OpenSTA")

@@ -1,0 +1,145 @@
+"""What the files ``bench_<block>.py`` and ``formal_<block>.py`` declare, with everything optional filled in.
+
+A bench declares::
+
+    BLOCK = "warppool.intra_warp_coalescer"
+    CONFIGURATIONS = {"paper": {...}, "one": {...}, "odd": {...}}   # constructor arguments of the hardware
+    SHAPES = ("steady", "stalled", ...)                             # shapes of the stimulus
+    class Environment: ...                                          # see below
+    BINS = {"two lines of one instruction": lambda parameters, i, o, c: ...}   # functional coverage
+
+and, if need be, ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
+``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), ``MUTATED`` (the configuration whose netlist is
+mutated; the first one if absent), and ``protocol(m, parameters, ports)``: a value that is 1 in the cycles whose inputs
+are legal, given the signals of all ports by their flat names; it may add registers to ``m``.
+
+``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
+environment or of the module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from amaranth.hdl import Const, Module, Signal, ValueLike
+from amaranth.lib import wiring
+
+from lockstep.rtl import export, registry
+from lockstep.rtl.flat import FlatPort, flat_ports
+
+if TYPE_CHECKING:
+    from lockstep.verif.formal import Proof
+
+CYCLES = 2000
+FOLDER = Path(__file__).resolve().parent
+
+Parameters = dict[str, int]
+Bin = Callable[[Parameters, Any, Any, Any], bool]
+
+
+class Environment(Protocol):
+    """What surrounds a block: drives its inputs within the protocol, and checks it end to end without the model."""
+
+    def __init__(self, parameters: Parameters, shape: str, rng: random.Random) -> None: ...
+
+    def drive(self, i: Any, o: Any) -> None:
+        """Set every input of this cycle; ``o`` are the registered outputs of this cycle."""
+
+    def observe(self, i: Any, o: Any, c: Any) -> None:
+        """Look at all ports of this cycle; ``AssertionError`` if something is wrong."""
+
+    def finish(self) -> None:
+        """What must hold after the last cycle."""
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """Points of code coverage that cannot be reached: a regular expression that matches all of their names.
+
+    ``proof`` names the entry of ``PROOFS`` that shows it.
+    """
+
+    points: str
+    reason: str
+    proof: str = ""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Everything that verification knows about one block."""
+
+    block: str
+    configurations: Mapping[str, Parameters]
+    shapes: Sequence[str]
+    environment: type[Environment]
+    bins: Mapping[str, Bin]
+    unreachable: Mapping[str, Callable[[Parameters], bool]]
+    waivers: Sequence[Waiver]
+    cycles: int
+    mutated: str
+    protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
+
+    @property
+    def name(self) -> str:
+        """The block's name without its area: that of its Verilog module."""
+        return self.block.rpartition(".")[2]
+
+    def component(self, configuration: str) -> wiring.Component:
+        """A new instance of the hardware, which may remain unused."""
+        made = registry.component(self.block)(**self.configurations[configuration])  # type: ignore[arg-type]
+        made._MustUse__used = True  # type: ignore[attr-defined]
+        return made
+
+    def ports(self, configuration: str) -> list[FlatPort]:
+        return flat_ports(self.component(configuration))
+
+    def verilog(self, configuration: str) -> str:
+        """What ``lockstep verilog`` writes."""
+        return export.verilog(self.component(configuration), self.block, self.configurations[configuration])
+
+    def model(self) -> ModuleType:
+        return importlib.import_module(f"lockstep.models.{self.block}")
+
+
+def blocks() -> list[str]:
+    """The blocks that have a bench."""
+    return [block for block in registry.blocks() if _file(block, "bench").is_file()]
+
+
+def declaration(block: str) -> Declaration:
+    """What a block's bench declares."""
+    bench = _module(block, "bench")
+    configurations = bench.CONFIGURATIONS
+    return Declaration(
+        block=bench.BLOCK,
+        configurations=configurations,
+        shapes=bench.SHAPES,
+        environment=bench.Environment,
+        bins=bench.BINS,
+        unreachable=getattr(bench, "UNREACHABLE", {}),
+        waivers=getattr(bench, "WAIVERS", ()),
+        cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
+        mutated=getattr(bench, "MUTATED", next(iter(configurations))),
+        protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
+    )
+
+
+def proofs(block: str) -> dict[str, Proof]:
+    """The proofs of a block; none if it has no file of them."""
+    return _module(block, "formal").PROOFS if _file(block, "formal").is_file() else {}
+
+
+def _file(block: str, kind: str) -> Path:
+    area, name = block.split(".")
+    return FOLDER / area / f"{kind}_{name}.py"
+
+
+def _module(block: str, kind: str) -> ModuleType:
+    area, name = block.split(".")
+    return importlib.import_module(f"lockstep.verif.{area}.{kind}_{name}")

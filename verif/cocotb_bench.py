@@ -1,0 +1,71 @@
+"""The cocotb bench of every block: plays traces of its golden model to the hardware and compares all outputs.
+
+Runs inside a simulator; :mod:`lockstep.verif.simulate` starts it and says in ``LOCKSTEP_RUNS`` what to run. Each run
+begins with a reset, so that all but the first find memories and flip-flops as the previous run left them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import Timer
+
+from lockstep.verif.blocks import Declaration, declaration
+from lockstep.verif.trace import Run, Trace, record, replayed
+
+TASK = json.loads(os.environ["LOCKSTEP_RUNS"])
+DECLARED = declaration(TASK["block"])
+
+
+@cocotb.test()
+@cocotb.parametrize(run=[Run(TASK["configuration"], *run) for run in TASK["runs"]])
+async def random_run(dut: Any, run: Run) -> None:
+    """Random stimulus of one shape."""
+    trace = record(DECLARED, run, TASK["cycles"])
+    await play(dut, DECLARED, run.configuration, trace)
+    with open(TASK["bins"], "a") as file:
+        print(json.dumps([run.shape, trace.bins]), file=file)
+
+
+@cocotb.test()
+@cocotb.parametrize(file=TASK["replays"])
+async def replay(dut: Any, file: str) -> None:
+    """The inputs that a co-simulation kept: records of side ``i``, from a reset on."""
+    parameters = DECLARED.configurations[TASK["configuration"]]
+    await play(dut, DECLARED, TASK["configuration"], replayed(DECLARED, file, parameters, np.load(file)))
+
+
+async def play(dut: Any, declared: Declaration, configuration: str, trace: Trace) -> None:
+    """Drive every input in each cycle and compare every output before the clock edge that ends it."""
+    ports = declared.ports(configuration)
+    inputs = [(getattr(dut, port.name), trace.values(port)) for port in ports if port.is_input]
+    outputs = [(port.name, getattr(dut, port.name), trace.values(port)) for port in ports if not port.is_input]
+    dut.rst.value = 1
+    for handle, values in inputs:
+        handle.value = values[0]
+    await clock(dut)
+    dut.rst.value = 0
+    for cycle in range(len(trace)):
+        for handle, values in inputs:
+            if cycle == 0 or values[cycle] != values[cycle - 1]:
+                handle.value = values[cycle]
+        dut.rst.value = int(trace.reset[cycle])
+        await Timer(1, "ns")
+        for name, handle, values in outputs:
+            got = handle.value
+            assert got.is_resolvable, f"{trace.name}, cycle {cycle}: {name} is {got}"
+            assert int(got) == values[cycle], (
+                f"{trace.name}, cycle {cycle}: {name}: RTL {int(got):#x}, model {values[cycle]:#x}"
+            )
+        await clock(dut)
+
+
+async def clock(dut: Any) -> None:
+    """A clock edge, and half a period after it."""
+    dut.clk.value = 1
+    await Timer(1, "ns")
+    dut.clk.value = 0

@@ -1,0 +1,132 @@
+"""How much of a block the runs reach: functional bins, and lines, branches and toggles of its Verilog.
+
+Code coverage is that of the first configuration, in the exported Verilog. Counted are all statements and branches, and
+the toggles, up and down, of every bit of every port (clock and reset apart) and of every register. Not counted are
+wires, whose values the former determine and of which most have no name, and memories, of which Verilator counts none.
+What cannot be reached is waived by the bench, with the reason, and a waiver of something that was reached is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep.verif import verilated
+from lockstep.verif.blocks import Declaration
+from lockstep.verif.trace import Trace, joined
+
+KINDS = ("line", "branch", "toggle")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing to cover. ``name``: for a toggle ``signal[bit] 0->1``, otherwise ``kind: text of the line``."""
+
+    kind: str
+    name: str
+    line: int
+    count: int
+
+
+@dataclass
+class Coverage:
+    """Of one block; ``bins`` are cycles per configuration and bin, ``errors`` what is missing or contradicts itself."""
+
+    block: str
+    bins: dict[str, Counter[str]]
+    points: list[Point]
+    waived: dict[str, str]
+    errors: list[str] = field(default_factory=list)
+
+    def share(self, kind: str) -> tuple[int, int]:
+        """Points of a kind that were reached, and that could have been."""
+        able = [point for point in self.points if point.kind == kind and point.name not in self.waived]
+        return sum(point.count > 0 for point in able), len(able)
+
+    def missing(self) -> list[Point]:
+        return [point for point in self.points if not point.count and point.name not in self.waived]
+
+    def json(self) -> dict[str, Any]:
+        code = {}
+        for kind in KINDS:
+            reached, able = self.share(kind)
+            code[kind] = {"reached": reached, "of": able}
+        return {
+            "block": self.block,
+            "bins": {name: sum(counts[name] for counts in self.bins.values()) for name in self._names()},
+            "code": code,
+            "waived": self.waived,
+            "missing": [point.name for point in self.missing()],
+            "errors": self.errors,
+        }
+
+    def _names(self) -> list[str]:
+        return sorted(set().union(*self.bins.values()))
+
+    def lcov(self, source: str) -> str:
+        """Lines and branches in the format of ``genhtml`` and of editors; ``source`` is the path of the Verilog."""
+        lines: dict[int, int] = {}
+        out = [f"TN:{self.block}", f"SF:{source}"]
+        for number, point in enumerate(point for point in self.points if point.kind != "toggle"):
+            if point.kind == "branch":
+                out.append(f"BRDA:{point.line},0,{number},{point.count}")
+            lines[point.line] = max(point.count, lines.get(point.line, 0))
+        out += [f"DA:{line},{count}" for line, count in sorted(lines.items())]
+        return "\n".join([*out, "end_of_record", ""])
+
+
+def measure(declared: Declaration, bins: Mapping[str, Counter[str]], traces: Sequence[Trace]) -> Coverage:
+    """The coverage of a block: its bins by configuration, and what traces of the first configuration reach."""
+    first = next(iter(declared.configurations))
+    verilog, ports = declared.verilog(first), declared.ports(first)
+    player = verilated.player(verilog, declared.name, ports, coverage=True)
+    found, data = verilated.play(player, [joined(traces)], ports)
+    counted = {port.name for port in ports} | set(_registers(verilog))
+    points = list(_points(data, verilog, counted))
+    coverage = Coverage(declared.block, dict(bins), points, {})
+    if found != [-1]:
+        coverage.errors.append(f"{first}: the hardware differs from its model")
+    coverage.errors += functional(declared, bins)
+    for waiver in declared.waivers:
+        matched = [point for point in points if re.fullmatch(waiver.points, point.name)]
+        coverage.waived |= {point.name: waiver.reason for point in matched}
+        reached = [point.name for point in matched if point.count]
+        if reached or not matched:
+            told = f"was reached: {reached[0]}" if reached else "matches nothing"
+            coverage.errors.append(f"waiver {waiver.points!r} {told}")
+    coverage.errors += [f"not reached: {point.name}" for point in coverage.missing()]
+    return coverage
+
+
+def functional(declared: Declaration, bins: Mapping[str, Counter[str]]) -> list[str]:
+    """What is wrong with the bins: hit in no configuration, or hit in one that was declared to be unable to."""
+    errors = [f"bin never hit: {name}" for name in declared.bins if not any(hits[name] for hits in bins.values())]
+    for name, unreachable in declared.unreachable.items():
+        for configuration, hits in bins.items():
+            if unreachable(declared.configurations[configuration]) and hits[name]:
+                errors.append(f"bin hit although declared unreachable in {configuration}: {name}")
+    return errors
+
+
+def _registers(verilog: str) -> list[str]:
+    """The signals that clocked processes assign."""
+    return re.findall(r"^\s+(?:if \(\S+\) )?(\w+)(?:\[[\d:]+\])? <= ", verilog, re.MULTILINE)
+
+
+def _points(data: str, verilog: str, counted: set[str]) -> Iterator[Point]:
+    """What Verilator counted, in its own format: ``C '\\x01key\\x02value...' count``."""
+    text = verilog.split("\n")
+    for line in data.split("\n"):
+        if not (found := re.fullmatch(r"C '(.*)' (\d+)", line)):
+            continue
+        keys = dict(pair.split("\x02") for pair in found[1].split("\x01")[1:])
+        kind, number, what, count = keys["t"], int(keys["l"]), keys["o"], int(found[2])
+        if kind == "toggle":
+            signal, _, change = what.replace("___05F", "__").partition(":")
+            if signal.partition("[")[0] in counted:
+                yield Point(kind, f"{signal} {change}", number, count)
+        elif not text[number - 1].lstrip().startswith("reg "):  # an initial value
+            yield Point(kind, f"{what}: {text[number - 1].strip()}", number, count)

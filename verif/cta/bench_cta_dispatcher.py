@@ -1,0 +1,142 @@
+"""Stimulus and checks of the CTA dispatcher: every CTA once, in order, where the policy says, never too many."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value
+
+from lockstep.models.parameters import DISPATCHERS
+from lockstep.verif.bench import mask
+
+BLOCK = "cta.cta_dispatcher"
+CONFIGURATIONS = {
+    "paper": {"sms": 15}, "one": {"sms": 1}, "odd": {"sms": 7}, "two words": {"sms": 66}, "largest": {"sms": 128}
+}  # fmt: skip
+CYCLES = 2000
+MUTATED = "odd"
+
+# Policy, cycles between dispatches, CTAs that fit into an SM (0: room and load are random, grids are replaced), and the
+# probability that an SM ends a CTA in a cycle.
+KINDS = {
+    "round-robin": ("round-robin", 1, 8, 0.05),
+    "load-balanced": ("load-balanced", 1, 32, 0.02),
+    "interval": ("load-balanced", 7, 2, 0.01),
+    "random round-robin": ("round-robin", 1, 0, 0.0),
+    "random load-balanced": ("load-balanced", 3, 0, 0.0),
+    "long interval": ("round-robin", 1024, 4, 0.0),
+}
+SHAPES = tuple(KINDS)
+WORD = (1 << 64) - 1
+HUGE = (1 << 40) - 1
+
+
+def stimulate(i: Any, rng: random.Random, sms: int) -> None:
+    """Grids of all sizes, room and loads at random."""
+    i.launch, i.ctas = rng.random() < 0.02, rng.choice([0, 1, 5, 40, HUGE, rng.getrandbits(40)])
+    if rng.random() < 0.5:
+        tell_room(i, rng.choice([0, 0, 1 << rng.randrange(sms), rng.getrandbits(sms), mask(rng, sms)]))
+        most = rng.choice([2, 33])
+        for sm in range(sms):
+            i.load[sm] = rng.randrange(most)
+
+
+def tell_room(i: Any, room: int) -> None:
+    i.room[0], i.room[1] = room & WORD, room >> 64
+
+
+class Environment:
+    """SMs that take CTAs and end them at random, and tell their room a cycle later, as registers do.
+
+    Which SM must be served next is worked out from the lists of resident CTAs, or from the room and the loads told.
+    """
+
+    def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
+        self.sms, self.rng = parameters["sms"], rng
+        self.policy, self.interval, self.slots, self.ends = KINDS[shape]
+        self.resident: list[list[int]] = [[] for _ in range(self.sms)]
+        self.remaining = self.next = 0
+        self.last, self.wait = self.sms - 1, 0
+        self.expected: tuple[int, int] | None = None  # the dispatch of this cycle
+        self.shown = 0, 0  # SM and CTA of the last dispatch
+
+    def drive(self, i: Any, o: Any) -> None:
+        rng = self.rng
+        i.policy, i.interval = DISPATCHERS.index(self.policy), self.interval
+        if not self.slots:
+            stimulate(i, rng, self.sms)
+            return
+        i.launch = self.remaining == 0 and rng.random() < 0.1
+        i.ctas = rng.randrange(400)
+        tell_room(i, sum(1 << sm for sm, ctas in enumerate(self.resident) if len(ctas) < self.slots))
+        for sm, ctas in enumerate(self.resident):
+            i.load[sm] = len(ctas)
+
+    def observe(self, i: Any, o: Any, c: Any) -> None:
+        assert bool(o.dispatch.valid) == (self.expected is not None), f"expected {self.expected}"
+        self.shown = self.expected or self.shown
+        assert (o.dispatch.sm, o.dispatch.cta) == self.shown, f"expected {self.shown}"
+        assert o.remaining == self.remaining
+        if self.slots:
+            if self.expected:
+                self.resident[self.expected[0]].append(self.expected[1])
+            for ctas in self.resident:
+                assert len(ctas) <= self.slots, "an SM got more CTAs than it has room for"
+                if ctas and self.rng.random() < self.ends:
+                    ctas.pop(0)
+        self._predict(i)
+
+    def _predict(self, i: Any) -> None:
+        """What the next cycle must show."""
+        served, self.expected = self.expected[0] if self.expected else None, None
+        if i.launch:
+            self.remaining, self.next, self.last, self.wait = i.ctas, 0, self.sms - 1, 0
+        elif self.wait:
+            self.wait -= 1
+        else:
+            room = i.room[0] | i.room[1] << 64
+            able = [sm for sm in range(self.sms) if room >> sm & 1 and sm != served]
+            if self.remaining and able:
+                least = min(i.load[sm] for sm in able)
+                best = [sm for sm in able if self.policy == "round-robin" or i.load[sm] == least]
+                self.last = min(best, key=lambda sm: (sm - self.last - 1) % self.sms)
+                self.expected = self.last, self.next
+                self.remaining, self.next, self.wait = self.remaining - 1, self.next + 1, self.interval - 1
+
+    def finish(self) -> None:
+        """Nothing is left to be said: what was dispatched is checked in each cycle."""
+
+
+def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal]) -> Value:
+    """Policy and interval are constant; an interval has 1 to 1024 cycles, and an SM at most 32 CTAs."""
+    constant = Signal(len(ports["policy"]) + len(ports["interval"]))
+    started = Signal()
+    now = ports["policy"] | ports["interval"] << len(ports["policy"])
+    m.d.sync += [started.eq(1), constant.eq(now)]
+    interval = ports["interval"]
+    return (interval != 0) & (interval <= 1024) & Mux(started, constant == now, Const(1))
+
+
+def _dispatches(policy: str) -> Any:
+    return lambda p, i, o, c: o.dispatch.valid and i.policy == DISPATCHERS.index(policy)
+
+
+BINS = {
+    **{f"{policy} dispatches": _dispatches(policy) for policy in DISPATCHERS},
+    "back to back": lambda p, i, o, c: o.dispatch.valid and i.interval == 1 and o.remaining and i.room[0] > 1,
+    "the longest interval": lambda p, i, o, c: o.dispatch.valid and i.interval == 1024,
+    "no room": lambda p, i, o, c: o.remaining and not (i.room[0] | i.room[1]),
+    "only the SM just served has room": lambda p, i, o, c: (
+        o.dispatch.valid and o.remaining and i.room[0] | i.room[1] << 64 == 1 << o.dispatch.sm
+    ),
+    "the last SM": lambda p, i, o, c: o.dispatch.valid and o.dispatch.sm == p["sms"] - 1,
+    "the first CTA": lambda p, i, o, c: o.dispatch.valid and o.dispatch.cta == 0,
+    "the last CTA": lambda p, i, o, c: o.dispatch.valid and o.remaining == 0,
+    "an empty grid": lambda p, i, o, c: i.launch and i.ctas == 0,
+    "a grid replaces another": lambda p, i, o, c: i.launch and o.remaining,
+    "a launch in a dispatch": lambda p, i, o, c: i.launch and o.dispatch.valid,
+    "a full SM": lambda p, i, o, c: 32 in list(i.load[: p["sms"]]),
+}
+UNREACHABLE = {"back to back": lambda p: p["sms"] == 1}

@@ -1,0 +1,209 @@
+"""What ``lockstep verify`` runs: checks of blocks, by level.
+
+======== ===========================================================================================================
+smoke    the netlist's combinational paths against the declared ones, lint, a short run of each configuration
+random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them
+formal   the proofs
+mutation mutants of the hardware against the random runs
+======== ===========================================================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lockstep.rtl import netlist
+from lockstep.verif import formal, verilated
+from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
+from lockstep.verif.coverage import KINDS, measure
+from lockstep.verif.mutation import mutate
+from lockstep.verif.simulate import simulate
+from lockstep.verif.trace import Run, record
+
+LEVELS = ("smoke", "random", "formal", "mutation")
+SMOKE_CYCLES = 300
+MUTANTS = 300
+SCORE = 0.95  # of the mutants that are not equivalent, those that must be killed
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check that was done. ``errors``: what is wrong, a line each; ``detail``: its figures, for people."""
+
+    block: str
+    name: str
+    errors: list[str]
+    detail: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return not self.errors
+
+
+@dataclass(frozen=True)
+class Options:
+    """``seed`` is the first of ``seeds``. ``folder``: where coverage reports go, if anywhere."""
+
+    level: str
+    seed: int
+    seeds: int = 1
+    mutants: int = MUTANTS
+    folder: Path | None = None
+
+
+Job = Callable[[], Check]
+
+
+def base_seed() -> int:
+    """The seed that ``LOCKSTEP_SEED`` asks for, or a random one."""
+    return int(os.environ.get("LOCKSTEP_SEED", random.randrange(1 << 32)))
+
+
+def find(names: Sequence[str]) -> list[str]:
+    """The blocks that names stand for: blocks, with or without their area, areas, or ``all``.
+
+    Raises
+    ------
+    KeyError
+        with the first name that stands for nothing.
+    """
+    known = blocks()
+    found: list[str] = []
+    for name in names:
+        matching = [block for block in known if name in ("all", block, *block.split("."))]
+        if not matching:
+            raise KeyError(name)
+        found += [block for block in matching if block not in found]
+    return found
+
+
+def verify(names: Sequence[str], options: Options, jobs: int | None = None) -> Iterator[Check]:
+    """Do all checks of a level on blocks, several at a time; yields them in order."""
+    planned = [(block, job) for block in names for job in _plan(declaration(block), options)]
+
+    def run(block: str, job: tuple[str, Job]) -> Check:
+        name, function = job
+        started = time.monotonic()
+        try:
+            check = function()
+        except Exception as error:  # a check that breaks has failed, and the others go on
+            check = Check(block, name, [f"{type(error).__name__}: {error}"])
+        return Check(block, name, check.errors, check.detail, check.data, time.monotonic() - started)
+
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        yield from pool.map(lambda item: run(*item), planned)
+
+
+def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
+    """The checks of one block, by name."""
+    if options.level == "smoke":
+        yield "netlist", partial(_netlist, declared)
+        for configuration in declared.configurations:
+            yield f"lint, {configuration}", partial(_lint, declared, configuration)
+            runs = [Run(configuration, declared.shapes[0], options.seed)]
+            yield f"run, {configuration}", partial(_run, declared, configuration, runs, SMOKE_CYCLES)
+    elif options.level == "random":
+        yield "random", partial(_random, declared, options)
+    elif options.level == "formal":
+        for name in proofs(declared.block):
+            yield name, partial(_proof, declared, name)
+    else:
+        yield "mutation", partial(_mutation, declared, options)
+
+
+def _netlist(declared: Declaration) -> Check:
+    errors = [line for name in declared.configurations for line in netlist.check(declared.component(name))]
+    return Check(declared.block, "", errors)
+
+
+def _lint(declared: Declaration, configuration: str) -> Check:
+    return Check(declared.block, "", verilated.lint(declared.verilog(configuration), declared.name))
+
+
+def _run(declared: Declaration, configuration: str, runs: Sequence[Run], cycles: int) -> Check:
+    report = simulate(declared, configuration, runs, cycles)
+    return Check(declared.block, "", report.failures, f"{cycles * len(runs):,} cycles")
+
+
+def runs(declared: Declaration, configuration: str, seed: int, seeds: int) -> list[Run]:
+    """Every shape with every seed."""
+    return [Run(configuration, shape, seed + n) for n in range(seeds) for shape in declared.shapes]
+
+
+def _random(declared: Declaration, options: Options) -> Check:
+    """All configurations in the simulator; coverage of the first one from the same runs."""
+    errors: list[str] = []
+    bins: dict[str, Counter[str]] = {}
+    cycles = 0
+    for configuration in declared.configurations:
+        planned = runs(declared, configuration, options.seed, options.seeds)
+        report = simulate(declared, configuration, planned)
+        errors += report.failures
+        bins[configuration] = report.bins
+        cycles += declared.cycles * len(planned)
+    first = next(iter(declared.configurations))
+    traces = [record(declared, run) for run in runs(declared, first, options.seed, options.seeds)]
+    coverage = measure(declared, bins, traces)
+    if options.folder:
+        source = options.folder / f"{declared.block}.v"
+        source.write_text(declared.verilog(first))
+        (options.folder / f"{declared.block}.info").write_text(coverage.lcov(str(source)))
+    hit = sum(any(counts[name] for counts in bins.values()) for name in declared.bins)
+    shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
+    detail = f"{cycles:,} cycles; bins {hit} of {len(declared.bins)}, {shares}; {len(coverage.waived)} waived"
+    return Check(declared.block, "", errors + coverage.errors, detail, {"cycles": cycles, "coverage": coverage.json()})
+
+
+def _proof(declared: Declaration, name: str) -> Check:
+    proof = proofs(declared.block)[name]
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = formal.prove(name, proof, Path(folder))
+    return Check(declared.block, "", outcome.counterexample.splitlines(), f"{proof.mode} {proof.depth}: {proof.doc}")
+
+
+def _mutation(declared: Declaration, options: Options) -> Check:
+    traces = [record(declared, run) for run in runs(declared, declared.mutated, options.seed, options.seeds)]
+    done = mutate(declared, traces, options.mutants, options.seed & 0x7FFF_FFFF)
+    detail = (
+        f"{len(done.mutants)} mutants of {declared.mutated!r}: {done.count('killed')} killed, "
+        f"{done.count('equivalent')} equivalent, {len(done.survivors)} survive: {100 * done.score:.1f} %"
+    )
+    errors = []
+    if done.score < SCORE:
+        errors = [f"{100 * done.score:.1f} % killed, {100 * SCORE:.0f} % wanted"]
+        errors += [f"{mutant.verdict}: {mutant.source}: {mutant.change}" for mutant in done.survivors]
+    return Check(declared.block, "", errors, detail, done.json())
+
+
+def junit(checks: Sequence[Check], options: Options) -> str:
+    """The checks as JUnit XML: a suite per block."""
+    root = ElementTree.Element("testsuites", name="lockstep verify")
+    for block in dict.fromkeys(check.block for check in checks):
+        own = [check for check in checks if check.block == block]
+        failures = str(sum(not check.passed for check in own))
+        suite = ElementTree.SubElement(root, "testsuite", name=block, tests=str(len(own)), failures=failures)
+        properties = ElementTree.SubElement(suite, "properties")
+        for name, value in (("seed", options.seed), ("seeds", options.seeds), ("level", options.level)):
+            ElementTree.SubElement(properties, "property", name=name, value=str(value))
+        for check in own:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=block, name=check.name, time=f"{check.seconds:.3f}"
+            )
+            if check.errors:
+                ElementTree.SubElement(case, "failure", message=check.errors[0]).text = "\n".join(check.errors)
+            ElementTree.SubElement(case, "system-out").text = check.detail
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,219 @@
+"""Mutants of a block: would the runs notice a fault in the hardware?
+
+Yosys puts all mutants of a block into one netlist, selected by an input; it is built once, and each mutant meets the
+traces until one tells it from the golden model. What survives is compared with the block itself:
+
+1. all registers free and equal in both: are the next state and the outputs equal (SAT)? Then it is no mutant at all;
+2. from reset on, can the outputs ever differ? ABC's PDR decides (``berkeley-abc``, if installed), else a bounded search
+   with z3, which can only find differences.
+
+Survivors that are not proved equal to the block count against the runs; they are listed with their source lines.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from amaranth.back import rtlil
+from amaranth.hdl import Assert, Cat, ClockSignal, Instance, Module, ResetSignal, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lockstep.models import cache
+from lockstep.rtl import yosys
+from lockstep.rtl.flat import Flat
+from lockstep.verif import verilated
+from lockstep.verif.blocks import Declaration
+from lockstep.verif.formal import check
+from lockstep.verif.trace import Trace
+
+SELECTOR = "mutsel"
+PDR_SECONDS = 30
+BOUND = 12  # cycles of the search without PDR
+
+Verdict = Literal["killed", "equivalent", "different", "undecided"]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``change`` is Yosys' description, ``source`` where the cell comes from.
+
+    ``by`` names the trace that killed it. Of the survivors, ``different`` ones are known to be faults, and nobody knows
+    about the ``undecided`` ones.
+    """
+
+    change: str
+    source: str
+    verdict: Verdict
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """All mutants of a block."""
+
+    block: str
+    seed: int
+    mutants: list[Mutant]
+
+    def count(self, verdict: Verdict) -> int:
+        return sum(mutant.verdict == verdict for mutant in self.mutants)
+
+    @property
+    def score(self) -> float:
+        """The share of mutants killed, of those that are not equivalent."""
+        return self.count("killed") / max(1, len(self.mutants) - self.count("equivalent"))
+
+    @property
+    def survivors(self) -> list[Mutant]:
+        return [mutant for mutant in self.mutants if mutant.verdict in ("different", "undecided")]
+
+    def json(self) -> dict[str, Any]:
+        verdicts: tuple[Verdict, ...] = ("killed", "equivalent", "different", "undecided")
+        return {
+            "block": self.block, "seed": self.seed, "mutants": len(self.mutants),
+            **{verdict: self.count(verdict) for verdict in verdicts},
+            "score": self.score, "survivors": [asdict(mutant) for mutant in self.survivors],
+        }  # fmt: skip
+
+
+def mutate(declared: Declaration, traces: Sequence[Trace], count: int, seed: int, decide: bool = True) -> Mutation:
+    """Play traces of the configuration ``declared.mutated`` to ``count`` mutants.
+
+    ``decide``: compare the survivors with the block; without it they are all ``undecided``.
+    """
+    design = netlist(declared)
+    commands = _list(design, declared.name, count, seed)
+    ports = declared.ports(declared.mutated)
+    player = verilated.player(_selectable(design, commands), declared.name, ports, SELECTOR)
+    found = verilated.play(player, traces, ports, len(commands) - 1)
+    told = found[0]
+    if told[0] >= 0:
+        raise RuntimeError(f"{declared.block}: without a mutation, {traces[told[0]].name} differs from the model")
+    mutants = []
+    for command, trace in zip(commands[1:], told[1:], strict=True):
+        change, source = _described(command)
+        if trace >= 0:
+            mutants.append(Mutant(change, source, "killed", traces[trace].name))
+        else:
+            verdict = compare(declared, design, command) if decide else "undecided"
+            mutants.append(Mutant(change, source, verdict))
+    return Mutation(declared.block, seed, mutants)
+
+
+def netlist(declared: Declaration) -> str:
+    """The block as RTLIL: one module, flat ports, cells with their source lines."""
+    flat = Flat(declared.component(declared.mutated))
+    text = rtlil.convert(flat, name=declared.name, ports=list(flat.signals.values()))
+    script = [
+        "read_rtlil in.il", f"hierarchy -top {declared.name}", "proc -norom", "flatten", "opt_clean", "memory_collect",
+        "write_rtlil out.il",
+    ]  # fmt: skip
+    return yosys.run(script, {"in.il": text}, ["out.il"])["out.il"]
+
+
+def _list(design: str, name: str, count: int, seed: int) -> list[str]:
+    """The commands that make the mutants; number 0 changes nothing."""
+    width = count.bit_length()
+    listing = f"mutate -list {count + 1} -seed {seed} -none -ctrl {SELECTOR} {width} 0 -o list"
+    script = ["read_rtlil design.il", f"cd {name}", listing]
+    return yosys.run(script, {"design.il": design}, ["list"])["list"].splitlines()
+
+
+def _selectable(design: str, commands: Sequence[str]) -> str:
+    """Verilog with all mutants."""
+    script = ["read_rtlil design.il", *commands, "opt_clean", "write_verilog -noattr out.v"]
+    return yosys.run(script, {"design.il": design}, ["out.v"])["out.v"]
+
+
+def _described(command: str) -> tuple[str, str]:
+    """A mutation's change and its source lines, the innermost first."""
+    sources = [Path(path) for path in re.findall(r"-src (\S+)", command)]
+    near = [_relative(path) for path in sources if "rtl" in path.parts and not path.name.startswith("flat.py")]
+    change = re.sub(r"-(ctrl \S+ \d+ \d+|src \S+|module \S+) ?", "", command.removeprefix("mutate ")).strip()
+    return change, ", ".join(near)
+
+
+def _relative(path: Path) -> str:
+    file, _, line = path.name.partition(":")
+    whole = path.with_name(file).resolve()
+    return f"{whole.relative_to(cache.ROOT) if whole.is_relative_to(cache.ROOT) else whole}:{line}"
+
+
+def compare(declared: Declaration, design: str, command: str) -> Verdict:
+    """A mutant against the block: ``equivalent``, ``different`` or ``undecided``."""
+    plain = re.sub(r"-ctrl \S+ \d+ \d+ ", "", command).replace(f"-module {declared.name} ", "-module gate ")
+    both = ["read_rtlil design.il", "memory_map", f"copy {declared.name} gate", plain, f"rename {declared.name} gold"]
+    files = {"design.il": design, "miter.il": rtlil.convert(Miter(declared))}
+    try:
+        yosys.run([*both, "opt_clean", *_ANY_STATE], files)
+        return "equivalent"
+    except yosys.YosysError:
+        pass  # not equal in all states, or the mutation hides a register
+    miter = [*both, "read_rtlil miter.il", "hierarchy -top top", "proc -norom", "flatten"]
+    with tempfile.TemporaryDirectory() as folder:
+        if shutil.which("berkeley-abc"):
+            return _reachable([*miter, "chformal -remove", *_GATES], files, Path(folder))
+        text = yosys.run([*miter, "write_rtlil top.il"], files, ["top.il"])["top.il"]
+        return "undecided" if check("miter", text, "bmc", BOUND, Path(folder)).passed else "different"
+
+
+_ANY_STATE = (
+    "expose -evert-dff gold gate", "miter -equiv -flatten gold gate top", "sat -verify -prove trigger 0 -timeout 20 top"
+)  # fmt: skip
+_GATES = (
+    "techmap", "opt -fast", "dfflegalize -cell $_DFF_P_ 01", "opt_clean", "setundef -undriven -zero",
+    "write_blif miter.blif",
+)  # fmt: skip
+
+
+class Miter(wiring.Component):
+    """Two instances with the same inputs, ``gold`` and ``gate``. ``differ``: some output is not the same.
+
+    What happens after an input that breaks the protocol does not count. Reset is an input as any other.
+    """
+
+    def __init__(self, declared: Declaration) -> None:
+        self.declared = declared
+        self.ports = declared.ports(declared.mutated)
+        super().__init__({**{port.name: In(port.bits) for port in self.ports if port.is_input}, "differ": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        outputs = []
+        inputs = {port.name: getattr(self, port.name) for port in self.ports if port.is_input}
+        for name in ("gold", "gate"):
+            driven = {port.name: Signal(port.bits) for port in self.ports if not port.is_input}
+            m.submodules[name] = Instance(
+                name, i_clk=ClockSignal(), i_rst=ResetSignal(),
+                **{f"i_{port}": signal for port, signal in inputs.items()},
+                **{f"o_{port}": signal for port, signal in driven.items()},
+            )  # fmt: skip
+            outputs.append(driven)
+        gold, gate = outputs
+        legal, broken = Signal(), Signal()
+        m.d.comb += legal.eq(
+            self.declared.protocol(m, self.declared.configurations[self.declared.mutated], {**inputs, **gold})
+        )
+        m.d.sync += broken.eq(broken | ~legal)
+        m.d.comb += [
+            self.differ.eq((Cat(*gold.values()) != Cat(*gate.values())) & legal & ~broken),
+            Assert(~self.differ),
+        ]
+        return m
+
+
+def _reachable(script: Sequence[str], files: dict[str, str], folder: Path) -> Verdict:
+    """PDR: can the miter's output become 1, from the initial state on?"""
+    (folder / "miter.blif").write_text(yosys.run(script, files, ["miter.blif"])["miter.blif"])
+    command = ["berkeley-abc", "-c", f"read_blif miter.blif; strash; scorr; dc2; scorr; pdr -T {PDR_SECONDS}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    told: dict[str, Verdict] = {"Property proved": "equivalent", "was asserted in frame": "different"}
+    return next((verdict for text, verdict in told.items() if text in done.stdout), "undecided")

@@ -1,0 +1,95 @@
+// Plays traces to a Verilated block and compares every output in every cycle. Two uses: code coverage, and mutants.
+//
+//     player RESULTS FIRST LAST TRACE...
+//
+// For each value of the input that selects a mutant, FIRST to LAST (0 where there is no such input), play the traces
+// until one differs. RESULTS gets a line per value: the value, the number of the trace and the cycle, or -1 -1.
+//
+// A trace: the number of cycles (8 bytes), then per cycle the reset, the inputs, the outputs, each as Verilator keeps
+// it (1, 2, 4, 8 bytes, or words of 4), in the order of ports.h, which defines INPUTS and OUTPUTS as lists of P(name).
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "Vtop.h"
+#include "verilated.h"
+#include "ports.h"
+#if VM_COVERAGE
+#include "verilated_cov.h"
+#endif
+
+namespace {
+
+struct Wire {
+    void* where;
+    size_t bytes;
+};
+
+std::vector<char> contents(const char* path) {
+    std::FILE* file = std::fopen(path, "rb");
+    if (!file) std::perror(path), std::exit(3);
+    std::fseek(file, 0, SEEK_END);
+    std::vector<char> bytes(std::ftell(file));
+    std::rewind(file);
+    if (std::fread(bytes.data(), 1, bytes.size(), file) != bytes.size()) std::perror(path), std::exit(3);
+    std::fclose(file);
+    return bytes;
+}
+
+// The first cycle in which an output differs, or -1.
+int64_t play(VerilatedContext& context, const std::vector<char>& trace, uint32_t mutant) {
+    const auto top = std::make_unique<Vtop>(&context, "top");
+#define P(name) {&top->name, sizeof(top->name)},
+    const std::vector<Wire> inputs = {{&top->rst, 1}, INPUTS}, outputs = {OUTPUTS};
+#undef P
+#ifdef MUTANT
+    top->MUTANT = mutant;
+#endif
+    uint64_t cycles;
+    std::memcpy(&cycles, trace.data(), 8);
+    const char* at = trace.data() + 8;
+    int64_t found = -1;
+    for (uint64_t cycle = 0; cycle < cycles && found < 0; cycle++) {
+        top->clk = 0;
+        for (const Wire& wire : inputs) {
+            std::memcpy(wire.where, at, wire.bytes);
+            at += wire.bytes;
+        }
+        top->eval();
+        for (const Wire& wire : outputs) {
+            if (std::memcmp(wire.where, at, wire.bytes)) found = cycle;
+            at += wire.bytes;
+        }
+        top->clk = 1;
+        top->eval();
+    }
+    top->final();
+#if VM_COVERAGE
+    context.coveragep()->write("coverage.dat");  // its counters live in the block
+#endif
+    return found;
+}
+
+}  // namespace
+
+double sc_time_stamp() { return 0; }
+
+int main(int argc, char** argv) {
+    if (argc < 5) return 3;
+    std::FILE* results = std::fopen(argv[1], "w");
+    std::vector<std::vector<char>> traces;
+    for (int k = 4; k < argc; k++) traces.push_back(contents(argv[k]));
+    for (uint32_t mutant = std::atoi(argv[2]); mutant <= uint32_t(std::atoi(argv[3])); mutant++) {
+        VerilatedContext context;
+        int64_t cycle = -1;
+        size_t k = 0;
+        while (k < traces.size() && (cycle = play(context, traces[k], mutant)) < 0) k++;
+        std::fprintf(results, "%u %d %lld\n", mutant, cycle < 0 ? -1 : int(k), (long long)cycle);
+    }
+    std::fclose(results);
+    return 0;
+}

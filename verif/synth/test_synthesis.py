@@ -1,0 +1,236 @@
+"""Synthesis: what is counted is what is there, memories stay memories, and the paper's table adds up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from lockstep.rtl.netlist import Memory, Register
+from lockstep.sim import cli, description, hardware
+from lockstep.synth import gates, paper
+from lockstep.synth.liberty import Buffer, Library
+from lockstep.synth.synthesis import Synthesis, synthesise
+
+GTX480 = description.load("gtx480")
+
+
+def cell(name: str, area: float, output: str = "", extra: str = "", *inputs: str) -> str:
+    """A cell of a library, with a delay of a tenth of a nanosecond."""
+    before = "".join(f'{kind}_constraint(scalar) {{ values("0"); }} ' for kind in ("rise", "fall"))
+    special = {"CK": "clock : true;", "D": f'timing() {{ related_pin : "CK"; timing_type : setup_rising; {before} }}'}
+    pins = "".join(
+        f"pin ({pin}) {{ direction : input; capacitance : 0.001; {special.get(pin, '')} }}\n" for pin in inputs
+    )
+    related = " ".join(inputs)
+    tables = {"cell_rise": 0.1, "cell_fall": 0.1, "rise_transition": 0.01, "fall_transition": 0.01}
+    arc = " ".join(
+        f'{kind}(s) {{ values("{value}, {value + 0.1}", "{value}, {value + 0.1}"); }}' for kind, value in tables.items()
+    )
+    logic = inputs and not extra
+    timing = f'timing() {{ related_pin : "{related}"; timing_sense : non_unate; {arc} }}' if logic else ""
+    edge = f'timing() {{ related_pin : "CK"; timing_type : rising_edge; {arc} }}' if extra else ""
+    function = "IQ" if extra else output
+    name_of_output = "Q" if extra else "Y"
+    return (
+        f"cell ({name}) {{ area : {area}; {extra}\n{pins}"
+        f'pin ({name_of_output}) {{ direction : output; function : "{function}"; {timing}{edge} }}\n}}\n'
+    )
+
+
+FLIP_FLOP = 'ff (IQ,IQN) { clocked_on : "CK"; next_state : "D"; }'
+LIBRARY = (
+    'library (test) {\n time_unit : "1ns";\n capacitive_load_unit (1,pf);\n delay_model : table_lookup;\n'
+    " lu_table_template(s) { variable_1 : input_net_transition; variable_2 : total_output_net_capacitance;\n"
+    '  index_1 ("0.001, 1"); index_2 ("0.001, 1"); }\n'
+    + cell("INV", 1, "!A", "", "A")
+    + cell("BUFX1", 2, "A", "", "A")
+    + cell("BUFX2", 3, "A", "", "A")
+    + cell("NAND2", 2, "!(A B)", "", "A", "B")
+    + cell("NOR2", 2, "!(A+B)", "", "A", "B")
+    + cell("TIE0", 1, "0")
+    + cell("TIE1", 1, "1")
+    + cell("DFF", 8, "", FLIP_FLOP, "CK", "D")
+    + "}\n"
+)
+
+
+class Made(wiring.Component):
+    """One input, one output, and what a test builds from them."""
+
+    def __init__(self, body: Callable[[Module, Any], None], width: int = 8) -> None:
+        super().__init__({"a": In(width), "x": Out(width)})
+        self.body = body
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        self.body(m, self)
+        return m
+
+
+def synthesised(body: Callable[[Module, Any], None], library: Library | None = None, width: int = 8) -> Synthesis:
+    return synthesise(Made(body, width), Made(body, width), library)
+
+
+def delay(m: Module, c: Made) -> None:
+    m.d.sync += c.x.eq(c.a)
+
+
+def parity(m: Module, c: Made) -> None:
+    first = Signal(8)
+    m.d.sync += [first.eq(c.a), c.x.eq(first.xor())]
+
+
+def table(m: Module, c: Made) -> None:
+    m.submodules.store = store = memory.Memory(shape=8, depth=32, init=[])
+    writes, read = [store.write_port() for _ in range(2)], store.read_port(domain="comb")
+    held = Signal(5)
+    m.d.sync += held.eq(held + c.a)
+    m.d.comb += read.addr.eq(held)
+    for port in writes:
+        m.d.comb += [port.addr.eq(held), port.data.eq(c.a), port.en.eq(c.a[0])]
+    m.d.sync += c.x.eq(read.data)
+
+
+def test_flip_flops_are_counted() -> None:
+    found = synthesised(delay)
+    assert found.registers == [Register("x", 8, True)] and found.register_bits == found.flip_flops == 8
+    assert found.sequential_area == 8 * 4 and found.area > found.sequential_area, "the reset is logic"
+    assert found.memory_bits == 0 and found.levels == 1 and found.critical_path is None
+
+
+def test_a_tree_of_gates_has_its_depth() -> None:
+    assert synthesised(parity).levels == 4, "three XORs of two inputs, and the reset"
+
+
+def test_memories_are_never_flattened() -> None:
+    found = synthesised(table)
+    assert found.memories == [Memory("store", 8, 32, writes=2, reads=1, asynchronous=1)]
+    assert found.memory_bits == 256 and found.flip_flops == found.register_bits == 13
+    assert found.levels >= 5 + 1, "the asynchronous read counts log2(32), the reset 1"
+
+
+def test_with_a_library() -> None:
+    library = Library.parse(LIBRARY)
+    assert library.sequential == {"DFF"}
+    assert library.buffers == (Buffer("BUFX1", "A", "Y", 2.0), Buffer("BUFX2", "A", "Y", 3.0))
+    found = synthesised(parity, library)
+    assert found.area_unit == "um^2" and found.cells_by_type["DFF"] == found.flip_flops == 9
+    areas = {"INV": 1, "BUFX1": 2, "BUFX2": 3, "NAND2": 2, "NOR2": 2, "TIE0": 1, "TIE1": 1, "DFF": 8}
+    assert found.area == sum(count * areas[kind] for kind, count in found.cells_by_type.items())
+    if shutil.which("sta"):
+        assert found.critical_path is not None and found.critical_path.tool == "OpenSTA"
+        expected = 0.1 * (found.levels + 1)  # and the flip-flop's own delay
+        assert found.critical_path.nanoseconds == pytest.approx(expected, abs=1e-3)
+        assert found.critical_path.end.startswith("x")
+
+
+def test_delay_cells_are_no_buffers() -> None:
+    text = LIBRARY.rstrip("}\n") + "}\n}\n" + cell("DLY4", 9, "A", "", "A") + "}\n"
+    assert [buffer.cell for buffer in Library.parse(text).buffers] == ["BUFX1", "BUFX2"]
+
+
+def test_high_fanout_gets_a_tree_of_buffers() -> None:
+    sinks = 40
+    module: gates.Module = {
+        "ports": {"a": {"direction": "input", "bits": [2]}, "clk": {"direction": "input", "bits": [3]}},
+        "cells": {
+            f"g{i}": {
+                "type": "INV", "port_directions": {"A": "input", "C": "input", "Y": "output"},
+                "connections": {"A": [2], "C": [3], "Y": [10 + i]},
+            }
+            for i in range(sinks)
+        },
+    }  # fmt: skip
+    count = gates.insert_buffers(module, Buffer("BUF", "A", "Y", 1.0), ["clk"])
+    assert count == 3 and len(module["cells"]) == sinks + 3
+    users: dict[int, int] = {}
+    for made in module["cells"].values():
+        users[made["connections"]["A"][0]] = users.get(made["connections"]["A"][0], 0) + 1
+    assert max(users.values()) <= gates.FANOUT and users[2] == 3
+    assert all(module["cells"][f"g{i}"]["connections"]["C"] == [3] for i in range(sinks)), "the clock stays"
+    assert gates.depth(module, lambda kind: False, []) == 2
+
+
+# --------------------------------------------------------------------------------------------------- the paper's table
+
+
+def test_the_papers_figures() -> None:
+    sizes = {structure.title: structure.bits / 8 for structure in paper.STRUCTURES}
+    assert sizes == {
+        "Instruction queues": 592, "Intra-warp coalescers": 512, "Inter-warp queues": 992, "Thread map table": 321,
+        "MSHR metadata": 2944,
+    }  # fmt: skip
+    assert round(sum(sizes.values()) / 1024, 2) == 5.24  # the thesis rounds down: 5.23 KB
+
+
+def test_differences_add_up_and_name_what_makes_them() -> None:
+    registers = [Register("line_0_1", 51, False), Register("valid", 64, False), Register("request__payload", 9, True)]
+    memories = [Memory("slots_0", 23, 64, 2, 1, 1), Memory("slots_1", 23, 64, 2, 1, 1), Memory("keys", 90, 64, 1, 1, 1)]
+    [row] = paper.table(GTX480, {"warppool.inter_warp_queues": (registers, memories)})
+    assert row.rtl_bits == 51 + 64 + 9 + 64 * 136 and row.memory_bits == 64 * 136
+    assert sum(difference.bits for difference in row.differences) == row.rtl_bits - 124 * 64
+    assert row.differences[0] == paper.Difference(
+        13 * 64,
+        "64 entries of 137 b (memory keys 90 b, memory slots 46 b, register valid 1 b), in the paper of 124 b",
+    )
+    assert [difference.what for difference in row.differences[1:]] == ["register line", "output register request"]
+
+
+def test_every_coalescer_counts_and_other_blocks_stand_apart() -> None:
+    state: paper.State = ([Register("entry", 10, False)], [])
+    rows = paper.table(GTX480, {"warppool.writeback": state, "warppool.intra_warp_coalescer": state, "cta.x": state})
+    assert [(row.title, row.instances, row.rtl_bits, row.paper_bits) for row in rows] == [
+        ("Intra-warp coalescers", 2, 20, 4096), ("Writeback", 1, 10, None),
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------ commands
+
+
+def test_synth_command(capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["synth", "thread_map_table", "--json", "-"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    [block], [row] = result["blocks"], result["paper"]
+    assert block["block"] == "warppool.thread_map_table" and block["parameters"]["entries"] == GTX480.warppool.maps
+    assert row["rtl_bits"] == block["register_bits"] + block["memory_bits"]
+    assert sum(difference["bits"] for difference in row["differences"]) == row["rtl_bits"] - row["paper_bits"]
+    assert cli.main(["synth", "thread_map_table"]) == 0
+    shown = capsys.readouterr().out
+    assert "generic gates" in shown and "321.0" in shown and "in the paper of 321 b" in shown
+
+
+@pytest.mark.parametrize("text, message", [(None, "cannot be read"), ("library (x) {}", "has no flip-flops")])
+def test_a_wrong_library(text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    file = tmp_path / "cells.lib"
+    if text is not None:
+        file.write_text(text)
+    assert cli.main(["synth", "cta", "--liberty", str(file)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["blocks", "--json", "-"]) == 0
+    rows = {row["block"]: row for row in json.loads(capsys.readouterr().out)}
+    assert set(rows) == set(hardware.chosen("all"))
+    coalescer = rows["warppool.intra_warp_coalescer"]
+    assert coalescer["purpose"].startswith("Turns a warp's memory instruction") and "two cycles" in coalescer["latency"]
+    assert coalescer["parameters"] == {"lanes": 32, "warps": 48, "tickets": 16} and coalescer["largest"]["warps"] == 64
+    assert {"name": "request_valid", "direction": "in", "count": 1, "width": 1} in coalescer["ports"]
+    assert "test" in coalescer["verification"]
+    grant = [port for port in rows["scheduling.warp_scheduler"]["ports"] if port["name"] == "grant_valid"]
+    assert grant[0]["direction"] == "out, combinational"
+    assert all(row["purpose"] and row["parameters"] for row in rows.values())
+    assert cli.main(["blocks", "cta"]) == 0 and "dispatch_valid" in capsys.readouterr().out
+
+
+def test_chosen() -> None:
+    assert hardware.chosen("cta") == hardware.chosen("cta_dispatcher") == ["cta.cta_dispatcher"]
+    assert len(hardware.chosen("warppool")) > 1

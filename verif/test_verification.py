@@ -1,0 +1,219 @@
+"""The verification tools themselves: what is broken must be found, by the one that should find it."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+
+from lockstep.sim import cli
+from lockstep.verif import coverage, levels, verilated
+from lockstep.verif.blocks import Declaration, Waiver, declaration
+from lockstep.verif.formal import Proof, prove
+from lockstep.verif.mutation import mutate
+from lockstep.verif.simulate import available, simulate
+from lockstep.verif.trace import Run, Trace, joined, record, replayed
+
+BLOCK = "warppool.intra_warp_coalescer"
+CYCLES = 300
+
+
+@pytest.fixture(scope="module")
+def declared() -> Declaration:
+    return declaration(BLOCK)
+
+
+@pytest.fixture(scope="module")
+def trace(declared: Declaration) -> Trace:
+    return record(declared, RUN, CYCLES)
+
+
+RUN = Run("odd", "steady", 1)
+
+
+def broken(verilog: str) -> str:
+    """A mapping encoded as another one."""
+    changed = verilog.replace("? 3'h2 :", "? 3'h3 :", 1)
+    assert changed != verilog
+    return changed
+
+
+@pytest.mark.parametrize("simulator", ["verilator", "icarus"])
+def test_cocotb_finds_a_fault(declared: Declaration, simulator: str) -> None:
+    """Also under Icarus Verilog; and the right hardware passes, although the file of results is all that tells."""
+    if not available(simulator):
+        pytest.skip("Icarus Verilog is not installed")
+    runs = [RUN, Run("odd", "mixed", 1)]
+    assert simulate(declared, "odd", runs, CYCLES, simulator=simulator).failures == []
+    failures = simulate(
+        declared, "odd", runs, CYCLES, simulator=simulator, verilog=broken(declared.verilog("odd"))
+    ).failures
+    assert len(failures) == 2
+    assert all("line_mapping: RTL 0x3, model 0x2" in failure for failure in failures)
+
+
+def test_replay_file(declared: Declaration, trace: Trace, tmp_path: Path) -> None:
+    """The inputs up to the reset, played again, give the same outputs; hardware follows."""
+    end = int(trace.reset.argmax()) + 1
+    again = replayed(declared, "again", trace.parameters, trace.io["i"][:end])
+    assert again.io.tobytes() == trace.io[:end].tobytes()
+    file = tmp_path / "inputs.npy"
+    np.save(file, trace.io["i"][:end])
+    report = simulate(declared, "odd", [], replays=[file])
+    assert [result.failure for result in report.results] == [""]
+
+
+def test_seed_and_names_determine_a_run(declared: Declaration, trace: Trace) -> None:
+    assert record(declared, RUN, CYCLES).io.tobytes() == trace.io.tobytes()
+    assert record(declared, replace(RUN, seed=2), CYCLES).io.tobytes() != trace.io.tobytes()
+
+
+def test_environment_finds_a_fault_of_the_model(declared: Declaration) -> None:
+    class Deaf(declared.environment):  # type: ignore[name-defined, misc]
+        def observe(self, i: Any, o: Any, c: Any) -> None:
+            o.line.payload.number ^= bool(o.line.valid)
+            super().observe(i, o, c)
+
+    with pytest.raises(AssertionError, match="odd, steady, seed 1, cycle"):
+        record(replace(declared, environment=Deaf), RUN, CYCLES)
+
+
+def test_a_value_that_a_port_cannot_hold(declared: Declaration, trace: Trace) -> None:
+    port = next(port for port in declared.ports("one") if port.name == "request_warp")
+    with pytest.raises(ValueError, match="request_warp has 1 bits"):
+        trace.packed(port)
+
+
+def test_packing_of_arrays(declared: Declaration, trace: Trace) -> None:
+    port = next(port for port in declared.ports("odd") if port.name == "line_words")
+    words = trace.io["o"]["line"]["payload"]["words"][:, :5]
+    expected = [sum(int(word) << 5 * lane for lane, word in enumerate(row)) for row in words]
+    assert trace.values(port) == expected
+    assert any(expected)
+
+
+def test_player_finds_a_fault_and_coverage_counts(declared: Declaration, trace: Trace) -> None:
+    """In the coverage of two cycles much is missing; a waiver of what was reached, or of nothing, is an error."""
+    ports = declared.ports("odd")
+    player = verilated.player(broken(declared.verilog("odd")), declared.name, ports)
+    assert verilated.play(player, [trace], ports)[0] == [0]
+    waivers = [Waiver("request_valid 0->1", "no"), Waiver("nothing", "no"), Waiver(r"line_last \S+", "short")]
+    small = replace(declared, configurations={"odd": declared.configurations["odd"]}, waivers=waivers)
+    short = Trace("short", trace.parameters, trace.io[:4], np.zeros(4, bool), trace.bins)
+    found = coverage.measure(small, {"odd": trace.bins}, [joined([short, short])])
+    assert any("request_valid 0->1' was reached" in error for error in found.errors)
+    assert any("'nothing' matches nothing" in error for error in found.errors)
+    reached, able = found.share("toggle")
+    assert 0 < reached < able
+    assert "line_last 0->1" in found.waived
+    assert "end_of_record\n" in found.lcov("x.v")
+    json.dumps(found.json())
+
+
+def test_bins_must_be_hit_where_they_can_be(declared: Declaration) -> None:
+    bins = {name: Counter(dict.fromkeys(declared.bins, 1)) for name in declared.configurations}
+    errors = coverage.functional(declared, bins)
+    assert errors and all("declared unreachable in one" in error for error in errors)
+    bins = {name: Counter({"back-pressure": 1}) for name in declared.configurations}
+    errors = coverage.functional(declared, bins)
+    assert len(errors) == len(declared.bins) - 1
+
+
+def test_mutants_are_killed(declared: Declaration) -> None:
+    """A few: nearly all die, and a run of one cycle without a request kills none that matters."""
+    traces = [record(declared, run) for run in levels.runs(declared, declared.mutated, 1, 1)]
+    done = mutate(declared, traces, 40, 1, decide=False)
+    assert len(done.mutants) == 40
+    assert done.count("killed") >= 34
+    nothing = Trace("idle", traces[0].parameters, traces[0].io[:1], np.zeros(1, bool))
+    assert mutate(declared, [nothing], 40, 1, decide=False).count("killed") < 10
+    assert all(mutant.source.startswith("rtl/") for mutant in done.mutants if mutant.source)
+
+
+class Counting(Elaboratable):
+    """A counter to 5 and a property of it; ``free`` is driven by nothing."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        count, free = Signal(3), Signal()
+        with m.If(free):
+            m.d.sync += count.eq(Mux(count == 5, 0, count + 1))
+        if self.kind == "holds":
+            m.d.comb += Assert(count <= 5)
+        elif self.kind == "fails":
+            m.d.comb += Assert(count < 5)
+        elif self.kind == "contradicts itself":
+            m.d.comb += [Assume(count > 5), Assert(0)]
+        elif self.kind == "reached":
+            m.d.comb += Cover(count == 5)
+        else:
+            m.d.comb += Cover(count == 6)
+        return m
+
+
+@pytest.mark.parametrize(
+    "kind, mode, depth, told",
+    [
+        ("holds", "prove", 2, ""),
+        ("fails", "prove", 8, "Assert failed"),
+        ("fails", "bmc", 8, "Assert failed"),
+        ("fails", "bmc", 4, ""),
+        ("contradicts itself", "bmc", 4, "Assumptions are unsatisfiable"),
+        ("reached", "cover", 8, ""),
+        ("unreachable", "cover", 8, "Unreached cover"),
+    ],
+)
+def test_proofs(kind: str, mode: Any, depth: int, told: str, tmp_path: Path) -> None:
+    outcome = prove(kind, Proof(partial(Counting, kind), mode, depth, ""), tmp_path)
+    assert outcome.passed == (told == "")
+    assert told in outcome.counterexample
+    assert outcome.log.is_file()
+
+
+def test_nothing_to_prove(tmp_path: Path) -> None:
+    class Empty(Elaboratable):
+        def elaborate(self, platform: object) -> Module:
+            return Module()
+
+    with pytest.raises(ValueError, match="nothing to prove"):
+        prove("empty", Proof(Empty, "prove", 2, ""), tmp_path)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_SEED", "7")
+    report, suites = tmp_path / "report.json", tmp_path / "report.xml"
+    arguments = ["verify", "intra_warp_coalescer", "--json", str(report), "--junit", str(suites)]
+    assert cli.main(arguments) == 0
+    assert "LOCKSTEP_SEED=7" in capsys.readouterr().out
+    done = json.loads(report.read_text())
+    assert done["seed"] == 7 and len(done["checks"]) == 7 and all(check["passed"] for check in done["checks"])
+    root = ElementTree.parse(suites).getroot()
+    assert [suite.get("failures") for suite in root] == ["0"]
+    assert cli.main(["verify", "nothing"]) == 2
+    assert "no block or area 'nothing'" in capsys.readouterr().err
+
+
+def test_a_failed_check_is_exit_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels.verilated, "lint", lambda *_: ["%Warning-WIDTH: somewhere"])
+    monkeypatch.setattr(levels, "_run", lambda declared, *_: levels.Check(declared.block, "", []))
+    assert cli.main(["verify", "warppool", "--jobs", "1"]) == 1
+    assert "%Warning-WIDTH: somewhere" in capsys.readouterr().err
+
+
+def test_names_of_blocks() -> None:
+    assert levels.find(["intra_warp_coalescer", "warppool.intra_warp_coalescer"]) == [BLOCK]
+    assert BLOCK in levels.find(["warppool"])
+    assert levels.find(["all"]) == levels.blocks()
+    with pytest.raises(KeyError, match="nix"):
+        levels.find(["warppool", "nix"])

@@ -1,0 +1,146 @@
+"""What a block's ports carry in one run: recorded from the golden model, played to any other body of the block.
+
+Hardware that equals the model in every cycle so far behaves to its environment as the model does. So the environment
+meets the model alone, and the run is a table of inputs and expected outputs: the cocotb bench, the coverage build and
+the mutants all play the same table. A replay file of a co-simulation becomes such a table too (:func:`replayed`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lockstep.models.jit import view
+from lockstep.rtl.flat import FlatPort
+from lockstep.verif.bench import Bench
+from lockstep.verif.blocks import Declaration, Parameters
+
+
+@dataclass(frozen=True)
+class Run:
+    """One random run. The seed, the configuration's name and the shape's name determine it."""
+
+    configuration: str
+    shape: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.configuration}, {self.shape}, seed {self.seed}"
+
+    def rng(self) -> random.Random:
+        return random.Random(str(self))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """``io``: the ports in each cycle, after ``comb`` and before ``step``. ``reset``: the cycles that end with a reset.
+
+    ``bins`` counts the cycles that hit each bin of functional coverage.
+    """
+
+    name: str
+    parameters: Parameters
+    io: np.ndarray
+    reset: np.ndarray
+    bins: Counter[str] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self.io)
+
+    def packed(self, port: FlatPort) -> np.ndarray:
+        """A port's bits in each cycle, as rows of bytes, lowest first.
+
+        Raises
+        ------
+        ValueError
+            for a value that the port is too narrow for: the environment (or the model) exceeds the configuration.
+        """
+        leaf = self.io
+        for part in port.path:
+            leaf = leaf[part] if isinstance(part, str) else leaf[:, part]
+        words = leaf.reshape(len(leaf), -1)[:, : port.count].astype(np.uint64)
+        if port.width < 64 and (words >> np.uint64(port.width)).any():
+            cycle = int((words >> np.uint64(port.width)).any(axis=1).argmax())
+            raise ValueError(f"{self.name}, cycle {cycle}: {port.name} has {port.width} bits, not {words[cycle]}")
+        octets = np.ascontiguousarray(words.astype("<u8")).view(np.uint8).reshape(len(leaf), port.count, 8)
+        if port.count == 1:
+            return octets[:, 0, : -(-port.width // 8)]
+        bits = np.unpackbits(octets, axis=2, bitorder="little")[:, :, : port.width]
+        return np.packbits(bits.reshape(len(leaf), -1), axis=1, bitorder="little")
+
+    def values(self, port: FlatPort) -> list[int]:
+        """A port's value in each cycle."""
+        return [int.from_bytes(row.tobytes(), "little") for row in self.packed(port)]
+
+
+class Session:
+    """A golden model in its environment, from a reset on. ``i``, ``o`` and ``c`` are its ports."""
+
+    def __init__(self, declared: Declaration, run: Run, rng: random.Random) -> None:
+        self.declared, self.parameters = declared, declared.configurations[run.configuration]
+        self.environment = declared.environment(self.parameters, run.shape, rng)
+        self.bench = Bench(declared.model(), **self.parameters)
+        ports = view(self.bench.io)
+        self.i, self.o, self.c = ports.i, getattr(ports, "o", None), getattr(ports, "c", None)
+
+    def settle(self) -> None:
+        """A cycle, up to the clock edge."""
+        self.environment.drive(self.i, self.o)
+        self.bench.comb()
+        self.environment.observe(self.i, self.o, self.c)
+
+    def hits(self) -> list[str]:
+        """The bins that this cycle hits."""
+        return [name for name, hit in self.declared.bins.items() if hit(self.parameters, self.i, self.o, self.c)]
+
+
+def record(declared: Declaration, run: Run, cycles: int | None = None) -> Trace:
+    """Run a block's environment with its golden model; ``AssertionError`` if the environment finds fault with it.
+
+    The first shape resets the block at random in the second half: hardware then meets a fresh model and a fresh
+    environment.
+    """
+    rng, count = run.rng(), cycles or declared.cycles
+    io, reset, bins = np.zeros(count, declared.model().PORTS), np.zeros(count, bool), Counter[str]()
+    if run.shape == declared.shapes[0]:
+        reset[rng.randrange(count // 2, count)] = True
+    session = Session(declared, run, rng)
+    cycle = 0
+    try:
+        for cycle in range(count):
+            session.settle()
+            io[cycle] = session.bench.io
+            bins.update(session.hits())
+            session.bench.step()
+            if reset[cycle]:
+                session = Session(declared, run, rng)
+        session.environment.finish()
+    except AssertionError as error:
+        raise AssertionError(f"{declared.block}, {run}, cycle {cycle}: {error}") from error
+    return Trace(str(run), session.parameters, io, reset, bins)
+
+
+def replayed(declared: Declaration, name: str, parameters: Parameters, inputs: Iterable[np.ndarray]) -> Trace:
+    """The trace that begins with a reset and has these inputs (records of side ``i``), as co-simulation keeps them."""
+    bench = Bench(declared.model(), **parameters)
+    rows = []
+    for values in inputs:
+        bench.i[()] = values
+        bench.comb()
+        rows.append(bench.io.copy())
+        bench.step()
+    return Trace(name, parameters, np.array(rows, bench.io.dtype), np.zeros(len(rows), bool))
+
+
+def joined(traces: Sequence[Trace]) -> Trace:
+    """Traces of one configuration behind each other, with a reset at the end of each."""
+    resets = [trace.reset.copy() for trace in traces]
+    for reset in resets:
+        reset[-1:] = True
+    bins = sum((trace.bins for trace in traces), Counter[str]())
+    io = np.concatenate([trace.io for trace in traces])
+    return Trace("; ".join(trace.name for trace in traces), traces[0].parameters, io, np.concatenate(resets), bins)
