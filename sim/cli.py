@@ -90,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command("kernels", "List the kernels.")
     command("gpus", "List the GPU descriptions.")
+    command("mechanisms", "List the mechanisms.")
     _hardware(command)
     return parser
 

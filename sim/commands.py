@@ -203,6 +203,19 @@ def kernels(options: Namespace) -> int:
     return _finish(options, rows, [])
 
 
+def mechanisms(options: Namespace) -> int:
+    from lockstep.models.mechanisms import MECHANISMS
+
+    check_writable(options.json)
+    if options.json != "-":
+        columns = ("name", "slot", "what it does")
+        table("mechanisms; two in one slot exclude each other", columns, [
+            (m.name, m.slot, m.doc) for m in MECHANISMS.values()
+        ])  # fmt: skip
+    rows = [{"name": m.name, "slot": m.slot, "doc": m.doc, "blocks": list(m.blocks)} for m in MECHANISMS.values()]
+    return _finish(options, rows, [])
+
+
 def gpus(options: Namespace) -> int:
     check_writable(options.json)
     found = [description.load(name) for name in description.names()]

@@ -20,7 +20,7 @@ from lockstep.models.memory.l1 import REFUSALS
 from lockstep.models.memory.l2 import STALLS
 from lockstep.models.memory.timing import burst
 from lockstep.models.parameters import CATEGORIES, PIPES, Gpu
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.warppool import mapping
 
 __all__ = ["STATISTICS", "Raw", "Statistic", "accumulate", "compute", "markdown"]
 
@@ -163,9 +163,9 @@ _POOL = (
     _raw("warppool.merged", "lines", "pool.merged", "lines of instructions that these serve"),
     _of_sm("warppool.lines_per_request", RATIO, "KL's instructions per L1 request: lines served per load request",
            lambda c: ratio(c("pool.merged"), c("pool.requests"))),
-    *(_raw(f"warppool.{mapping.name.lower()}", "lines", "pool.mappings", f"of them, with the mapping *{mapping.name.lower()}*",
-           int(mapping)) for mapping in Mapping),
-    _of_sm("warppool.by_warp", RATIO, "share of the launch in which the selector prefers the lowest warp to the oldest",
+    *(_raw(f"warppool.{kind.name.lower()}", "lines", "pool.mappings", f"with the mapping *{kind.name.lower()}*",
+           int(kind)) for kind in mapping.Mapping),
+    _of_sm("warppool.by_warp", RATIO, "share of the launch in which the lowest warp goes first, not the oldest line",
            lambda c: ratio(c("pool.by_warp"), c("gpu.cycles") * c.sms)),
     _raw("warppool.answers_held_core_cycles", CYCLES, "pool.answers_held", "writeback took no answer of the L1"),
     _of_sm("banked_l1.lines_per_cycle", RATIO, "of the banked L1: lines served in a cycle in which there is one",
