@@ -2,8 +2,8 @@
 
 Inputs are random, which is the worst case (*busy*: all of them change in every cycle), or stay as they are (*idle*).
 *shadow* is what shadow mode takes beside the model, when busy: the RTL and the comparison. A second instance of the RTL
-plays the model there, so that they agree whatever the inputs. Times are the shortest of many runs, of this process alone. Sizes are those
-of WarpPool on the GTX 480, as in the paper; the largest where a block is not in it.
+plays the model there, so that they agree whatever the inputs. Times are the shortest of many runs, of this process
+alone. Sizes are those of WarpPool on the GTX 480, as in the paper; the largest where a block is not in it.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ def test_a_fault_stops_the_run(tmp_path: Path) -> None:
 def test_the_core_cycle_is_that_of_the_run_loop() -> None:
     gpu = Gpu("gtx480", core_sms=2)
     instances = chosen(COALESCER, gpu.machine.instances, [1])
+    models = [instance.record["binding"].tobytes() for instance in instances]
     session = Session(gpu.machine, instances, makes={COALESCER: faulty(COALESCER, "line_number", 3, 321)})
     kernel = kernels.find("saxpy")
     with pytest.raises(ModelFault) as stopped:
@@ -62,8 +63,7 @@ def test_the_core_cycle_is_that_of_the_run_loop() -> None:
     found, stop = session.difference, stopped.value.stop
     assert found is not None and (found.core_cycle, found.sm) == (stop.cycle + 1, stop.sm)
     session.close()
-    outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))  # the models play again
-    assert kernels.check(kernel, outputs, kernel.setup("tiny", 1)).passed
+    assert [instance.record["binding"].tobytes() for instance in instances] == models  # they play again
 
 
 def test_a_fault_in_replace_shows_in_the_results() -> None:
