@@ -68,10 +68,15 @@ def libraries(requests: Sequence[Request]) -> list[Path]:
 def _library(request: Request, sources: Sources) -> Path:
     block, traced = request.block, request.traced
     verilog = sources.verilog + sources.traced if traced else sources.verilog
-    flags = [*toolchain.COMPILE, *toolchain.DEFINES, *toolchain.VERILATE]
+    flags = [*_flags(traced), *toolchain.VERILATE]
     key = toolchain.digest(block, str(traced), verilog, sources.shim, *flags, Path(__file__).read_text())
     name = f"{block}-{key}"
     return toolchain.once(name, lambda where: _compile(block, verilog, sources.shim, traced, where)) / "block.so"
+
+
+def _flags(traced: bool) -> list[str]:
+    own = [toolchain.LIGHTLY, "-DTRACED"] if traced else [toolchain.OPTIMISE]
+    return [*own, *toolchain.COMPILE, *toolchain.DEFINES]
 
 
 def instance(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Any:
@@ -168,9 +173,8 @@ def _compile(block: str, verilog: str, shim: str, traced: bool, where: Path) -> 
     text = "".join((work / part).read_text() for part in parts)
     (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]))
     (work / "shim.cc").write_text(shim)
-    flags = [*toolchain.COMPILE, *toolchain.DEFINES, *(["-DTRACED"] if traced else [])]
     objects = [str(path) for path in toolchain.runtime()]
-    command = [toolchain.compiler(), *flags, "-shared", "-Wl,-Bsymbolic", *toolchain.includes(), "-I."]
+    command = [toolchain.compiler(), *_flags(traced), "-shared", "-Wl,-Bsymbolic", *toolchain.includes(), "-I."]
     toolchain.call([*command, "shim.cc", *objects, "-o", "../block.so", "-pthread"], work)
     shutil.copy(work / "shim.cc", where)
     shutil.rmtree(work)

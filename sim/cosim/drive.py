@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import numpy as np
 
-from lockstep.models import blocks
 from lockstep.models.jit import call, entry, i64, words_u8, words_u64
-from lockstep.rtl.ports import Field, layout
-from lockstep.sim.cosim import build
+from lockstep.sim.cosim.library import Library
 
 
 @entry
@@ -35,28 +30,21 @@ def drive(binding_step, binding_comb, handle, io, size, stimuli, count, cycles):
     return i64(cycles)
 
 
-def random_inputs(block: str, parameters: Mapping[str, int], count: int, seed: int = 1) -> np.ndarray:
-    """Random records of the inputs of an instance, which may be smaller than the largest."""
-    inputs = np.zeros(count, blocks.ports(block)["i"])
+def random_inputs(rtl: Library, count: int, seed: int = 1) -> np.ndarray:
+    """Random records of the inputs that the RTL has. Some integers are empty, full or sparse, as masks are."""
+    kind = rtl.kind["i"]
+    inputs = np.zeros(count, kind)
     rng = np.random.default_rng(seed)
-    for where, field in _leaves(inputs, layout(build.instance(block, parameters))["i"]):
-        where[...] = _random(rng, where.shape, int(field["width"])).astype(where.dtype)
+    for line in rtl.layout.splitlines()[1:]:
+        path, offset, code, _, _, width = line.split()
+        if path.startswith("i."):
+            where: np.ndarray = np.ndarray(count, code, inputs, int(offset), (kind.itemsize,))
+            where[:] = _random(rng, count, int(width)).astype(code)
     return inputs
 
 
-def _leaves(records: np.ndarray, fields: list[Field]) -> Iterator[tuple[np.ndarray, Field]]:
-    for field in fields:
-        inner = records[field["name"]][(slice(None), *(slice(n) for n in field["shape"]))]
-        if "fields" in field:
-            yield from _leaves(inner, field["fields"])
-        else:
-            yield inner, field
-
-
-def _random(rng: np.random.Generator, shape: tuple[int, ...], width: int) -> Any:
-    """Uniform words, but for a third of the records empty, full or sparse ones: masks are seldom dense."""
+def _random(rng: np.random.Generator, count: int, width: int) -> np.ndarray:
     top = np.uint64((1 << width) - 1)
-    words = [rng.integers(0, 1 << 64, shape, np.uint64) & top for _ in range(3)]
-    kind = rng.integers(0, 12, (shape[0],) + (1,) * (len(shape) - 1))
-    sparse = words[0] & words[1] & words[2]
-    return np.select([kind == 0, kind == 1, kind <= 3], [np.uint64(0), top, sparse], words[0])
+    words = [rng.integers(0, 1 << 64, count, np.uint64) & top for _ in range(3)]
+    kind = rng.integers(0, 12, count)
+    return np.select([kind == 0, kind == 1, kind <= 3], [np.uint64(0), top, words[0] & words[1] & words[2]], words[0])

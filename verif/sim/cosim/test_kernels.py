@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from lockstep.models.gpu import ModelFault
+from lockstep.sim import Gpu, kernels
 from lockstep.sim.cli import main
 from lockstep.sim.cosim import run
+from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.job import Job
 from lockstep.verif.sim.cosim.bench import faulty
 
@@ -47,6 +50,20 @@ def test_a_fault_stops_the_run(tmp_path: Path) -> None:
     assert (found["block"], found["sm"], found["port"], found["cycle"]) == (COALESCER, 1, "o.line.payload.number", 321)
     assert result["mismatches"] == 1 and not result["checked"]
     assert {path.name for path in tmp_path.iterdir()} == {"report.txt", "report.json", "waves.vcd", "replay.npz"}
+
+
+def test_the_core_cycle_is_that_of_the_run_loop() -> None:
+    gpu = Gpu("gtx480", core_sms=2)
+    instances = chosen(COALESCER, gpu.machine.instances, [1])
+    models = [instance.record["binding"].tobytes() for instance in instances]
+    session = Session(gpu.machine, instances, makes={COALESCER: faulty(COALESCER, "line_number", 3, 321)})
+    kernel = kernels.find("saxpy")
+    with pytest.raises(ModelFault) as stopped:
+        kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
+    found, stop = session.difference, stopped.value.stop
+    assert found is not None and (found.core_cycle, found.sm) == (stop.cycle + 1, stop.sm)
+    session.close()
+    assert [instance.record["binding"].tobytes() for instance in instances] == models  # they play again
 
 
 def test_a_fault_in_replace_shows_in_the_results() -> None:
