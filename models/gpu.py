@@ -417,6 +417,9 @@ class Machine:
                 state[name] = 0
         state["sms"], state["skip"] = sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = gpu.launch.overhead
+        if self.on_launch:
+            for each in self.instances:
+                each.bind_model()  # what plays a block now has not been reset yet
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
         # Every SM is stepped once in the first cycle; hardware in it is then stepped in every one.
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead
