@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,16 @@ class Bench:
     """
 
     def __init__(
-        self, body: str, settings: Settings | None = None, *, gpu: str = "gtx480", nbytes: int = 4096, stride: int = 0
+        self,
+        body: str,
+        settings: Settings | None = None,
+        *,
+        gpu: str = "gtx480",
+        nbytes: int = 4096,
+        stride: int = 0,
+        mechanisms: Sequence[str] = (),
     ) -> None:
-        self.gpu = Gpu(gpu, settings={"core.sms": 1, **(settings or {})})
+        self.gpu = Gpu(gpu, mechanisms, {"core.sms": 1, **(settings or {})})
         self.image = self.gpu.texture(np.zeros(64, np.uint32))
         room = self.gpu.to_device(np.zeros(ALIGNMENT + nbytes, np.uint8))
         self.buffer = room + -room.address % ALIGNMENT
