@@ -11,7 +11,8 @@ from lockstep.verif.blocks import Waiver
 
 BLOCK = "scheduling.warp_scheduler"
 CONFIGURATIONS = {"paper": {"warps": 48}, "one": {"warps": 1}, "odd": {"warps": 7}, "largest": {"warps": 64}}
-SHAPES = SCHEDULERS
+NARROW = "two-level, one active"
+SHAPES = (*SCHEDULERS, NARROW)
 CYCLES = 1500
 MUTATED = "odd"
 
@@ -68,13 +69,14 @@ def stimulate(i: Any, rng: random.Random, warps: int) -> None:
 
 
 class Environment:
-    """Warps that come, go, request and wait at random; the shape is the policy."""
+    """Warps that come, go, request and wait at random; the shape is the policy, but for the last one."""
 
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
         self.warps, self.rng = parameters["warps"], rng
-        self.policy = SCHEDULERS.index(shape)
-        self.active_warps = rng.choice([1, rng.randint(1, self.warps)])
-        self.reference = Reference(shape, self.active_warps, self.warps)
+        policy = "two-level" if shape == NARROW else shape
+        self.policy = SCHEDULERS.index(policy)
+        self.active_warps = 1 if shape == NARROW else rng.randint(1, self.warps)
+        self.reference = Reference(policy, self.active_warps, self.warps)
 
     def drive(self, i: Any, o: Any) -> None:
         i.policy, i.active_warps = self.policy, self.active_warps
