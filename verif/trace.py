@@ -63,7 +63,8 @@ class Trace:
         leaf = self.io
         for part in port.path:
             leaf = leaf[part] if isinstance(part, str) else leaf[:, part]
-        words = leaf.reshape(len(leaf), -1)[:, : port.count].astype(np.uint64)
+        leaf = leaf[:, *(slice(size) for size in port.shape)]
+        words = leaf.reshape(len(leaf), -1).astype(np.uint64)
         if port.width < 64 and (words >> np.uint64(port.width)).any():
             cycle = int((words >> np.uint64(port.width)).any(axis=1).argmax())
             raise ValueError(f"{self.name}, cycle {cycle}: {port.name} has {port.width} bits, not {words[cycle]}")

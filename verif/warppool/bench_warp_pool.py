@@ -504,6 +504,10 @@ def _mapped(mapping: Mapping) -> Bin:
     )
 
 
+def _sized(shift: int) -> Bin:
+    return lambda p, i, o, c: o.access.valid and i.line_shift == shift
+
+
 _MERGING = (
     "a merge across coalescers", "two loads of one warp merge", "loads that bypass merge",
     "loads of different mappings merge", "random lines merge",
@@ -542,10 +546,7 @@ BINS: dict[str, Bin] = {
     "several warps issue": lambda p, i, o, c: bool(i.issue & (i.issue - 1)),
     "all drained": lambda p, i, o, c: o.drained == (1 << p["warps"]) - 1,
     "drained, but for loads": lambda p, i, o, c: o.load_ready != o.drained,
-    **{
-        f"lines of {1 << shift} bytes": lambda p, i, o, c, shift=shift: o.access.valid and i.line_shift == shift
-        for shift in (5, 6, 7)
-    },
+    **{f"lines of {1 << shift} bytes": _sized(shift) for shift in (5, 6, 7)},
 }
 
 def _fewer_than(count: int) -> Callable[[dict[str, int]], bool]:
