@@ -1,0 +1,120 @@
+"""A fault in the RTL and one in the model of every block: the bench finds it, and a kernel finds it and says where.
+
+The right model and the RTL compute again, from the replay file, what a report says.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lockstep.models.mechanisms import WARPPOOL
+from lockstep.rtl import registry
+from lockstep.sim import description
+from lockstep.sim.cosim import build, library, replay, report, run
+from lockstep.sim.job import Job
+from lockstep.verif import levels
+from lockstep.verif.bench import Bench
+from lockstep.verif.blocks import Declaration, blocks, declaration
+from lockstep.verif.planted import FAULTS, Fault, planted
+from lockstep.verif.trace import Trace, record
+
+SEED = 1
+BENCHED = [fault for fault in FAULTS if fault.block in blocks()]
+
+
+def test_every_block_has_one_in_each_body() -> None:
+    there = [block for block in registry.blocks() if block.startswith("warppool.")]
+    assert {*WARPPOOL} < {*there}
+    assert sorted((fault.block, fault.body) for fault in FAULTS) == sorted(
+        (block, body) for block in there for body in ("rtl", "models")
+    )
+
+
+def first_difference(declared: Declaration, trace: Trace, make: build.Make | None) -> str:
+    """Where the RTL leaves a trace of the model; empty if it follows it to the end."""
+    rtl = library.load(declared.block, trace.parameters, make).instance()
+    try:
+        for cycle in range(len(trace)):
+            io = trace.io[cycle, ...]
+            if cycle == 0 or trace.reset[cycle - 1]:
+                rtl.shadow_reset(io)
+            if rtl.play(io, 1, 3) == 0:
+                ports = replay.differing(io, rtl.outputs, replay.SIDES[rtl.difference])
+                return f"{trace.name}, cycle {cycle}: {ports[0]}"
+    finally:
+        rtl.close()
+    return ""
+
+
+def red(fault: Fault) -> Iterator[str]:
+    """What the bench of the block says about a fault, shape after shape; nothing where it does not meet it."""
+    declared = declaration(fault.block)
+    with planted(fault) as makes:
+        for each in levels.runs(declared, next(iter(declared.configurations)), SEED, 1):
+            try:
+                trace = record(declared, each)
+            except AssertionError as error:
+                yield str(error)
+                continue
+            if found := first_difference(declared, trace, makes.get(fault.block)):
+                yield found
+
+
+@pytest.mark.parametrize("fault", BENCHED, ids=str)
+def test_found_by_the_bench(fault: Fault) -> None:
+    found = next(red(fault), "")
+    print(found)
+    assert found
+
+
+def beside_the_right_model(kept: replay.Replay) -> tuple[replay.Outcome, int]:
+    """Where the model, with the inputs of a replay, first leaves its outputs; the cycles since reset."""
+    bench = Bench(importlib.import_module(f"lockstep.models.{kept.block}"), **kept.parameters)
+    cycle = since_reset = 0
+    for each in kept.records():
+        if each.reset:
+            bench.reset()
+            since_reset = 0
+        bench.i[()] = each.io["i"]
+        for _ in range(each.cycles):
+            last = kept.last if cycle == kept.cycles - 1 else ""
+            sides = ["o"]
+            if bench.c is not None and last != "o":
+                bench.comb()
+                sides.append("c")
+            for side in sides:
+                if bench.io[side].tobytes() != each.io[side].tobytes():
+                    return replay.Outcome(cycle, replay.differing(each.io, bench.io, side)), since_reset
+            if last:
+                return replay.Outcome(cycle), since_reset
+            bench.step()
+            cycle, since_reset = cycle + 1, since_reset + 1
+    raise AssertionError("the replay does not end with a difference")
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_found_in_a_kernel(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "waves", lambda *_: None)  # a build of its own, which has its own tests
+    settings = {"core.sms": 1, **fault.settings}
+    job = Job(fault.kernel, size="tiny", mechanisms=["warppool"], settings=settings)
+    with planted(fault) as makes:
+        found = run.cosim(job, fault.block, folder=tmp_path, makes=makes)["difference"]
+    print((tmp_path / "report.txt").read_text())
+    assert (found["block"], found["sm"]) == (fault.block, 0)
+    assert re.fullmatch(fault.port, found["port"])
+    right, wrong = ("model", "rtl") if fault.body == "rtl" else ("rtl", "model")
+    assert fault.shows(found[right], found[wrong])
+
+    kept = replay.load(tmp_path / "replay.npz")
+    outcome, since_reset = beside_the_right_model(kept)
+    if fault.body == "rtl":
+        assert outcome == replay.Outcome(found["cycle"])
+        outcome = replay.play(kept, makes[fault.block])
+    overhead = description.load("gtx480", settings, ["warppool"]).launch.overhead
+    assert (found["cycle"], found["core_cycle"]) == (outcome.cycle, overhead + since_reset)
+    assert found["differing"] == [vars(port) for port in outcome.differing]
