@@ -519,6 +519,10 @@ _EVENTS = (
     "access, answer and result in one cycle",
 )  # fmt: skip
 
+def _line_bytes(shift: int) -> Bin:
+    return lambda p, i, o, c: o.access.valid and i.line_shift == shift
+
+
 BINS: dict[str, Bin] = {
     **{name: _event(name) for name in _EVENTS},
     **{f"a request for {count}": _merged(count) for count in range(1, 5)},
