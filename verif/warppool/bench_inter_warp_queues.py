@@ -35,12 +35,14 @@ class Shape:
     chase: float  # it then prefers a tag that is merged into in this cycle
     positions: int  # that the selector has; 0: as many as there are tags
     release: float  # a position that was popped becomes free, as the selector's head passes it
+    scattered: bool = False  # lines anywhere, in all queues alike
     pauses: bool = False  # the coalescers and the selector pause, by turns
 
 
 _SHAPES = {
     "steady": Shape(line=1, numbers=64, renewal=0.05, pop=1, chase=0, positions=0, release=1),
     "stalled": Shape(line=1, numbers=96, renewal=0.1, pop=0.15, chase=0.2, positions=0, release=0.5),
+    "full": Shape(line=1, numbers=512, renewal=0.5, pop=0.3, chase=0, positions=0, release=1, scattered=True),
     "bursts": Shape(line=0.8, numbers=24, renewal=0.1, pop=0.9, chase=0.3, positions=MAX_TAGS, release=1, pauses=True),
     "few": Shape(line=0.9, numbers=3, renewal=0.08, pop=0.4, chase=0.5, positions=0, release=1),
     "chase": Shape(line=0.9, numbers=6, renewal=0.08, pop=0.7, chase=1, positions=0, release=0.8),
@@ -109,7 +111,7 @@ class Environment:
         """A line: anywhere, or beside one of the working set: one bit off, in its queue, with the other bypass."""
         rng, bits = self.rng, self.parameters["set_bits"]
         number, bypass = rng.getrandbits(NUMBER_BITS), int(rng.random() < 0.3)
-        if not self.keys:
+        if not self.keys or self.shape.scattered:
             return number, bypass
         near, how = rng.choice(self.keys), rng.random()
         if how < 0.15:

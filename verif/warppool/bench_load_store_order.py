@@ -14,7 +14,8 @@ CONFIGURATIONS = {
     "odd": dict(warps=5, coalescers=3, merges=3, limit=21),
     "large": dict(warps=64, coalescers=4, merges=8, limit=1023),
 }
-SHAPES = ("steady", "stalled", "single", "ordered")
+SHAPES = ("steady", "stalled", "single", "ordered", "crowd")
+CYCLES = 5000  # "crowd" takes so many to fill all counters and to empty them
 
 TICKETS = 16
 LINES = 32  # of one instruction, at most
@@ -27,6 +28,7 @@ _RATES = {
     "stalled": (0.6, 0.7, 0.5, 0.2),
     "single": (0.9, 0.9, 0.9, 0.5),
     "ordered": (0.4, 0.2, 0.7, 0.8),
+    "crowd": (1, 1, 1, 1),  # all warps' counters rise to the limit together, and fall
 }
 
 
@@ -76,10 +78,12 @@ class Environment:
         self.entering: list[Instruction] = []
         self.favourite = 0
         self.rates = _RATES[shape]
+        self.filling = True  # of "crowd"
 
     def drive(self, i: Any, o: Any) -> None:
         rng = self.rng
-        if rng.random() < (0.004 if self.shape == "single" else 0.02):  # a warp, or the L1, goes on or pauses
+        changes = {"single": 0.004, "crowd": 0}.get(self.shape, 0.02)
+        if rng.random() < changes:  # a warp, or the L1, goes on or pauses
             self.favourite = rng.randrange(self.parameters["warps"])
             enter, load, leave, send = _RATES[self.shape]
             self.rates = enter * rng.choice([0, 1, 1]), load, leave, send * rng.choice([0, 1])
@@ -111,6 +115,9 @@ class Environment:
         rng, warps, limit = self.rng, self.parameters["warps"], self.parameters["limit"]
         enter, load, *_ = self.rates
         self.entering = []
+        if self.shape == "crowd":
+            self._crowd(i, inside)
+            return
         if rng.random() < enter:
             some = {"single": 1, "stalled": rng.choice([1, warps])}.get(self.shape, rng.choice([1, 1, 2, 4]))
             chosen = rng.sample(range(warps), min(some, warps))
@@ -126,8 +133,18 @@ class Environment:
         i.enter = sum(1 << found.warp for found in self.entering)
         i.enter_load = sum(1 << found.warp for found in self.entering if found.load)
 
+    def _crowd(self, i: Any, inside: list[int]) -> None:
+        """Every warp below its limit enters a load of one line, until none is; then none enters until all have left."""
+        limit = self.parameters["limit"]
+        self.filling = min(inside) < limit if self.filling else max(inside) == 0
+        if self.filling:
+            self.entering = [Instruction(w, False, False, 1) for w, lines in enumerate(inside) if lines < limit]
+        i.enter = i.enter_load = sum(1 << found.warp for found in self.entering)
+
     def _drive_access(self, access: Any) -> None:
         rng, merges, send = self.rng, self.parameters["merges"], self.rates[3]
+        if self.shape == "crowd":
+            send = 0 if self.filling else 1
         if self.request is None and rng.random() < send:
             if self.ordered and (not self.slots or rng.random() < 0.5):
                 self.request = self.ordered.pop(0)
