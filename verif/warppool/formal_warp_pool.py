@@ -1,0 +1,170 @@
+"""Proofs about the joined unit, at the smallest size at which two warps merge: a load among four instructions.
+
+Everything is free but for the protocol: what an instruction is, when the L1 answers, when it and the register file take
+what they are offered. The blocks have proofs without bound of their own; what these add is the wires between them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+
+from lockstep.models.warppool.mapping import Mapping
+from lockstep.rtl.warppool.warp_pool import WarpPool
+from lockstep.verif.formal import Proof
+
+LANES, WARPS, TICKETS, MERGES, METADATA = 2, 2, 2, 2, 2
+SIZES = dict(
+    lanes=LANES, warps=WARPS, tickets=TICKETS, warps_per_queue=1, depth=1, coalescers=1, queues=2, tags=1,
+    merges=MERGES, maps=2, set_bits=1, metadata=METADATA, quantum=4, store_wait=2,
+)  # fmt: skip
+LINE_SHIFT, WORD_BITS = 5, 3
+ADDRESSES = LINE_SHIFT + 2  # bits of an address that are free: four lines
+
+
+class Followed(Elaboratable):
+    """A load, any one: its lanes are written once, with their words, and until all are sent its warp is not drained.
+
+    Every instruction has a name of its own, so that what bears the name of the one that is followed is its.
+    """
+
+    make = WarpPool
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = self.dut = dut = self.make(**SIZES)
+        enter, access, answer, result = dut.enter, dut.access, dut.answer, dut.result
+        m.d.comb += dut.line_shift.eq(LINE_SHIFT)
+
+        # The load/store unit: an instruction is issued when it enters, if its warp may.
+        new, named = enter.payload, Signal(WARPS * TICKETS)  # names that were given away
+        aside = new.store | new.atomic
+        allowed = Mux(aside, dut.drained, dut.load_ready).bit_select(new.warp, 1)
+        m.d.comb += [
+            dut.issue.eq(enter.valid << new.warp),
+            dut.issue_load.eq((enter.valid & ~aside) << new.warp),
+            Assume(new.size == 2),
+            Assume(~(new.store & new.atomic)),
+            Assume(new.mask != 0),
+            Assume(~enter.valid | allowed & (Array(dut.free)[new.warp] != 0)),
+            Assume(~enter.valid | ~named.bit_select(Cat(new.ticket, new.warp), 1)),
+            *(whole.eq(Signal(ADDRESSES - 2, name=f"free_{lane}") << 2) for lane, whole in enumerate(dut.address[0])),
+        ]
+        with m.If(enter.valid):
+            m.d.sync += named.bit_select(Cat(new.ticket, new.warp), 1).eq(1)
+
+        # The L1: it answers what it has, with an atomic's lanes.
+        inside = Signal(METADATA)
+        lanes_of = Array(Signal(LANES, name=f"lanes_of_{i}") for i in range(METADATA))  # of an atomic
+        sent = access.valid & access.ready
+        m.d.comb += [
+            Assume(~answer.valid | inside.bit_select(answer.p.id, 1)),
+            Assume(answer.p.mask == lanes_of[answer.p.id]),
+            Assume(answer.p.atomic == (answer.p.mask != 0)),
+        ]
+        with m.If(answer.valid & answer.ready):
+            m.d.sync += inside.bit_select(answer.p.id, 1).eq(0)
+        with m.If(sent & ~access.p.store):
+            m.d.comb += Assert(~inside.bit_select(access.p.id, 1))
+            m.d.sync += inside.bit_select(access.p.id, 1).eq(1)
+            m.d.sync += lanes_of[access.p.id].eq(Mux(access.p.atomic, access.p.mask, 0))
+        self.inside = inside
+
+        # The load that is followed.
+        choose, followed, known = Signal(), Signal(), Signal()
+        warp, ticket, mask = Signal.like(new.warp), Signal.like(new.ticket), Signal(LANES)
+        address = [Signal(ADDRESSES, name=f"address_{lane}") for lane in range(LANES)]
+        asked = dut.generate[0]
+        mine = followed & asked.valid & (asked.payload.warp == warp) & (asked.payload.ticket == ticket)
+        with m.If(enter.valid & ~aside & choose & ~followed):
+            m.d.sync += [followed.eq(1), warp.eq(new.warp), ticket.eq(new.ticket), mask.eq(new.mask)]
+        with m.If(mine & ~known):
+            m.d.sync += [known.eq(1), *(a.eq(b) for a, b in zip(address, dut.address[0], strict=True))]
+        m.d.comb += [Assume(~(mine & known) | (a == b)) for a, b in zip(address, dut.address[0], strict=True)]
+
+        gone, done = Signal(LANES), Signal(LANES)
+        leaving: Value = Const(0, LANES)
+        for j, slot in enumerate(access.p.slots):
+            its = followed & sent & (j < access.p.count) & (slot.warp == warp) & (slot.ticket == ticket)
+            lanes = Cat((a >> LINE_SHIFT) == access.p.number for a in address) & mask
+            m.d.comb += Assert(~its | known & ~access.p.store & ~access.p.atomic & (lanes != 0) & (lanes & gone == 0))
+            leaving = leaving | Mux(its, lanes, 0)
+        m.d.sync += gone.eq(gone | leaving)
+        m.d.comb += Assert(~followed | (gone == mask) | ~dut.drained.bit_select(warp, 1))
+
+        written = followed & result.valid & (result.p.warp == warp) & (result.p.ticket == ticket)
+        lanes, words = self.decoded(m, result.p, mask)
+        with m.If(written):
+            m.d.comb += Assert(~result.p.atomic & (lanes != 0) & (lanes & ~gone == 0) & (lanes & done == 0))
+            for lane in range(LANES):
+                m.d.comb += Assert(~lanes[lane] | (words[lane] == address[lane][2:LINE_SHIFT]))
+            with m.If(result.ready):
+                m.d.sync += done.eq(done | lanes)
+        self.complete = followed & (done == mask)
+        self.lost = followed & (done != mask)
+        self.check(m)
+        return m
+
+    def decoded(self, m: Module, result: Any, mask: Value) -> tuple[Value, list[Value]]:
+        """Lanes and their words, by the mapping."""
+        lanes, words = Signal(LANES), [Signal(5, name=f"word_{lane}") for lane in range(LANES)]
+        with m.Switch(result.mapping):
+            with m.Case(Mapping.SINGLE):
+                m.d.comb += [lanes.eq(1 << result.thread), *(w.eq(result.word) for w in words)]
+            with m.Case(Mapping.BROADCAST):
+                m.d.comb += [lanes.eq(mask), *(w.eq(result.word) for w in words)]
+            with m.Case(Mapping.CONSECUTIVE):
+                m.d.comb += [lanes.eq(mask), *(w.eq(lane) for lane, w in enumerate(words))]
+            with m.Case(Mapping.RANGE):
+                for lane, word in enumerate(words):
+                    place = result.word + lane - result.thread
+                    here = mask[lane] & (lane >= result.thread) & (place < 1 << WORD_BITS)
+                    m.d.comb += [lanes[lane].eq(here), word.eq(place)]
+            with m.Default():
+                m.d.comb += [lanes.eq(result.mask), *(a.eq(b) for a, b in zip(words, result.words, strict=True))]
+        return lanes, words
+
+    def check(self, m: Module) -> None:
+        """What else to prove."""
+
+
+class Ends(Followed):
+    """After some cycles in which anything may happen, all take what they are offered: every lane has been written."""
+
+    FREE, END = 3, 19
+
+    def check(self, m: Module) -> None:
+        dut, cycle = self.dut, Signal(range(self.END + 1))
+        with m.If(cycle < self.END):
+            m.d.sync += cycle.eq(cycle + 1)
+        with m.If(cycle >= self.FREE):
+            m.d.comb += [
+                Assume(~dut.enter.valid),
+                Assume(dut.access.ready & dut.result.ready),
+                Assume(dut.answer.valid == self.inside.any()),
+            ]
+        m.d.comb += Assert((cycle < self.END) | ~self.lost)
+
+
+class Reached(Followed):
+    """That the environment leaves room for what matters."""
+
+    def check(self, m: Module) -> None:
+        access, merged = self.dut.access.p, Signal()
+        both = access.slots[0].warp != access.slots[1].warp
+        with m.If(self.dut.access.valid & (access.count == 2) & both & (access.slots[1].mapping == Mapping.RANDOM)):
+            m.d.sync += merged.eq(1)
+        m.d.comb += Cover(merged & self.complete)
+
+
+_SIZE = "2 lanes, 2 warps, 2 tickets, 1 coalescer, 2 tags of 2 slots, 2 thread maps, 2 metadata entries, 4 lines"
+PROOFS = {
+    "one writeback per lane": Proof(
+        Followed, "bmc", 16, f"a load's lanes: each line sent once, then written once, right words; {_SIZE}"
+    ),
+    "all ends": Proof(
+        Ends, "bmc", Ends.END + 1, f"every lane is written within {Ends.END - Ends.FREE} cycles of patience; {_SIZE}"
+    ),
+    "reached": Proof(Reached, "cover", 18, f"a load of random mapping merges with another warp's and ends; {_SIZE}"),
+}
