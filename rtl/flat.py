@@ -22,15 +22,20 @@ from lockstep.rtl.ports import Field, layout
 class FlatPort:
     """One port.
 
-    ``path`` leads to the leaf in the record (``("i", "line", 1, "payload", "mask")``); the leaf has ``count`` elements
-    of ``width`` bits and the record type ``type``.
+    ``path`` leads to the leaf in the record (``("i", "line", 1, "payload", "mask")``); the leaf is an
+    array of ``shape``, perhaps ``()``, in one that may be larger, with elements of ``width`` bits and the record type
+    ``type``.
     """
 
     name: str
     path: tuple[str | int, ...]
     width: int
-    count: int
+    shape: tuple[int, ...]
     type: str
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
 
     @property
     def bits(self) -> int:
@@ -58,7 +63,7 @@ def _leaves(fields: list[Field], prefix: tuple[str | int, ...]) -> Iterator[Flat
                 yield from _leaves(field["fields"], (*path, *index))
         else:
             name = "_".join(str(part) for part in path[1:] if part != "payload")
-            yield FlatPort(name, path, field["width"], math.prod(field["shape"]), field["type"])
+            yield FlatPort(name, path, field["width"], tuple(field["shape"]), field["type"])
 
 
 def _value(component: wiring.Component, path: tuple[str | int, ...]) -> Value:

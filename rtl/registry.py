@@ -8,6 +8,8 @@ record types of the ports are derived, so that a smaller one needs no other reco
 from __future__ import annotations
 
 import importlib
+import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,10 @@ def blocks() -> list[str]:
 
 def component(block: str) -> type[wiring.Component]:
     """The class of a block; imports Amaranth."""
+    from amaranth.hdl import UnusedElaboratable
+
+    # Blocks are also made for their ports alone.
+    warnings.filterwarnings("ignore", category=UnusedElaboratable, module=re.escape(str(FOLDER)))
     name = "".join(part.capitalize() for part in block.split(".")[1].split("_"))
     return getattr(importlib.import_module(f"{__package__}.{block}"), name)
 

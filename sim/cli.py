@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--seed", type=int, metavar="S", help="the first one (default: LOCKSTEP_SEED, or random)")
     verify.add_argument("--mutants", type=int, default=300, metavar="N", help="per block (default: 300)")
     verify.add_argument("--jobs", type=int, metavar="N", help="checks at a time (default: one per core)")
+    verify.add_argument("--replay", metavar="FILE", help="play a replay file of `lockstep cosim` instead")
     verify.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
     verify.add_argument("--coverage", metavar="DIR", help="random: write lcov files and the Verilog they belong to")
 

@@ -174,7 +174,8 @@ def verify(options: Namespace) -> int:
     checks = []
     with Display() as watch:
         watch.phase(f"{options.level}: {len(blocks)} blocks")
-        for check in levels.verify(blocks, wanted, options.jobs):
+        done = [levels.replay(Path(options.replay))] if options.replay else levels.verify(blocks, wanted, options.jobs)
+        for check in done:
             checks.append(check)
             watch.phase(f"{options.level}: {check.block}: {check.name}")
     if options.json != "-":

@@ -7,7 +7,6 @@ import importlib
 import inspect
 import os
 import tempfile
-import warnings
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,19 +52,11 @@ def _build(block: str, gpu: Gpu) -> Any:
         raise UsageError(f"{block} on {gpu.name}: {error}") from None
 
 
-def _ignore_unused() -> None:
-    """Blocks are made here to look at their ports; Amaranth warns of components that become no hardware."""
-    from amaranth.hdl import UnusedElaboratable
-
-    warnings.simplefilter("ignore", UnusedElaboratable)
-
-
 # --------------------------------------------------------------------------------------------------------------- blocks
 
 
 def blocks(options: Namespace) -> int:
     check_writable(options.json)
-    _ignore_unused()
     rows = [_describe(block) for block in chosen(options.block)]
     if options.json != "-":
         columns = ("block", "port bits", "checks", "purpose")

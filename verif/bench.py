@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from lockstep.models import blocks
 from lockstep.models.jit import argument
 
 
 class Bench:
-    """One instance of a golden model. ``i``, ``o`` and ``c`` are its ports, as records to read and write."""
+    """One instance of a golden model. ``i``, ``o`` and ``c`` are its ports, as records to read and write.
+
+    The model may join others, as instances in its state: golden models too, with the parameters that ``parts`` in the
+    module ``parameters`` of its area gives them.
+    """
 
     def __init__(self, model: ModuleType, **parameters: int) -> None:
         self.model = model
@@ -28,7 +34,18 @@ class Bench:
         self.io = np.zeros((), model.PORTS)
         self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
         self._arguments = argument(self.state), argument(self.io)
+        self._bind()
         self.reset()
+
+    def _bind(self) -> None:
+        """Let golden models play the parts that the model joins."""
+        found = list(_parts(self.state))
+        if found:
+            from lockstep.models.gpu import Instance
+
+            arguments = importlib.import_module(f"{self.model.__package__}.parameters").parts(**self.parameters)
+            for block, part in found:
+                Instance(block, arguments[block], -1, 0, "", part).bind_model()
 
     def reset(self) -> None:
         self.model.reset(*self._arguments)
@@ -51,13 +68,31 @@ class Bench:
         self.model.skip(*self._arguments, steps)
 
     def bytes(self) -> bytes:
-        """State and ports."""
-        return self.state.tobytes() + self.io.tobytes()
+        """State and ports, without addresses."""
+        state = self.state.copy()
+        for _, part in _parts(state):
+            part["binding"] = 0
+        return state.tobytes() + self.io.tobytes()
 
     def copy(self) -> Bench:
         other = Bench(self.model, **self.parameters)
-        other.state[()], other.io[()] = self.state, self.io
+        other.assign(self)
         return other
+
+    def assign(self, other: Bench) -> None:
+        """Take over the state and the ports of another instance with the same parameters."""
+        self.state[()], self.io[()] = other.state, other.io
+        self._bind()
+
+
+def _parts(state: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The block and the record of every instance in a state."""
+    for block, path in blocks.instances(state.dtype):
+        records = state.reshape(1)
+        for name in path:
+            records = records[name]
+        for index in np.ndindex(records.shape):
+            yield block, records[tuple(slice(i, i + 1) for i in index)].reshape(())
 
 
 def seeded() -> random.Random:

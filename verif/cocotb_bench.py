@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import cocotb
-import numpy as np
 from cocotb.triggers import Timer
 
+from lockstep.sim.cosim.replay import load
 from lockstep.verif.blocks import Declaration, declaration
-from lockstep.verif.trace import Run, Trace, record, replayed
+from lockstep.verif.trace import Run, Trace, kept, record, replayed
 
 TASK = json.loads(os.environ["LOCKSTEP_RUNS"])
-DECLARED = declaration(TASK["block"])
+DECLARED = replace(declaration(TASK["block"]), configurations={TASK["configuration"]: TASK["parameters"]})
 
 
 @cocotb.test()
@@ -34,9 +36,9 @@ async def random_run(dut: Any, run: Run) -> None:
 @cocotb.test()
 @cocotb.parametrize(file=TASK["replays"])
 async def replay(dut: Any, file: str) -> None:
-    """The inputs that a co-simulation kept: records of side ``i``, from a reset on."""
-    parameters = DECLARED.configurations[TASK["configuration"]]
-    await play(dut, DECLARED, TASK["configuration"], replayed(DECLARED, file, parameters, np.load(file)))
+    """The inputs that a co-simulation kept."""
+    trace = replayed(DECLARED, file, TASK["parameters"], kept(load(Path(file))))
+    await play(dut, DECLARED, TASK["configuration"], trace)
 
 
 async def play(dut: Any, declared: Declaration, configuration: str, trace: Trace) -> None:

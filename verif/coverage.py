@@ -3,7 +3,7 @@
 Code coverage is that of the first configuration, in the exported Verilog. Counted are all statements and branches, and
 the toggles, up and down, of every bit of every port (clock and reset apart) and of every register. Not counted are
 wires, whose values the former determine and of which most have no name, and memories, of which Verilator counts none.
-What cannot be reached is waived by the bench, with the reason, and a waiver of something that was reached is an error.
+What cannot be reached is waived by the bench, with the reason, and a waiver that is not needed is an error.
 """
 
 from __future__ import annotations
@@ -92,10 +92,9 @@ def measure(declared: Declaration, bins: Mapping[str, Counter[str]], traces: Seq
     coverage.errors += functional(declared, bins)
     for waiver in declared.waivers:
         matched = [point for point in points if re.fullmatch(waiver.points, point.name)]
-        coverage.waived |= {point.name: waiver.reason for point in matched}
-        reached = [point.name for point in matched if point.count]
-        if reached or not matched:
-            told = f"was reached: {reached[0]}" if reached else "matches nothing"
+        coverage.waived |= {point.name: waiver.reason for point in matched if not point.count}
+        if all(point.count for point in matched):
+            told = "was reached" if matched else "matches nothing"
             coverage.errors.append(f"waiver {waiver.points!r} {told}")
     coverage.errors += [f"not reached: {point.name}" for point in coverage.missing()]
     return coverage

@@ -18,12 +18,13 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lockstep.rtl import netlist
+from lockstep.sim.cosim.replay import load
 from lockstep.verif import formal, verilated
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure
@@ -165,6 +166,14 @@ def _random(declared: Declaration, options: Options) -> Check:
     shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
     detail = f"{cycles:,} cycles; bins {hit} of {len(declared.bins)}, {shares}; {len(coverage.waived)} waived"
     return Check(declared.block, "", errors + coverage.errors, detail, {"cycles": cycles, "coverage": coverage.json()})
+
+
+def replay(path: Path) -> Check:
+    """Play a replay file of a co-simulation to the block's hardware, by its cocotb bench."""
+    kept = load(path)
+    declared = replace(declaration(kept.block), configurations={path.name: kept.parameters})
+    report = simulate(declared, path.name, [], replays=[path])
+    return Check(kept.block, f"replay {path.name}", report.failures, f"{kept.cycles:,} cycles")
 
 
 def _proof(declared: Declaration, name: str) -> Check:

@@ -76,6 +76,7 @@ def simulate(
             )
         task = {
             "block": declared.block, "configuration": configuration, "cycles": cycles,
+            "parameters": dict(declared.configurations[configuration]),
             "runs": [(run.shape, run.seed) for run in runs], "replays": [str(path.absolute()) for path in replays],
             "bins": str(folder / "bins.jsonl"),
         }  # fmt: skip

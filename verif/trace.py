@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from lockstep.models.jit import view
 from lockstep.rtl.flat import FlatPort
+from lockstep.sim.cosim.replay import Replay
 from lockstep.verif.bench import Bench
 from lockstep.verif.blocks import Declaration, Parameters
 
@@ -62,7 +63,8 @@ class Trace:
         leaf = self.io
         for part in port.path:
             leaf = leaf[part] if isinstance(part, str) else leaf[:, part]
-        words = leaf.reshape(len(leaf), -1)[:, : port.count].astype(np.uint64)
+        leaf = leaf[:, *(slice(size) for size in port.shape)]
+        words = leaf.reshape(len(leaf), -1).astype(np.uint64)
         if port.width < 64 and (words >> np.uint64(port.width)).any():
             cycle = int((words >> np.uint64(port.width)).any(axis=1).argmax())
             raise ValueError(f"{self.name}, cycle {cycle}: {port.name} has {port.width} bits, not {words[cycle]}")
@@ -124,16 +126,32 @@ def record(declared: Declaration, run: Run, cycles: int | None = None) -> Trace:
     return Trace(str(run), session.parameters, io, reset, bins)
 
 
-def replayed(declared: Declaration, name: str, parameters: Parameters, inputs: Iterable[np.ndarray]) -> Trace:
-    """The trace that begins with a reset and has these inputs (records of side ``i``), as co-simulation keeps them."""
+def replayed(declared: Declaration, name: str, parameters: Parameters, cycles: Iterable[Cycle]) -> Trace:
+    """The trace of the golden model with these inputs."""
     bench = Bench(declared.model(), **parameters)
-    rows = []
-    for values in inputs:
-        bench.i[()] = values
+    rows: list[np.ndarray] = []
+    reset: list[bool] = []
+    for inputs, after_reset in cycles:
+        if after_reset and rows:
+            bench.reset()
+            reset[-1] = True
+        bench.i[()] = inputs
         bench.comb()
         rows.append(bench.io.copy())
+        reset.append(False)
         bench.step()
-    return Trace(name, parameters, np.array(rows, bench.io.dtype), np.zeros(len(rows), bool))
+    return Trace(name, parameters, np.array(rows, bench.io.dtype), np.array(reset))
+
+
+Cycle = tuple[np.ndarray, bool]
+"""The inputs of a cycle (side ``i`` of the ports), and whether a reset comes before it."""
+
+
+def kept(replay: Replay) -> Iterator[Cycle]:
+    """The cycles in a replay file of a co-simulation."""
+    for record in replay.records():
+        for repeat in range(record.cycles):
+            yield record.io["i"], record.reset and repeat == 0
 
 
 def joined(traces: Sequence[Trace]) -> Trace:

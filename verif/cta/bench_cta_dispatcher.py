@@ -10,6 +10,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from lockstep.models.parameters import DISPATCHERS
 from lockstep.verif.bench import mask
+from lockstep.verif.blocks import Waiver
 
 BLOCK = "cta.cta_dispatcher"
 CONFIGURATIONS = {
@@ -140,3 +141,8 @@ BINS = {
     "a full SM": lambda p, i, o, c: 32 in list(i.load[: p["sms"]]),
 }
 UNREACHABLE = {"back to back": lambda p: p["sms"] == 1}
+WAIVERS = (
+    Waiver(r"(policy|interval\[\d+\]) \S+", "constant in a run"),
+    Waiver(r"wait_\[10\] \S+", "the wait is shorter than the longest interval, 1024"),
+    Waiver(r"(next_cta|dispatch_cta)\[(9|[123]\d)\] \S+", "numbers count up from 0: bit 9 takes 512 dispatches"),
+)

@@ -388,7 +388,7 @@ def test_rate_of_an_l2_slice(clock: int) -> None:
     """One look-up per cycle of its clock."""
     settings = FAIR | {"clocks.l2": clock, "l2.slices": 1, "dram.channels": 1, "crossbar.flit_bytes": 256}
     settings |= {"l1.mshrs": 128, "crossbar.buffers": 32}
-    cycles = warm_slope(LOAD_LINES, 32, 64, settings, nbytes=4 * 8192, block=4 * 32) / 4
+    cycles = warm_slope(LOAD_LINES, 32, 64, settings, nbytes=8 * 8192, block=8 * 32) / 8
     assert cycles == pytest.approx(700 / clock, rel=0.01)
 
 
@@ -440,7 +440,7 @@ def test_bandwidth_of_dram(access: str, bus: int) -> None:
         ("tRC", (40, 60, 100), ONE_BANK, 2048, 0),  # every access opens a row of the same bank
         ("tRAS", (30, 50, 90), ONE_BANK | {"dram.tRC": 1}, 2048, 12),  # the same, closed for tRP
         ("tRRD", (20, 30, 50), ONE_CHANNEL, 2048, 0),  # every access opens a row of the next bank
-        ("tCCD", (12, 20, 30), ONE_BANK | {"dram.row_bytes": 16384}, 128, 0),  # every access finds the row open
+        ("tCCD", (24, 30, 50), ONE_BANK | {"dram.row_bytes": 16384}, 128, 0),  # every access finds the row open
     ],
 )
 def test_rate_of_dram_commands(name: str, values: tuple[int, ...], settings: Settings, stride: int, more: int) -> None:

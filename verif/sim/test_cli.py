@@ -208,8 +208,11 @@ def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
     assert process.stderr is not None
     while "fill on gtx480" not in process.stderr.readline():  # the progress of a launch that is under way
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    try:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
     assert process.stderr.read().splitlines()[-1] == "lockstep: interrupted"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["fill.ptx", "fill.py"]
 

@@ -18,6 +18,8 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "statistics.md"
 PARTS = {
     "sm": (sm.COUNTERS, GPU.core.sms),
     "lsu": (lsu.LSU, GPU.core.sms),
+    "pool": (lsu.POOL, GPU.core.sms),
+    "banked": (lsu.BANKED, GPU.core.sms),
     "l1": (l1.L1_STATISTICS, GPU.core.sms),
     "l2": (l2.SLICE_STATISTICS, GPU.l2.slices),
     "dram": (dram.CHANNEL_STATISTICS, GPU.dram.channels),

@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """What is proved of ``warppool.instruction_queues``, with two queues of three instructions and two coalescers."""
 
 from __future__ import annotations

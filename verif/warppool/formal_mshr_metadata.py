@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """Proofs about the metadata table, at a reduced size: three entries of two slots."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """The instruction queues: nothing is lost or overtakes in its queue; hardware against the golden model."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """The load-store order: a warp is drained when its every line has been sent; hardware against the golden model."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""transpose-padded: transpose-tiled with a column of padding, as in the SDK; full is its 2048 x 2048."""
+"""transpose-padded: transpose-tiled with a 33rd column in its tile, without bank conflicts: KL's fastest version."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module
 
 TITLE = "matrix transpose through the scratchpad, padded against bank conflicts"
-SUITE = "CUDA SDK"
+SUITE = "KL case study"
 PTX = "transpose_padded.ptx"
 
-TILE = 16
-HEIGHT_WIDTH = {"tiny": (40, 72), "small": (800, 1024), "full": (2048, 2048)}
+TILE, ROWS = 32, 8
+HEIGHT_WIDTH = {"tiny": (44, 75), "small": (1024, 1024), "full": (1024, 1024)}
 
 
 def setup(size: str, seed: int) -> Data:
@@ -28,7 +28,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     source, target = gpu.to_device(data["input"]), gpu.empty((width, height), np.float32)
     grid = (-(-width // TILE), -(-height // TILE))
     args = [source, target, np.int32(width), np.int32(height)]
-    module.launch("transpose_padded", grid=grid, block=(TILE, TILE), args=args)
+    module.launch("transpose_padded", grid=grid, block=(TILE, ROWS), args=args)
     return {"output": gpu.from_device(target)}
 
 

@@ -1,6 +1,7 @@
-// Matrix transpose through a tile in the scratchpad: reads and writes are coalesced, and a column of padding keeps the
-// column-wise reads of the tile free of bank conflicts.
-#define TILE 16
+// Matrix transpose through a tile in the scratchpad: reads and writes are coalesced, and a column of padding spreads
+// each column of the tile over all banks.
+#define TILE 32
+#define ROWS 8
 
 extern "C" __global__ void transpose_padded(const float *input, float *output, int width, int height)
 {
@@ -8,12 +9,16 @@ extern "C" __global__ void transpose_padded(const float *input, float *output, i
     int x = blockIdx.x * TILE + threadIdx.x;
     int y = blockIdx.y * TILE + threadIdx.y;
 
-    if (x < width && y < height)
-        tile[threadIdx.y][threadIdx.x] = input[y * width + x];
+    if (x < width)
+        for (int row = 0; row < TILE; row += ROWS)
+            if (y + row < height)
+                tile[threadIdx.y + row][threadIdx.x] = input[(y + row) * width + x];
     __syncthreads();
 
     x = blockIdx.y * TILE + threadIdx.x;
     y = blockIdx.x * TILE + threadIdx.y;
-    if (x < height && y < width)
-        output[y * height + x] = tile[threadIdx.x][threadIdx.y];
+    if (x < height)
+        for (int row = 0; row < TILE; row += ROWS)
+            if (y + row < width)
+                output[(y + row) * height + x] = tile[threadIdx.x][threadIdx.y + row];
 }

@@ -107,7 +107,7 @@ class Traffic:
         self.now = self.cycles = 0
         system.memory_launch(self.memory)
         for one in range(len(self.l1)):
-            l1_reset(argument(self.l1[one : one + 1].reshape(())), self._config)
+            l1_reset(argument(self.l1[one : one + 1].reshape(())), self._config, 1)
 
     def run(self, script: np.ndarray, *, window: int = 1 << 30, skip: bool = True, limit: int = 1 << 40) -> np.ndarray:
         """Run ACCESS records, an array per SM (idle SMs may be left out); returns them with the results.

@@ -1,0 +1,235 @@
+"""WarpPool, joined: its latencies, its end-to-end checks, hardware against the golden model, faults in the wires."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import random
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lockstep.models.jit import view
+from lockstep.models.warppool import warp_pool
+from lockstep.rtl.warppool import warp_pool as hardware
+from lockstep.sim.cosim import library
+from lockstep.sim.cosim.build import Request
+from lockstep.verif.bench import Bench, interpreted, seeded
+from lockstep.verif.warppool.bench_warp_pool import (
+    BINS,
+    BLOCK,
+    CONFIGURATIONS,
+    CYCLES,
+    SHAPES,
+    UNREACHABLE,
+    Environment,
+)
+
+SMALL = dict(
+    lanes=4, warps=4, tickets=2, warps_per_queue=2, depth=2, coalescers=2, queues=2, tags=2, merges=2, maps=4,
+    set_bits=1, metadata=4, quantum=16, store_wait=4,
+)  # fmt: skip
+
+
+class Run(Bench):
+    """The model in its declared environment."""
+
+    def __init__(self, parameters: dict[str, int], shape: str, seed: int) -> None:
+        super().__init__(warp_pool, **parameters)
+        self.environment = Environment(parameters, shape, random.Random(seed))
+        self.views = view(self.i), view(self.o), None
+
+    def offer(self) -> None:
+        """Drive this cycle's inputs and look at all ports."""
+        i, o, c = self.views
+        self.environment.drive(i, o)
+        self.environment.observe(i, o, c)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_the_checks_hold_and_every_bin_is_hit(configuration: str) -> None:
+    seed = seeded().randrange(1 << 32)
+    parameters = CONFIGURATIONS[configuration]
+    hit = set()
+    for shape in SHAPES:
+        run = Run(parameters, shape, seed)
+        for _ in range(CYCLES):
+            run.offer()
+            hit |= {name for name in BINS if name not in hit and BINS[name](parameters, *run.views)}
+            run.step()
+        run.environment.finish()
+    assert hit == {name for name in BINS if not UNREACHABLE.get(name, lambda _: False)(parameters)}
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_hardware_equals_the_model(configuration: str) -> None:
+    """In all shapes; each begins with a reset, which leaves the memories as the last one had them."""
+    seed = seeded().randrange(1 << 32)
+    instance = library.load(BLOCK, CONFIGURATIONS[configuration]).instance()
+    for shape in SHAPES:
+        run = Run(CONFIGURATIONS[configuration], shape, seed)
+        ports = run.io.copy()
+        instance.reset(ports)
+        for cycle in range(CYCLES // 2):
+            if ports.tobytes() != run.io.tobytes():
+                names = [name for name in ports["o"].dtype.names or () if np.any(ports["o"][name] != run.o[name])]
+                pytest.fail(f"{shape}, cycle {cycle}: {', '.join(names)}")
+            run.offer()
+            ports["i"] = run.i
+            instance.step(ports)
+            run.step()
+    instance.close()
+
+
+def test_idle_cycles_change_nothing() -> None:
+    rng = seeded()
+    idle = 0
+    runs = [Run(CONFIGURATIONS["odd"], shape, rng.randrange(1 << 32)) for shape in ("mixed", "late")]
+    for run in 800 * runs:
+        run.offer()
+        if run.idle():
+            steps = min(run.idle(), rng.randrange(1, 50))
+            stepped, skipped = run.copy(), run.copy()
+            for _ in range(steps):
+                stepped.cycle()
+            skipped.skip(steps)
+            skipped.idle()  # which shows the blocks their inputs, as a step does
+            assert stepped.io.tobytes() == skipped.io.tobytes()
+            for _ in range(50):  # what they are cannot be told apart
+                stepped.cycle()
+                skipped.cycle()
+                assert stepped.io.tobytes() == skipped.io.tobytes()
+            idle += 1
+        run.step()
+    assert idle > 20
+
+
+def digest(seed: int) -> str:
+    """Of all state and ports over a run in some shapes."""
+    found = hashlib.sha256()
+    for shape in ("mixed", "atomics"):
+        run = Run(CONFIGURATIONS["odd"], shape, seed)
+        for _ in range(100):
+            run.offer()
+            run.step()
+            found.update(run.bytes())
+    return found.hexdigest()
+
+
+def test_interpreted_run_is_identical() -> None:
+    seed = seeded().randrange(1 << 32)
+    assert interpreted(digest, seed) == digest(seed)
+
+
+# ------------------------------------------------------------------------------------------------------------ latencies
+
+
+def alone(kind: str = "") -> tuple[int, int]:
+    """One instruction in an empty unit, answered at once: cycles from its entry to the L1, from the answer to the end.
+
+    A store has no end; it counts as -1.
+    """
+    bench = Bench(warp_pool, **CONFIGURATIONS["paper"])
+    i, o = view(bench.i), view(bench.o)
+    i.line_shift, i.enter.payload.mask, i.enter.payload.size = 7, 1, 2
+    if kind:
+        setattr(i.enter.payload, kind, 1)
+    access = answer = result = -1
+    for cycle in range(30):
+        i.issue = i.enter.valid = cycle == 0
+        i.issue_load = cycle == 0 and not kind
+        i.access.ready = i.result.ready = 1
+        i.answer.valid = cycle == access + 1 and access > 0 and kind != "store"
+        i.answer.payload.atomic = i.answer.payload.mask = kind == "atomic"
+        access = cycle if o.access.valid else access
+        answer = cycle if i.answer.valid else answer
+        result = cycle if o.result.valid else result
+        bench.cycle()
+    assert o.drained == (1 << 48) - 1
+    return access, result - answer if result >= 0 else -1
+
+
+def test_latencies_of_the_unit() -> None:
+    """2 cycles to the coalescer, 2 through it; 4 more for a load, or 1 once it is taken, the cycle after it is seen."""
+    assert alone() == (8, 2)
+    assert alone("store") == (6, -1)
+    assert alone("atomic") == (6, 2)
+
+
+# -------------------------------------------------------------------------------------------------- faults in the wires
+
+FAULTS = {
+    "a store's line is taken when a load's could be": (
+        "line.ready.eq(Mux(aside, selector.store[k].ready, merging.line[k].ready))",
+        "line.ready.eq(merging.line[k].ready)",
+    ),
+    "a store's line goes to the loads too": (
+        "merging.line[k].valid.eq(line.valid & ~aside)", "merging.line[k].valid.eq(line.valid)"
+    ),
+    "the thread-map entry of another coalescer": ("table.entry[k]", "table.entry[0]"),
+    "the free entries of another coalescer": ("table.free[k]", "table.free[0]"),
+    "the addresses of another coalescer": ("self.address[k]", "self.address[0]"),
+    "an insertion by another coalescer": ("eq(merging.insert[k].payload)", "eq(merging.insert[0].payload)"),
+    "a read of a fixed thread map": ("table.lookup.eq(writeback.result.p.word)", "table.lookup.eq(0)"),
+    "an atomic as if it had a thread map": (" & ~writeback.result.p.atomic", ""),
+    "no entry of the thread map is freed in time": (
+        "observe(table.result, result.valid, result.ready", "observe(table.result, result.valid, 1"
+    ),
+    "misses are not connected": ("selector.miss.eq(self.miss)", "selector.miss.eq(0)"),
+    "room without end": ("merging.room.eq(selector.room)", "merging.room.eq(~0)"),
+    "metadata without end": ("selector.metadata_free.eq(metadata.free)", "selector.metadata_free.eq(~0)"),
+    "one id for all": ("access.p.id.eq(metadata.id)", "access.p.id.eq(0)"),
+    "answers are always taken": ("answer.ready.eq(writeback.answer.ready)", "answer.ready.eq(1)"),
+    "results are always taken": ("writeback.result.ready.eq(result.ready)", "writeback.result.ready.eq(1)"),
+    "metadata of an answer that waits": (
+        "observe(metadata.answer, answer.valid, answer.ready", "observe(metadata.answer, answer.valid, 1"
+    ),
+    "loads are not told from stores at issue": ("order.enter_load.eq(self.issue_load)", "order.enter_load.eq(0)"),
+    "a request counts as sent before it is taken": ("order.access.ready.eq(access.ready)", "order.access.ready.eq(1)"),
+}  # fmt: skip
+
+
+def faulty(old: str, new: str) -> Any:
+    """The hardware with something else in one place."""
+    source = inspect.getsource(hardware)
+    assert source.count(old) == 1, old
+    module = ModuleType(hardware.__name__)
+    exec(compile(source.replace(old, new), hardware.__file__, "exec"), module.__dict__)
+    return module.WarpPool
+
+
+@pytest.fixture(scope="module")
+def libraries() -> Iterator[dict[str, library.Library]]:
+    requests = [Request(BLOCK, SMALL), *(Request(BLOCK, SMALL, faulty(*fault)) for fault in FAULTS.values())]
+    yield dict(zip(["", *FAULTS], library.load_all(requests), strict=True))
+
+
+def complaint(built: library.Library, seed: int) -> str:
+    """What the environment, which knows no model, finds wrong with hardware; empty if nothing."""
+    instance = built.instance()
+    ports = np.zeros((), warp_pool.PORTS)
+    i, o = view(ports["i"]), view(ports["o"])
+    try:
+        for shape in SHAPES:
+            environment = Environment(SMALL, shape, random.Random(seed))
+            instance.reset(ports)
+            for _ in range(CYCLES):
+                try:
+                    environment.drive(i, o)
+                    environment.observe(i, o, None)
+                except (AssertionError, KeyError) as error:
+                    return f"{shape}, cycle {environment.cycle}: {error!r}"
+                instance.step(ports)
+    finally:
+        instance.close()
+    return ""
+
+
+@pytest.mark.parametrize("fault", ["", *FAULTS])
+def test_the_environment_sees_faults(libraries: dict[str, library.Library], fault: str) -> None:
+    found = complaint(libraries[fault], seeded().randrange(1 << 32))
+    print(found)
+    assert bool(found) == bool(fault)
