@@ -103,10 +103,6 @@ def _appears(right: int, wrong: int) -> bool:
     return right == 0 and wrong != 0
 
 
-def _vanishes(right: int, wrong: int) -> bool:
-    return right != 0 and wrong == 0
-
-
 def _bits_more(right: int, wrong: int) -> bool:
     return right & ~wrong == 0 and right != wrong
 
@@ -138,7 +134,7 @@ FAULTS = [
     Fault(
         "warppool.intra_warp_coalescer", "models", "the map entry that the line before takes counts as free",
         "i64(io.i.map_free) <= i64(leaving)", "i64(io.i.map_free) == 0",
-        "spmv", r"o\.line\.valid", _appears, {"warppool.maps": 2},
+        "spmv", r"o\.line\.payload\.number", _another, {"warppool.maps": 2},
     ),
     Fault(
         "warppool.thread_map_table", "rtl", "a result without a map releases the entry of its word",
@@ -159,12 +155,12 @@ FAULTS = [
     Fault(
         "warppool.inter_warp_queues", "models", "a full tag has room for another slot",
         "state.count[tag] < state.merges", "state.count[tag] <= state.merges",
-        "spmv", r"o\.insert\[\d\]\.valid", _appears,
+        "atax", r"o\.insert\[\d\]\.valid", _appears,
     ),
     Fault(
         "warppool.request_selector", "rtl", "warps are compared without their lowest bit",
         "(line.warp < warp)", "(line.warp[1:] < warp[1:])",
-        "syrk", r"o\.pop\.payload\.tag", _another, {"warppool.quantum": 16},
+        "atax", r"o\.pop\.payload\.tag", _another, {"warppool.quantum": 16},
     ),
     Fault(
         "warppool.request_selector", "models", "hits are not cleared at the end of a quantum",
@@ -184,7 +180,7 @@ FAULTS = [
     Fault(
         "warppool.writeback", "rtl", "the last slot of an answer in the buffer is forgotten",
         "buffered.eq(rest.count != 0)", "buffered.eq(rest.count > 1)",
-        "spmv", r"o\.result\.valid", _vanishes,
+        "spmv", r"o\.result\.payload\.\w+", _another,
     ),
     Fault(
         "warppool.writeback", "models", "a slot that leaves as it arrives is kept in the buffer",
