@@ -29,7 +29,7 @@ def component(block: str) -> type[wiring.Component]:
     from amaranth.hdl import UnusedElaboratable
 
     # Blocks are also made for their ports alone.
-    warnings.filterwarnings("ignore", category=UnusedElaboratable, module=re.escape(str(FOLDER)))
+    warnings.filterwarnings("ignore", category=UnusedElaboratable, module=re.escape(str(FOLDER.parent)))
     name = "".join(part.capitalize() for part in block.split(".")[1].split("_"))
     return getattr(importlib.import_module(f"{__package__}.{block}"), name)
 
