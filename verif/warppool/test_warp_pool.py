@@ -181,7 +181,6 @@ FAULTS = {
     "the addresses of another coalescer": ("self.address[k]", "self.address[0]"),
     "an insertion by another coalescer": ("eq(merging.insert[k].payload)", "eq(merging.insert[0].payload)"),
     "a read of a fixed thread map": ("table.lookup.eq(writeback.result.p.word)", "table.lookup.eq(0)"),
-    "an atomic as if it had a thread map": (" & ~writeback.result.p.atomic", ""),
     "no entry of the thread map is freed in time": (
         "observe(table.result, result.valid, result.ready", "observe(table.result, result.valid, 1"
     ),
