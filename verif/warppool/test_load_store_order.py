@@ -67,6 +67,7 @@ def test_counters_reach_the_limit_and_keep_to_it(configuration: str) -> None:
         bench, environment = Order(**parameters), Environment(parameters, shape, rng)
         for _ in range(3000):
             environment.drive(bench.ports.i, bench.ports.o)
+            environment.observe(bench.ports.i, bench.ports.o, None)
             bench.step()
             most = max(most, *bench.state["count"])
             assert bench.state["count"].min() >= 0
