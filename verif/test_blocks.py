@@ -1,20 +1,26 @@
 """Every block that has a bench: hardware against its golden model in the simulator, functional coverage, proofs.
 
-``lockstep verify`` does the same with more seeds, and code coverage and mutants besides.
+``lockstep verify`` does the same with more seeds, and code coverage and mutants besides. What only a model has is
+tested here alone: it may skip idle cycles, a reset leaves nothing behind, and it runs interpreted as it does compiled.
 """
 
 from __future__ import annotations
 
+import hashlib
+import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from lockstep.models.blocks import instances
 from lockstep.rtl import netlist
 from lockstep.verif import coverage, formal, levels, verilated
+from lockstep.verif.bench import elsewhere
 from lockstep.verif.blocks import blocks, declaration, proofs
 from lockstep.verif.simulate import simulate
-from lockstep.verif.trace import record
+from lockstep.verif.trace import Run, Session, record
 
 CONFIGURATIONS = [(block, name) for block in blocks() for name in declaration(block).configurations]
 PROOFS = [(block, name) for block in blocks() for name in proofs(block)]
@@ -46,6 +52,93 @@ def test_every_bin_is_hit(block: str) -> None:
         for name in declared.configurations
     }
     assert coverage.functional(declared, bins) == []
+
+
+def sessions(block: str, configuration: str, seed: int, cycles: int) -> Iterator[Session]:
+    """A golden model in its environment, at every cycle's clock edge, in each shape."""
+    declared = declaration(block)
+    for run in levels.runs(declared, configuration, seed, 1):
+        session = Session(declared, run, run.rng())
+        for _ in range(cycles):
+            session.settle()
+            yield session
+            session.bench.step()
+
+
+@pytest.mark.parametrize("block, configuration", CONFIGURATIONS)
+def test_idle_cycles_change_nothing_but_what_a_skip_changes(block: str, configuration: str) -> None:
+    """A skip equals as many steps with the inputs held, up to the last idle cycle, and leaves the ports alone.
+
+    A model that joins others may put off what their states need; then later ports must be equal.
+    """
+    seed = levels.base_seed()
+    print(f"LOCKSTEP_SEED={seed}")
+    rng = random.Random(seed)
+    joins = any(instances(declaration(block).model().STATE))
+    skips = 0
+    for session in sessions(block, configuration, seed, 200):
+        bench = session.bench
+        idle = min(bench.idle(), 300)
+        if not idle:
+            continue
+        skips += 1
+        steps = rng.choice([1, rng.randint(1, idle), idle])
+        stepped, skipped = bench.copy(), bench.copy()
+        for _ in range(steps):
+            stepped.cycle()
+        skipped.skip(steps)
+        assert bench.io.tobytes() == stepped.io.tobytes() == skipped.io.tobytes()
+        if not joins:
+            assert stepped.bytes() == skipped.bytes()
+            continue
+        skipped.idle()  # which shows the blocks their inputs, as a step does
+        for _ in range(50):
+            stepped.cycle()
+            skipped.cycle()
+            assert stepped.io.tobytes() == skipped.io.tobytes()
+    assert skips > 0
+
+
+@pytest.mark.parametrize("block, configuration", CONFIGURATIONS)
+def test_a_model_that_is_reset_behaves_as_a_new_one(block: str, configuration: str) -> None:
+    seed = levels.base_seed()
+    print(f"LOCKSTEP_SEED={seed}")
+    *_, last = sessions(block, configuration, seed, 150)
+    used = last.bench
+    for session in sessions(block, configuration, seed + 1, 150):
+        fresh = session.bench
+        if session is not last:
+            last = session
+            used.reset()
+        used.i[()] = fresh.i
+        used.comb()
+        assert used.io.tobytes() == fresh.io.tobytes()
+        used.step()
+
+
+def digests(block: str, seed: int) -> dict[str, str]:
+    """Of all state and ports over a short run of one shape in each configuration."""
+    found = {}
+    for configuration in declaration(block).configurations:
+        shape = random.Random(seed).choice(declaration(block).shapes)
+        run = Run(configuration, shape, seed)
+        session, digest = Session(declaration(block), run, run.rng()), hashlib.sha256()
+        for _ in range(100):
+            session.settle()
+            digest.update(session.bench.bytes() + session.bench.idle().to_bytes(8, "little"))
+            ahead = session.bench.copy()
+            ahead.skip(min(ahead.idle(), 300))
+            digest.update(ahead.bytes())
+            session.bench.step()
+        found[configuration] = digest.hexdigest()
+    return found
+
+
+@pytest.mark.parametrize("block", blocks())
+def test_an_interpreted_run_is_identical(block: str) -> None:
+    seed = levels.base_seed()
+    print(f"LOCKSTEP_SEED={seed}")
+    assert elsewhere(digests, block, seed, NUMBA_DISABLE_JIT="1") == digests(block, seed)
 
 
 @pytest.mark.parametrize("block, name", PROOFS)

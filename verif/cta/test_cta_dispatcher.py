@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import random
-
 import pytest
 
-from lockstep.models.blocks import FOREVER
 from lockstep.models.cta import cta_dispatcher
-from lockstep.models.jit import view
-from lockstep.models.parameters import DISPATCHERS, MAX_SMS
-from lockstep.verif.bench import Bench, interpreted, seeded
-from lockstep.verif.cta.bench_cta_dispatcher import stimulate
+from lockstep.models.parameters import DISPATCHERS
+from lockstep.verif.bench import Bench
 
 
 class Gpu(Bench):
@@ -69,56 +63,3 @@ def test_dispatches_are_an_interval_apart(interval: int) -> None:
     gpu.launch(4)
     cycles = [cycle for cycle in range(4 * interval + 4) if gpu.cycle()]
     assert cycles == [1 + interval * n for n in range(4)]
-
-
-@pytest.mark.parametrize("policy", range(2))
-def test_idle_cycles_change_nothing_but_the_wait(policy: int) -> None:
-    rng = seeded()
-    bench = Bench(cta_dispatcher)
-    idle = waits = 0
-    for _ in range(3000):
-        bench.i["policy"], bench.i["interval"] = policy, 4
-        stimulate(view(bench.io).i, rng, MAX_SMS)
-        steps = min(bench.idle(), rng.randrange(1, 8))
-        stepped, skipped = bench.copy(), bench.copy()
-        for _ in range(steps):
-            stepped.step()
-        skipped.skip(steps)
-        assert stepped.bytes() == skipped.bytes()
-        assert skipped.io.tobytes() == bench.io.tobytes()
-        idle += steps > 0
-        waits += 0 < bench.idle() < FOREVER
-        bench.step()
-    assert idle > 500
-    assert waits > 100
-
-
-@pytest.mark.parametrize("policy", range(2))
-def test_reset_in_mid_run_gives_a_fresh_record(policy: int) -> None:
-    rng = seeded()
-    bench, fresh = Bench(cta_dispatcher), Bench(cta_dispatcher)
-    bench.i["policy"], bench.i["interval"] = policy, 3
-    for _ in range(300):
-        stimulate(view(bench.io).i, rng, MAX_SMS)
-        bench.step()
-    bench.reset()
-    fresh.i[()] = bench.i
-    assert bench.bytes() == fresh.bytes()
-
-
-def run(seed: int) -> str:
-    """A digest of all state and ports over a random run with every policy."""
-    rng = random.Random(seed)
-    digest = hashlib.sha256()
-    bench = Bench(cta_dispatcher)
-    for _ in range(600):
-        bench.i["policy"], bench.i["interval"] = rng.randrange(2), rng.choice([1, 2])
-        stimulate(view(bench.io).i, rng, MAX_SMS)
-        bench.step()
-        digest.update(bench.bytes())
-    return digest.hexdigest()
-
-
-def test_interpreted_run_is_identical() -> None:
-    seed = seeded().randrange(1 << 32)
-    assert interpreted(run, seed) == run(seed)

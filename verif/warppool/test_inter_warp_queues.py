@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import random
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -15,13 +12,10 @@ from lockstep.models.memory import l1
 from lockstep.models.warppool import inter_warp_queues
 from lockstep.models.warppool.mapping import Mapping
 from lockstep.rtl.warppool.inter_warp_queues import InterWarpQueues
-from lockstep.verif.bench import Bench, interpreted, seeded
+from lockstep.verif.bench import Bench, seeded
 from lockstep.verif.simulation import compare
 from lockstep.verif.warppool.bench_inter_warp_queues import (
-    BINS,
     CONFIGURATIONS,
-    SHAPES,
-    UNREACHABLE,
     Environment,
     Slot,
     queue_of,
@@ -280,43 +274,6 @@ def test_arguments_are_checked(wrong: dict[str, int], message: str) -> None:
         InterWarpQueues(**wrong)
 
 
-def runs(parameters: dict[str, int], shape: str, rng: random.Random, cycles: int) -> Iterator[Queues]:
-    """A model in its environment, after each cycle's outputs were checked."""
-    bench, environment = Queues(parameters), Environment(parameters, shape, rng)
-    for _ in range(cycles):
-        environment.drive(bench.ports.i, bench.ports.o)
-        environment.observe(bench.ports.i, bench.ports.o, None)
-        yield bench
-        bench.step()
-    environment.finish()
-
-
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_line_leaves_once_and_every_bin_is_hit(name: str) -> None:
-    rng, parameters = seeded(), CONFIGURATIONS[name]
-    hit: set[str] = set()
-    for shape in SHAPES:
-        for bench in runs(parameters, shape, rng, 4000):
-            i, o = bench.ports.i, bench.ports.o
-            hit |= {name for name, bin_ in BINS.items() if name not in hit and bin_(parameters, i, o, None)}
-    unreachable = {name for name, holds in UNREACHABLE.items() if holds(parameters)}
-    assert hit == set(BINS) - unreachable
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_hardware_equals_the_model(name: str, shape: str) -> None:
-    parameters = CONFIGURATIONS[name]
-    bench, environment = Queues(parameters), Environment(parameters, shape, seeded())
-
-    def stimulate(_: Bench) -> None:
-        environment.drive(bench.ports.i, bench.ports.o)
-        environment.observe(bench.ports.i, bench.ports.o, None)
-
-    compare(InterWarpQueues(**parameters), bench, stimulate, 800)
-    environment.finish()
-
-
 @pytest.mark.parametrize("queues, tags, merges, coalescers", [(8, 8, 8, 4), (64, 1, 2, 4), (2, 8, 1, 3)])
 def test_other_sizes(queues: int, tags: int, merges: int, coalescers: int) -> None:
     sizes = dict(queues=queues, tags=tags, merges=merges, coalescers=coalescers)
@@ -332,20 +289,6 @@ def test_other_sizes(queues: int, tags: int, merges: int, coalescers: int) -> No
         compare(InterWarpQueues(**parameters), bench, stimulate, 300)
 
 
-def test_idle_cycles_change_nothing() -> None:
-    rng = seeded()
-    waiting = 0
-    for bench in runs(PAPER, "room", rng, 4000):
-        stepped, steps = bench.copy(), min(bench.idle(), rng.randrange(1, 5))
-        skipped = bench.copy()
-        for _ in range(steps):
-            stepped.step()
-        skipped.skip(steps)
-        assert stepped.bytes() == skipped.bytes()
-        waiting += steps > 0 and not all(line.ready for line in bench.ports.o.line[:2])
-    assert waiting > 50
-
-
 def test_an_empty_block_is_idle_for_ever() -> None:
     bench = started()
     assert bench.idle() == FOREVER
@@ -357,28 +300,3 @@ def test_an_empty_block_is_idle_for_ever() -> None:
     assert bench.idle() == FOREVER
     bench.ports.i.room = 0
     assert bench.idle() == 0, "the room is about to be known"
-
-
-def test_reset_in_mid_run_behaves_as_a_fresh_record() -> None:
-    rng = seeded()
-    *_, used = runs(PAPER, "few", rng, 700)
-    used.reset()
-    for fresh in runs(PAPER, "stalled", rng, 700):
-        used.i[()] = fresh.i
-        assert used.io.tobytes() == fresh.io.tobytes()
-        used.step()
-
-
-def run(seed: int) -> str:
-    """A digest of all state and ports over random runs."""
-    rng = random.Random(seed)
-    digest = hashlib.sha256()
-    for parameters in PAPER, CONFIGURATIONS["odd"]:
-        for bench in runs(parameters, rng.choice(SHAPES), rng, 800):
-            digest.update(bench.bytes())
-    return digest.hexdigest()
-
-
-def test_interpreted_run_is_identical() -> None:
-    seed = seeded().randrange(1 << 32)
-    assert interpreted(run, seed) == run(seed)

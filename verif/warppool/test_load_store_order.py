@@ -1,9 +1,7 @@
-"""The load-store order: a warp is drained when its every line has been sent; hardware against the golden model."""
+"""The load-store order, case by case; ``bench_load_store_order.py`` has the random runs."""
 
 from __future__ import annotations
 
-import hashlib
-import random
 from typing import Any
 
 import pytest
@@ -12,9 +10,8 @@ from lockstep.models.blocks import FOREVER
 from lockstep.models.jit import view
 from lockstep.models.warppool import load_store_order
 from lockstep.rtl.warppool.load_store_order import LoadStoreOrder
-from lockstep.verif.bench import Bench, interpreted, seeded
-from lockstep.verif.simulation import compare
-from lockstep.verif.warppool.bench_load_store_order import BINS, CONFIGURATIONS, SHAPES, UNREACHABLE, Environment
+from lockstep.verif.bench import Bench, seeded
+from lockstep.verif.warppool.bench_load_store_order import CONFIGURATIONS, SHAPES, Environment
 
 
 class Order(Bench):
@@ -62,23 +59,18 @@ EVERY = set(range(PAPER["warps"]))
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_drained_when_every_line_has_been_sent_and_every_bin_is_hit(configuration: str) -> None:
+def test_counters_reach_the_limit_and_keep_to_it(configuration: str) -> None:
     parameters = CONFIGURATIONS[configuration]
     rng = seeded()
-    missing = set(BINS)
     most = 0
     for shape in SHAPES:
         bench, environment = Order(**parameters), Environment(parameters, shape, rng)
-        i, o = bench.ports.i, bench.ports.o
         for _ in range(3000):
-            environment.drive(i, o)
-            environment.observe(i, o, None)
-            missing -= {name for name in missing if BINS[name](parameters, i, o, None)}
+            environment.drive(bench.ports.i, bench.ports.o)
+            environment.observe(bench.ports.i, bench.ports.o, None)
             bench.step()
             most = max(most, *bench.state["count"])
             assert bench.state["count"].min() >= 0
-        environment.finish()
-    assert missing == {name for name, unreachable in UNREACHABLE.items() if unreachable(parameters)}
     assert most == parameters["limit"] or configuration == "large"
 
 
@@ -165,77 +157,11 @@ def test_everything_at_once_for_one_warp() -> None:
     assert bench.state["count"][9] == 4  # + 1 + 1 - 2
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_idle_cycles_change_nothing(shape: str) -> None:
-    rng = seeded()
-    bench, environment = Order(**PAPER), Environment(PAPER, shape, rng)
-    idle = 0
-    for _ in range(3000):
-        environment.drive(bench.ports.i, bench.ports.o)
-        environment.observe(bench.ports.i, bench.ports.o, None)
-        steps = min(bench.idle(), rng.randrange(1, 5))
-        stepped, skipped = bench.copy(), bench.copy()
-        for _ in range(steps):
-            stepped.step()
-        skipped.skip(steps)
-        assert stepped.bytes() == skipped.bytes()
-        idle += steps > 0
-        bench.step()
-    assert idle > 10
-    bench.clock()
-    bench.ports.i.access.ready = 0
+def test_an_empty_block_is_idle_for_ever() -> None:
+    bench = Order(**PAPER)
     assert bench.idle() == FOREVER
-
-
-def test_reset_in_mid_run_behaves_as_a_fresh_record() -> None:
-    rng = seeded()
-    bench, fresh = Order(**PAPER), Order(**PAPER)
-    for start in range(2):
-        environment = Environment(PAPER, "stalled", rng)
-        for _ in range(300):
-            environment.drive(bench.ports.i, bench.ports.o)
-            environment.observe(bench.ports.i, bench.ports.o, None)
-            if start:
-                fresh.i[()] = bench.i
-                assert bench.bytes() == fresh.bytes()
-                fresh.step()
-            bench.step()
-        bench.reset()
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("configuration, cycles", [("paper", 500), ("one", 500), ("odd", 1000), ("large", 200)])
-def test_hardware_equals_the_model(configuration: str, cycles: int, shape: str) -> None:
-    parameters = CONFIGURATIONS[configuration]
-    environment = Environment(parameters, shape, seeded())
-    bench = Order(**parameters)
-
-    def stimulate(_: Bench) -> None:
-        environment.drive(bench.ports.i, bench.ports.o)
-        environment.observe(bench.ports.i, bench.ports.o, None)
-
-    compare(LoadStoreOrder(**parameters), bench, stimulate, cycles)
-    environment.finish()
-
-
-def run(seed: int) -> str:
-    """A digest of all state and ports over a random run."""
-    rng = random.Random(seed)
-    digest = hashlib.sha256()
-    for parameters in CONFIGURATIONS.values():
-        bench, environment = Order(**parameters), Environment(parameters, "single", rng)
-        for _ in range(400):
-            environment.drive(bench.ports.i, bench.ports.o)
-            environment.observe(bench.ports.i, bench.ports.o, None)
-            digest.update(bench.idle().to_bytes(8, "little"))
-            bench.step()
-            digest.update(bench.bytes())
-    return digest.hexdigest()
-
-
-def test_interpreted_run_is_identical() -> None:
-    seed = seeded().randrange(1 << 32)
-    assert interpreted(run, seed) == run(seed)
+    bench.enter(1)
+    assert bench.idle() == 0
 
 
 @pytest.mark.parametrize(

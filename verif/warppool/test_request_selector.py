@@ -1,21 +1,14 @@
-"""The request selector: its golden model under directed and random stimulus, and the hardware against it."""
+"""The request selector, case by case; ``bench_request_selector.py`` has the random runs."""
 
 from __future__ import annotations
 
-import hashlib
-import random
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from lockstep.models.blocks import FOREVER
 from lockstep.models.jit import view
 from lockstep.models.warppool import request_selector
 from lockstep.rtl.warppool.request_selector import RequestSelector
-from lockstep.verif.bench import Bench, interpreted, seeded
-from lockstep.verif.simulation import compare
-from lockstep.verif.warppool.bench_request_selector import BINS, CONFIGURATIONS, SHAPES, UNREACHABLE, Environment
+from lockstep.verif.bench import Bench
+from lockstep.verif.warppool.bench_request_selector import CONFIGURATIONS
 
 SMALL = dict(
     lanes=4, warps=8, tickets=2, tags=4, merges=2, coalescers=2, metadata=8, quantum=1000, store_wait=6
@@ -273,105 +266,3 @@ def test_arguments_are_checked(name: str) -> None:
     for value in 0, RequestSelector.LARGEST[name] + 1:
         with pytest.raises(ValueError, match=f"{name} must be 1 to {RequestSelector.LARGEST[name]}, not {value}"):
             RequestSelector(**{name: value})
-
-
-def surrounded(configuration: str, shape: str, rng: random.Random) -> tuple[Bench, Iterator[None]]:
-    """A model, and an iterator that drives and checks one cycle; the caller makes the steps."""
-    parameters = CONFIGURATIONS[configuration]
-    bench = Bench(request_selector, **parameters)
-    ports = view(bench.io)
-    environment = Environment(parameters, shape, random.Random(rng.random()))
-
-    def cycles() -> Iterator[None]:
-        while True:
-            environment.drive(ports.i, ports.o)
-            environment.observe(ports.i, ports.o, None)
-            yield
-            environment.finish()
-
-    return bench, cycles()
-
-
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_bounds_order_and_conservation(configuration: str) -> None:
-    """The checks of the environment, and that its shapes reach every bin that can be reached."""
-    rng = seeded()
-    parameters = CONFIGURATIONS[configuration]
-    hit: set[str] = set()
-    for shape in SHAPES:
-        bench, cycles = surrounded(configuration, shape, rng)
-        ports: Any = view(bench.io)
-        for _ in range(Environment.CYCLES):
-            next(cycles)
-            hit |= {name for name, reached in BINS.items() if reached(parameters, ports.i, ports.o, None)}
-            bench.step()
-    assert hit == {name for name in BINS if not (name in UNREACHABLE and UNREACHABLE[name](parameters))}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_hardware_equals_the_model(configuration: str, shape: str) -> None:
-    bench, cycles = surrounded(configuration, shape, seeded())
-    compare(RequestSelector(**CONFIGURATIONS[configuration]), bench, lambda _: next(cycles), 400)
-
-
-@pytest.mark.parametrize("shape", ["stalled", "scarce", "sparse"])
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_idle_cycles_change_nothing(configuration: str, shape: str) -> None:
-    """A skip equals steps, through waits that become overdue and up to the end of the quantum, never past it."""
-    rng = seeded()
-    bench, cycles = surrounded(configuration, shape, rng)
-    seen = 0
-    for _ in range(2000):
-        next(cycles)
-        idle = bench.idle()
-        assert idle < FOREVER  # the quantum ends
-        if idle:
-            steps = rng.choice([1, min(2, idle), rng.randint(1, idle), idle])
-            stepped, skipped = bench.copy(), bench.copy()
-            for _ in range(steps):
-                stepped.step()
-            skipped.skip(steps)
-            assert stepped.bytes() == skipped.bytes()
-            seen += 1
-        bench.step()
-    assert seen > 20
-
-
-def test_reset_in_mid_run_behaves_as_a_fresh_record() -> None:
-    rng = seeded()
-    for configuration in CONFIGURATIONS:
-        bench, cycles = surrounded(configuration, "steady", rng)
-        for _ in range(500):
-            next(cycles)
-            bench.step()
-        bench.reset()
-        seed = rng.random()
-        fresh, cycles = surrounded(configuration, "missing", random.Random(seed))
-        for _ in range(500):
-            next(cycles)
-            bench.i[()] = fresh.i
-            assert bench.io.tobytes() == fresh.io.tobytes()
-            bench.step()
-            fresh.step()
-
-
-def run(seed: int) -> str:
-    """A digest of all state and ports over random runs."""
-    rng = random.Random(seed)
-    digest = hashlib.sha256()
-    for configuration in CONFIGURATIONS:
-        bench, cycles = surrounded(configuration, rng.choice(SHAPES), rng)
-        for _ in range(300):
-            next(cycles)
-            ahead = bench.copy()
-            ahead.skip(bench.idle())
-            digest.update(ahead.bytes())
-            bench.step()
-            digest.update(bench.bytes())
-    return digest.hexdigest()
-
-
-def test_interpreted_run_is_identical() -> None:
-    seed = seeded().randrange(1 << 32)
-    assert interpreted(run, seed) == run(seed)

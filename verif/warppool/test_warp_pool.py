@@ -1,8 +1,7 @@
-"""WarpPool, joined: its latencies, its end-to-end checks, hardware against the golden model, faults in the wires."""
+"""WarpPool, joined: its latencies, faults in the wires; ``bench_warp_pool.py`` has the random runs."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import random
 from collections.abc import Iterator
@@ -17,15 +16,12 @@ from lockstep.models.warppool import warp_pool
 from lockstep.rtl.warppool import warp_pool as hardware
 from lockstep.sim.cosim import library
 from lockstep.sim.cosim.build import Request
-from lockstep.verif.bench import Bench, interpreted, seeded
-from lockstep.verif.simulation import compare
+from lockstep.verif.bench import Bench, seeded
 from lockstep.verif.warppool.bench_warp_pool import (
-    BINS,
     BLOCK,
     CONFIGURATIONS,
     CYCLES,
     SHAPES,
-    UNREACHABLE,
     Environment,
 )
 
@@ -33,102 +29,6 @@ SMALL = dict(
     lanes=4, warps=4, tickets=2, warps_per_queue=2, depth=2, coalescers=2, queues=2, tags=2, merges=2, maps=4,
     set_bits=1, metadata=4, quantum=16, store_wait=4,
 )  # fmt: skip
-
-
-class Run(Bench):
-    """The model in its declared environment."""
-
-    def __init__(self, parameters: dict[str, int], shape: str, seed: int) -> None:
-        super().__init__(warp_pool, **parameters)
-        self.environment = Environment(parameters, shape, random.Random(seed))
-        self.views = view(self.i), view(self.o), None
-
-    def offer(self) -> None:
-        """Drive this cycle's inputs and look at all ports."""
-        i, o, c = self.views
-        self.environment.drive(i, o)
-        self.environment.observe(i, o, c)
-
-
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_the_checks_hold_and_every_bin_is_hit(configuration: str) -> None:
-    seed = seeded().randrange(1 << 32)
-    parameters = CONFIGURATIONS[configuration]
-    hit = set()
-    for shape in SHAPES:
-        run = Run(parameters, shape, seed)
-        for _ in range(CYCLES):
-            run.offer()
-            hit |= {name for name in BINS if name not in hit and BINS[name](parameters, *run.views)}
-            run.step()
-        run.environment.finish()
-    assert hit == {name for name in BINS if not UNREACHABLE.get(name, lambda _: False)(parameters)}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_smallest_hardware_equals_the_model(shape: str) -> None:
-    run = Run(CONFIGURATIONS["one"], shape, seeded().randrange(1 << 32))
-    compare(hardware.WarpPool(**run.parameters), run, lambda _: run.offer(), 200)
-
-
-@pytest.mark.parametrize("configuration", ["paper", "odd"])
-def test_hardware_equals_the_model(configuration: str) -> None:
-    """In all shapes; each begins with a reset, which leaves the memories as the last one had them."""
-    seed = seeded().randrange(1 << 32)
-    instance = library.load(BLOCK, CONFIGURATIONS[configuration]).instance()
-    for shape in SHAPES:
-        run = Run(CONFIGURATIONS[configuration], shape, seed)
-        ports = run.io.copy()
-        instance.reset(ports)
-        for cycle in range(CYCLES // 2):
-            if ports.tobytes() != run.io.tobytes():
-                names = [name for name in ports["o"].dtype.names or () if np.any(ports["o"][name] != run.o[name])]
-                pytest.fail(f"{shape}, cycle {cycle}: {', '.join(names)}")
-            run.offer()
-            ports["i"] = run.i
-            instance.step(ports)
-            run.step()
-    instance.close()
-
-
-def test_idle_cycles_change_nothing() -> None:
-    rng = seeded()
-    idle = 0
-    runs = [Run(CONFIGURATIONS["odd"], shape, rng.randrange(1 << 32)) for shape in ("mixed", "late")]
-    for run in 800 * runs:
-        run.offer()
-        if run.idle():
-            steps = min(run.idle(), rng.randrange(1, 50))
-            stepped, skipped = run.copy(), run.copy()
-            for _ in range(steps):
-                stepped.cycle()
-            skipped.skip(steps)
-            skipped.idle()  # which shows the blocks their inputs, as a step does
-            assert stepped.io.tobytes() == skipped.io.tobytes()
-            for _ in range(50):  # what they are cannot be told apart
-                stepped.cycle()
-                skipped.cycle()
-                assert stepped.io.tobytes() == skipped.io.tobytes()
-            idle += 1
-        run.step()
-    assert idle > 20
-
-
-def digest(seed: int) -> str:
-    """Of all state and ports over a run in some shapes."""
-    found = hashlib.sha256()
-    for shape in ("mixed", "atomics"):
-        run = Run(CONFIGURATIONS["odd"], shape, seed)
-        for _ in range(100):
-            run.offer()
-            run.step()
-            found.update(run.bytes())
-    return found.hexdigest()
-
-
-def test_interpreted_run_is_identical() -> None:
-    seed = seeded().randrange(1 << 32)
-    assert interpreted(digest, seed) == digest(seed)
 
 
 # ------------------------------------------------------------------------------------------------------------ latencies
