@@ -20,7 +20,7 @@ SIZES = dict(
     merges=MERGES, maps=2, set_bits=1, metadata=METADATA, quantum=64, store_wait=2,
 )  # fmt: skip
 LINE_SHIFT, WORD_BITS = 5, 3
-ENTERING, END = 2, 16  # cycles in which instructions enter; after which all must have ended
+ENTERING, END = 2, 22  # cycles in which instructions enter; after which all must have ended
 ADDRESSES = LINE_SHIFT + 1  # bits of an address that are free: two lines
 
 
@@ -162,7 +162,7 @@ _SIZE = (
 )
 PROOFS = {
     "one writeback per lane": Proof(
-        Followed, "bmc", 12, f"a load's lanes: each line sent once, then written once, right words; {_SIZE}"
+        Followed, "bmc", 14, f"a load's lanes: each line sent once, then written once, right words; {_SIZE}"
     ),
     "all ends": Proof(
         Ends, "bmc", END + 1, f"every lane is written by cycle {END} when nobody makes it wait; {_SIZE}"
