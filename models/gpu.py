@@ -125,7 +125,7 @@ def run(state, sms, memory, launch, settings, context, until):
         following = min(following, i64(system.memory_wake(memory, now)))
         for s in range(count):
             following = min(following, i64(wakes[s]))
-        if state.ended == launch.total and system.memory_wake(memory, now) >= SM.NEVER and _quiet(sms, count):
+        if state.ended == launch.total and _quiet(sms, memory, count, now):
             state.cycles = now + 1
             return
         if following >= SM.NEVER:
@@ -140,9 +140,12 @@ def run(state, sms, memory, launch, settings, context, until):
 
 
 @jit
-def _quiet(sms, count):
+def _quiet(sms, memory, count, now):
+    """Whether nothing is left to do, in the SMs, in the memory system, or between them."""
+    if system.memory_wake(memory, now) < SM.NEVER:
+        return False
     for s in range(count):
-        if not SM.quiet(sms[s]):
+        if memory.ports[s].reply_ready < SM.NEVER or not SM.quiet(sms[s]):
             return False
     return True
 
