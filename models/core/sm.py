@@ -789,7 +789,7 @@ def _select(sm, launch, config, x, now):
         mine = i64(sm.partition[k])
         held = _held(sm)
         if sm.next_issue[k] > now:
-            if i64(sm.ready) & mine != 0:
+            if i64(sm.resident) & mine != 0:
                 wake = min(wake, i64(sm.next_issue[k]))
         elif i64(sm.ready) & mine != 0 and sm.wheel.count < EVENTS - RESERVE:
             if held & mine & i64(sm.ready) != 0:
