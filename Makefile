@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-DEMO := saxpy reduction transpose-naive transpose-tiled hotspot spmv sgemm
+DEMO := saxpy reduction transpose-columns transpose-padded hotspot spmv sgemm
 
 demo: $(VENV)/.installed
 	@mkdir -p out
