@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +14,13 @@ from lockstep.models.warppool import inter_warp_queues
 from lockstep.models.warppool.mapping import Mapping
 from lockstep.rtl.warppool.inter_warp_queues import InterWarpQueues
 from lockstep.verif.bench import Bench, seeded
-from lockstep.verif.simulation import compare
+from lockstep.verif.blocks import declaration
+from lockstep.verif.levels import base_seed
+from lockstep.verif.simulate import simulate
+from lockstep.verif.trace import Run
 from lockstep.verif.warppool.bench_inter_warp_queues import (
+    BLOCK,
     CONFIGURATIONS,
-    Environment,
     Slot,
     queue_of,
     slot_of,
@@ -278,15 +282,10 @@ def test_arguments_are_checked(wrong: dict[str, int], message: str) -> None:
 def test_other_sizes(queues: int, tags: int, merges: int, coalescers: int) -> None:
     sizes = dict(queues=queues, tags=tags, merges=merges, coalescers=coalescers)
     parameters = {**InterWarpQueues.LARGEST, **sizes}
-    rng = seeded()
-    for shape in "few", "room":
-        bench, environment = Queues(parameters), Environment(parameters, shape, rng)
-
-        def stimulate(_: Bench, bench: Queues = bench, environment: Environment = environment) -> None:
-            environment.drive(bench.ports.i, bench.ports.o)
-            environment.observe(bench.ports.i, bench.ports.o, None)
-
-        compare(InterWarpQueues(**parameters), bench, stimulate, 300)
+    seed = base_seed()
+    print(f"LOCKSTEP_SEED={seed}")
+    other = replace(declaration(BLOCK), configurations={"other": parameters})
+    assert simulate(other, "other", [Run("other", shape, seed) for shape in ("few", "room")], 300).failures == []
 
 
 def test_an_empty_block_is_idle_for_ever() -> None:
