@@ -3,7 +3,8 @@
 //     player RESULTS FIRST LAST TRACE...
 //
 // For each value of the input that selects a mutant, FIRST to LAST (0 where there is no such input), play the traces
-// until one differs. RESULTS gets a line per value: the value, the number of the trace and the cycle, or -1 -1.
+// until one differs, each from a reset on: a mutated flip-flop loses its initial value. RESULTS gets a line per value:
+// the value, the number of the trace and the cycle, or -1 -1.
 //
 // A trace: the number of cycles (8 bytes), then per cycle the reset, the inputs, the outputs, each as Verilator keeps
 // it (1, 2, 4, 8 bytes, or words of 4), in the order of ports.h, which defines INPUTS and OUTPUTS as lists of P(name).
@@ -52,6 +53,11 @@ int64_t play(VerilatedContext& context, const std::vector<char>& trace, uint32_t
     uint64_t cycles;
     std::memcpy(&cycles, trace.data(), 8);
     const char* at = trace.data() + 8;
+    top->rst = 1;
+    for (int clock = 0; clock < 2; clock++) {
+        top->clk = clock;
+        top->eval();
+    }
     int64_t found = -1;
     for (uint64_t cycle = 0; cycle < cycles && found < 0; cycle++) {
         top->clk = 0;
