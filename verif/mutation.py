@@ -119,7 +119,7 @@ def netlist(declared: Declaration) -> str:
     return yosys.run(script, {"in.il": text}, ["out.il"])["out.il"]
 
 
-# A clock through a gate is late, and Yosys takes no other value for the enables and resets of an asynchronous read port.
+# A clock through a gate is late, and Yosys takes no other enables and resets of an asynchronous read port than its own.
 _NO_LOGIC = re.compile(r"-port \S*(CLK|RD_EN|RD_SRST|RD_ARST) ")
 
 
