@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
                        "and every output is compared; or the RTL, and the results are (default: shadow)")  # fmt: skip
     cosim.add_argument("--sm", metavar="N[,N]", help="only on these SMs")
     cosim.add_argument("-o", dest="folder", metavar="DIR", default="cosim", help="for the report of a difference")
+    cosim.add_argument("--record", metavar="DIR", help="shadow: keep replay files of the blocks that run as RTL")
 
     compare = command("compare", "Run kernels in several configurations, side by side.")
     compare.add_argument("kernels", metavar="KERNEL", nargs="+")
@@ -85,7 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--seed", type=int, metavar="S", help="the first one (default: LOCKSTEP_SEED, or random)")
     verify.add_argument("--mutants", type=int, default=300, metavar="N", help="per block (default: 300)")
     verify.add_argument("--jobs", type=int, metavar="N", help="checks at a time (default: one per core)")
-    verify.add_argument("--replay", metavar="FILE", help="play a replay file of `lockstep cosim` instead")
+    verify.add_argument("--replay", metavar="FILE", nargs="+", default=[], help="play replay files of `lockstep cosim` "
+                        "instead; mutation: play them to the mutants, too")  # fmt: skip
     verify.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
     verify.add_argument("--coverage", metavar="DIR", help="random: write lcov files and the Verilog they belong to")
 

@@ -170,12 +170,13 @@ def verify(options: Namespace) -> int:
         known = ", ".join(levels.blocks())
         raise UsageError(f"no block or area {error.args[0]!r}; there are {known}") from None
     seed = levels.base_seed() if options.seed is None else options.seed
-    wanted = levels.Options(options.level, seed, options.seeds, options.mutants, folder)
+    files = [Path(name) for name in options.replay]
+    wanted = levels.Options(options.level, seed, options.seeds, options.mutants, folder, files)
     checks = []
     with Display() as watch:
         watch.phase(f"{options.level}: {len(blocks)} blocks")
-        done = [levels.replay(Path(options.replay))] if options.replay else levels.verify(blocks, wanted, options.jobs)
-        for check in done:
+        instead = files and options.level != "mutation"
+        for check in map(levels.replay, files) if instead else levels.verify(blocks, wanted, options.jobs):
             checks.append(check)
             watch.phase(f"{options.level}: {check.block}: {check.name}")
     if options.json != "-":

@@ -4,7 +4,7 @@
 smoke    the netlist's combinational paths against the declared ones, lint, a short run of each configuration
 random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them
 formal   the proofs
-mutation mutants of the hardware against the random runs
+mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
 ======== ===========================================================================================================
 """
 
@@ -16,7 +16,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,17 +24,19 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.rtl import netlist
-from lockstep.sim.cosim.replay import load
+from lockstep.sim.cosim.replay import Replay, load
+from lockstep.sim.errors import UsageError
 from lockstep.verif import formal, verilated
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure
-from lockstep.verif.mutation import mutate
+from lockstep.verif.mutation import mutate, refute
 from lockstep.verif.simulate import simulate
-from lockstep.verif.trace import Run, record
+from lockstep.verif.trace import Run, kept, record, replayed
 
 LEVELS = ("smoke", "random", "formal", "mutation")
 SMOKE_CYCLES = 300
 MUTANTS = 300
+REFUTED = 15  # one mutant of so many meets each proof, too
 SCORE = 0.95  # of the mutants that are not equivalent, those that must be killed
 
 
@@ -56,13 +58,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Options:
-    """``seed`` is the first of ``seeds``. ``folder``: where coverage reports go, if anywhere."""
+    """``seed`` is the first of ``seeds``. ``folder``: where coverage reports go, if anywhere.
+
+    ``replays`` of kernels are played to mutants, beside the random runs.
+    """
 
     level: str
     seed: int
     seeds: int = 1
     mutants: int = MUTANTS
     folder: Path | None = None
+    replays: Sequence[Path] = ()
 
 
 Job = Callable[[], Check]
@@ -122,7 +128,10 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
         for name in proofs(declared.block):
             yield name, partial(_proof, declared, name)
     else:
-        yield "mutation", partial(_mutation, declared, options)
+        yield "mutation", partial(_mutation, declared, options, _kernels(declared, options.replays))
+        for name, proof in proofs(declared.block).items():
+            if proof.mode != "cover":
+                yield f"mutation, proof {name!r}", partial(_refutation, declared, name, proof, options)
 
 
 def _netlist(declared: Declaration) -> Check:
@@ -170,10 +179,10 @@ def _random(declared: Declaration, options: Options) -> Check:
 
 def replay(path: Path) -> Check:
     """Play a replay file of a co-simulation to the block's hardware, by its cocotb bench."""
-    kept = load(path)
-    declared = replace(declaration(kept.block), configurations={path.name: kept.parameters})
+    file = load(path)
+    declared = replace(declaration(file.block), configurations={path.name: file.parameters})
     report = simulate(declared, path.name, [], replays=[path])
-    return Check(kept.block, f"replay {path.name}", report.failures, f"{kept.cycles:,} cycles")
+    return Check(file.block, f"replay {path.name}", report.failures, f"{file.cycles:,} cycles")
 
 
 def _proof(declared: Declaration, name: str) -> Check:
@@ -183,18 +192,42 @@ def _proof(declared: Declaration, name: str) -> Check:
     return Check(declared.block, "", outcome.counterexample.splitlines(), f"{proof.mode} {proof.depth}: {proof.doc}")
 
 
-def _mutation(declared: Declaration, options: Options) -> Check:
+def _mutation(declared: Declaration, options: Options, replays: Mapping[str, Replay]) -> Check:
     traces = [record(declared, run) for run in runs(declared, declared.mutated, options.seed, options.seeds)]
-    done = mutate(declared, traces, options.mutants, options.seed & 0x7FFF_FFFF)
+    kernels = [replayed(declared, name, file.parameters, kept(file)) for name, file in replays.items()]
+    done = mutate(declared, traces, options.mutants, _mutation_seed(options), kernels)
     detail = (
-        f"{len(done.mutants)} mutants of {declared.mutated!r}: {done.count('killed')} killed, "
-        f"{done.count('equivalent')} equivalent, {len(done.survivors)} survive: {100 * done.score:.1f} %"
+        f"{len(done.mutants)} mutants of {declared.mutated!r}: {done.count('killed')} killed ({done.by('run')} by random "
+        f"runs, {done.by('kernel')} by kernels), {done.count('equivalent')} equivalent, {len(done.survivors)} survive: "
+        f"{100 * done.score:.1f} %"
     )
     errors = []
     if done.score < SCORE:
         errors = [f"{100 * done.score:.1f} % killed, {100 * SCORE:.0f} % wanted"]
         errors += [f"{mutant.verdict}: {mutant.source}: {mutant.change}" for mutant in done.survivors]
     return Check(declared.block, "", errors, detail, done.json())
+
+
+def _kernels(declared: Declaration, paths: Sequence[Path]) -> dict[str, Replay]:
+    """The replay files of this block."""
+    found = {str(path): file for path in paths if (file := load(path)).block == declared.block}
+    wanted = declared.configurations[declared.mutated]
+    for path, file in found.items():
+        other = ", ".join(f"{name}={value}" for name, value in file.parameters.items() if wanted[name] != value)
+        if other:
+            raise UsageError(f"{path}: made with {other}; mutants are of {declared.mutated!r}, {dict(wanted)}")
+    return found
+
+
+def _refutation(declared: Declaration, name: str, proof: formal.Proof, options: Options) -> Check:
+    """How many of a few mutants a proof sees: a figure, since one proof need not see all."""
+    done = refute(declared.block, name, proof, max(1, options.mutants // REFUTED), _mutation_seed(options))
+    detail = f"{done.count('killed')} of {len(done.mutants)} mutants refuted; {proof.doc}"
+    return Check(declared.block, "", [], detail, done.json())
+
+
+def _mutation_seed(options: Options) -> int:
+    return options.seed & 0x7FFF_FFFF  # what Yosys takes
 
 
 def junit(checks: Sequence[Check], options: Options) -> str:

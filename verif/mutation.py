@@ -1,13 +1,16 @@
-"""Mutants of a block: would the runs notice a fault in the hardware?
+"""Mutants of a block: would the benches, the kernels and the proofs notice a fault in the hardware?
 
 Yosys puts all mutants of a block into one netlist, selected by an input; it is built once, and each mutant meets the
-traces until one tells it from the golden model. What survives is compared with the block itself:
+traces of random runs and of kernels until one tells it from the golden model. What survives is compared with the block
+itself:
 
 1. all registers free and equal in both: are the next state and the outputs equal (SAT)? Then it is no mutant at all;
 2. from reset on, can the outputs ever differ? ABC's PDR decides (``berkeley-abc``, if installed), else a bounded search
    with z3, which can only find differences.
 
-Survivors that are not proved equal to the block count against the runs; they are listed with their source lines.
+Survivors that are not proved equal to the block count against the traces; they are listed with their source lines.
+
+Proofs hold a block of another size, so they meet mutants of their own (:func:`refute`).
 """
 
 from __future__ import annotations
@@ -31,11 +34,13 @@ from lockstep.rtl import yosys
 from lockstep.rtl.flat import Flat
 from lockstep.verif import verilated
 from lockstep.verif.blocks import Declaration
-from lockstep.verif.formal import check
+from lockstep.verif.formal import Proof, check, free_rtlil
 from lockstep.verif.trace import Trace
 
 SELECTOR = "mutsel"
-PDR_SECONDS = 30
+HARDWARE = "a:src=*/rtl/*"  # selects the cells that are not a property's
+PDR_SECONDS = 60
+REFUTE_SECONDS = 120
 BOUND = 12  # cycles of the search without PDR
 
 Verdict = Literal["killed", "equivalent", "different", "undecided"]
@@ -45,14 +50,15 @@ Verdict = Literal["killed", "equivalent", "different", "undecided"]
 class Mutant:
     """``change`` is Yosys' description, ``source`` where the cell comes from.
 
-    ``by`` names the trace that killed it. Of the survivors, ``different`` ones are known to be faults, and nobody knows
-    about the ``undecided`` ones.
+    ``run`` and ``kernel`` name the traces that kill it. Of the survivors, ``different`` ones are known to be faults,
+    and nobody knows about the ``undecided`` ones.
     """
 
     change: str
     source: str
     verdict: Verdict
-    by: str = ""
+    run: str = ""
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,10 @@ class Mutation:
 
     def count(self, verdict: Verdict) -> int:
         return sum(mutant.verdict == verdict for mutant in self.mutants)
+
+    def by(self, kind: Literal["run", "kernel"]) -> int:
+        """How many a kind of trace kills, whatever the other does."""
+        return sum(bool(getattr(mutant, kind)) for mutant in self.mutants)
 
     @property
     def score(self) -> float:
@@ -80,12 +90,20 @@ class Mutation:
         return {
             "block": self.block, "seed": self.seed, "mutants": len(self.mutants),
             **{verdict: self.count(verdict) for verdict in verdicts},
+            "runs": self.by("run"), "kernels": self.by("kernel"),
             "score": self.score, "survivors": [asdict(mutant) for mutant in self.survivors],
         }  # fmt: skip
 
 
-def mutate(declared: Declaration, traces: Sequence[Trace], count: int, seed: int, decide: bool = True) -> Mutation:
-    """Play traces of the configuration ``declared.mutated`` to ``count`` mutants.
+def mutate(
+    declared: Declaration,
+    runs: Sequence[Trace],
+    count: int,
+    seed: int,
+    kernels: Sequence[Trace] = (),
+    decide: bool = True,
+) -> Mutation:
+    """Play traces of the configuration ``declared.mutated``, from random runs and from kernels, to ``count`` mutants.
 
     ``decide``: compare the survivors with the block; without it they are all ``undecided``.
     """
@@ -93,19 +111,45 @@ def mutate(declared: Declaration, traces: Sequence[Trace], count: int, seed: int
     commands = _list(design, declared.name, count, seed)
     ports = declared.ports(declared.mutated)
     player = verilated.player(_selectable(design, commands), declared.name, ports, SELECTOR)
-    found = verilated.play(player, traces, ports, len(commands) - 1)
-    told = found[0]
-    if told[0] >= 0:
-        raise RuntimeError(f"{declared.block}: without a mutation, {traces[told[0]].name} differs from the model")
+
+    def killers(traces: Sequence[Trace]) -> list[str]:
+        """For each mutant the trace that kills it, if one does."""
+        unchanged, *told = verilated.play(player, traces, ports, len(commands) - 1)[0]
+        if unchanged >= 0:
+            raise RuntimeError(f"{declared.block}: without a mutation, {traces[unchanged].name} differs from the model")
+        return [traces[trace].name if trace >= 0 else "" for trace in told]
+
     mutants = []
-    for command, trace in zip(commands[1:], told[1:], strict=True):
-        change, source = _described(command)
-        if trace >= 0:
-            mutants.append(Mutant(change, source, "killed", traces[trace].name))
-        else:
-            verdict = compare(declared, design, command) if decide else "undecided"
-            mutants.append(Mutant(change, source, verdict))
+    for command, run, kernel in zip(commands[1:], killers(runs), killers(kernels), strict=True):
+        verdict: Verdict = "killed" if run or kernel else compare(declared, design, command) if decide else "undecided"
+        mutants.append(Mutant(*_described(command), verdict, run, kernel))
     return Mutation(declared.block, seed, mutants)
+
+
+def refute(block: str, name: str, proof: Proof, count: int, seed: int) -> Mutation:
+    """Try a proof on up to ``count`` mutants of the hardware in it; those that it refutes are killed.
+
+    Outputs of flip-flops are left alone: a mutated one loses its initial value, with which a proof begins.
+    """
+    script = ["read_rtlil in.il", "hierarchy -top top", "proc -norom", "flatten", "opt_clean", "write_rtlil out.il"]
+    design = yosys.run(script, {"in.il": free_rtlil(proof.build())}, ["out.il"])["out.il"]
+    mutants = []
+    for command in _list(design, "top", count, seed, HARDWARE)[1:]:
+        change, source = _described(command)
+        if "-port Q " in change:
+            continue
+        script = ["read_rtlil in.il", _alone(command, "top"), "write_rtlil out.il"]
+        text = yosys.run(script, {"in.il": design}, ["out.il"])["out.il"]
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = check(name, text, proof.mode, proof.depth, Path(folder), REFUTE_SECONDS)
+        refuted = not outcome.passed and "timeout" not in outcome.counterexample
+        mutants.append(Mutant(change, source, "killed" if refuted else "undecided"))
+    return Mutation(block, seed, mutants)
+
+
+def _alone(command: str, module: str) -> str:
+    """A mutation of this module that no input selects."""
+    return re.sub(r"-module \S+", f"-module {module}", re.sub(r"-ctrl \S+ \d+ \d+ ", "", command))
 
 
 def netlist(declared: Declaration) -> str:
@@ -123,9 +167,9 @@ def netlist(declared: Declaration) -> str:
 _NO_LOGIC = re.compile(r"-port \S*(CLK|RD_EN|RD_SRST|RD_ARST) ")
 
 
-def _list(design: str, name: str, count: int, seed: int) -> list[str]:
+def _list(design: str, name: str, count: int, seed: int, selection: str = "") -> list[str]:
     """The commands that make the mutants; number 0 changes nothing."""
-    listing = f"mutate -list {2 * count + 1} -seed {seed} -none -ctrl {SELECTOR} 1 0 -o list"
+    listing = f"mutate -list {2 * count + 1} -seed {seed} -none -ctrl {SELECTOR} 1 0 -o list {selection}"
     script = ["read_rtlil design.il", f"cd {name}", listing]
     listed = yosys.run(script, {"design.il": design}, ["list"])["list"].splitlines()
     kept = [command for command in listed if not _NO_LOGIC.search(command)][: count + 1]
@@ -155,8 +199,8 @@ def _relative(path: Path) -> str:
 
 def compare(declared: Declaration, design: str, command: str) -> Verdict:
     """A mutant against the block: ``equivalent``, ``different`` or ``undecided``."""
-    plain = re.sub(r"-ctrl \S+ \d+ \d+ ", "", command).replace(f"-module {declared.name} ", "-module gate ")
-    both = ["read_rtlil design.il", f"copy {declared.name} gate", plain, f"rename {declared.name} gold", "memory_map"]
+    copied = ["read_rtlil design.il", f"copy {declared.name} gate", f"rename {declared.name} gold"]
+    both = [*copied, _alone(command, "gate"), "memory_map"]
     files = {"design.il": design, "miter.il": rtlil.convert(Miter(declared))}
     try:
         yosys.run([*both, "opt_clean", *_ANY_STATE], files)
@@ -225,7 +269,10 @@ class Miter(wiring.Component):
 def _reachable(script: Sequence[str], files: dict[str, str], folder: Path) -> Verdict:
     """PDR: can the miter's output become 1, from the initial state on?"""
     (folder / "miter.blif").write_text(yosys.run(script, files, ["miter.blif"])["miter.blif"])
-    command = ["berkeley-abc", "-c", f"read_blif miter.blif; strash; scorr; dc2; scorr; pdr -T {PDR_SECONDS}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    command = ["berkeley-abc", "-c", "read_blif miter.blif; strash; scorr; dc2; scorr; pdr"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PDR_SECONDS)
+    except subprocess.TimeoutExpired:
+        return "undecided"
     told: dict[str, Verdict] = {"Property proved": "equivalent", "was asserted in frame": "different"}
     return next((verdict for text, verdict in told.items() if text in done.stdout), "undecided")

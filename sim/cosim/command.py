@@ -13,7 +13,7 @@ from lockstep.sim.output import Display, table, write_json
 
 def command(job: Job, options: Namespace) -> int:
     with Display() as watch:
-        result = cosim(job, options.rtl, options.mode, _sms(options.sm), options.folder, watch)
+        result = cosim(job, options.rtl, options.mode, _sms(options.sm), options.folder, watch, record=options.record)
     if options.json != "-":
         rows = [(name, result[name], "") for name in ("cycles", "warp_instructions") if name in result]
         rows += [

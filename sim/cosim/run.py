@@ -30,6 +30,7 @@ def cosim(
     folder: Path | str = FOLDER,
     watch: Watch | None = None,
     makes: Mapping[str, build.Make] | None = None,
+    record: Path | str | None = None,
 ) -> dict[str, Any]:
     """Run a job with the RTL of blocks in it.
 
@@ -48,6 +49,8 @@ def cosim(
         Takes the report of a difference.
     makes : mapping, optional
         Components that take the place of the blocks' own.
+    record : path, optional
+        Folder for a replay file of each instance, from *shadow*: the kernel's traffic at its ports.
 
     Returns
     -------
@@ -71,8 +74,10 @@ def cosim(
 
     head = {"kernel": job.kernel, "gpu": job.gpu, "mechanisms": list(job.mechanisms), "size": job.size}
     if mode == "replace":
+        if record is not None:
+            raise UsageError("--record: in mode shadow only")
         return replace(once, rtl, sms, makes, head)
-    return shadow(once, rtl, sms, Path(folder), makes, head)
+    return shadow(once, rtl, sms, Path(folder), makes, head, None if record is None else Path(record))
 
 
 def shadow(
@@ -82,18 +87,27 @@ def shadow(
     folder: Path,
     makes: Mapping[str, build.Make] | None,
     head: Mapping[str, Any],
+    record: Path | None = None,
 ) -> dict[str, Any]:
     """Run with every output compared; at a difference run again with the ports of that block recorded."""
-    first = _Attached(rtl, sms, "shadow", makes)
+    if record is not None:
+        try:
+            record.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--record {record}: {error.strerror}") from None
+    first = _Attached(rtl, sms, "shadow", makes, record=record is not None)
     try:
         result = first.run(execute)
         summary = first.summary(ended=result is not None)
         if result is not None:
+            if record is not None:
+                for kept in first.session.replays():
+                    kept.save(record / f"{kept.block}.sm{kept.sm}.{kept.index}.npz")
             return {**result, **summary}
         differs = first.differs
     finally:
         first.close()
-    again = _Attached(rtl, sms, "shadow", makes, only=differs)
+    again = _Attached(rtl, sms, "shadow", makes, only=differs, record=True)
     try:
         if again.run(execute) is not None or again.difference is None:
             raise RuntimeError("a difference did not come again when the run was repeated")
@@ -113,8 +127,9 @@ class _Attached:
         mode: str,
         makes: Mapping[str, build.Make] | None,
         only: tuple[str, int, int] | None = None,
+        record: bool = False,
     ) -> None:
-        self.rtl, self.sms, self.mode, self.makes, self.only = rtl, sms, mode, makes, only
+        self.rtl, self.sms, self.mode, self.makes, self.only, self.record = rtl, sms, mode, makes, only, record
         self.gpu: Any = None
         self._session: Session | None = None
 
@@ -124,7 +139,7 @@ class _Attached:
         found = chosen(self.rtl, machine.instances, self.sms)
         if self.only is not None:
             found = [i for i in found if (i.block, i.sm, i.index) == self.only]
-        self._session = Session(machine, found, self.mode, self.makes, record=self.only is not None)
+        self._session = Session(machine, found, self.mode, self.makes, self.record)
 
     @property
     def session(self) -> Session:

@@ -7,7 +7,7 @@ inputs in every cycle; the first output that differs ends the run loop.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -204,14 +204,17 @@ class Session:
 
     def replay(self) -> Replay:
         """The ports of the instance that differs, or else of the first one."""
-        one = next((one for one in self.bound if one.rtl.difference), self.bound[0])
-        last = SIDES.get(one.rtl.difference, "")
-        arrays = recorded(one.rtl)
-        found, instance = self.difference, one.instance
-        core_cycle = found.core_cycle if found else -1
-        return Replay(
-            instance.block, dict(instance.parameters), arrays, last, instance.sm, instance.index, core_cycle
-        )
+        return self._replay(next((one for one in self.bound if one.rtl.difference), self.bound[0]))
+
+    def replays(self) -> Iterator[Replay]:
+        """The ports of every instance."""
+        return map(self._replay, self.bound)
+
+    def _replay(self, one: Bound) -> Replay:
+        instance, side = one.instance, SIDES.get(one.rtl.difference, "")
+        core_cycle = self._difference(one).core_cycle if side else -1
+        where = instance.sm, instance.index, core_cycle
+        return Replay(instance.block, dict(instance.parameters), recorded(one.rtl), side, *where)
 
     def close(self) -> None:
         """Give the blocks back to their models."""
