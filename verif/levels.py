@@ -197,9 +197,9 @@ def _mutation(declared: Declaration, options: Options, replays: Mapping[str, Rep
     kernels = [replayed(declared, name, file.parameters, kept(file)) for name, file in replays.items()]
     done = mutate(declared, traces, options.mutants, _mutation_seed(options), kernels)
     detail = (
-        f"{len(done.mutants)} mutants of {declared.mutated!r}: {done.count('killed')} killed ({done.by('run')} by random "
-        f"runs, {done.by('kernel')} by kernels), {done.count('equivalent')} equivalent, {len(done.survivors)} survive: "
-        f"{100 * done.score:.1f} %"
+        f"{len(done.mutants)} mutants of {declared.mutated!r}: {done.count('killed')} killed "
+        f"({done.by('run')} by random runs, {done.by('kernel')} by kernels), "
+        f"{done.count('equivalent')} equivalent, {len(done.survivors)} survive: {100 * done.score:.1f} %"
     )
     errors = []
     if done.score < SCORE:
