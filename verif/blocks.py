@@ -9,9 +9,9 @@ A bench declares::
     BINS = {"two lines of one instruction": lambda parameters, i, o, c: ...}   # functional coverage
 
 and, if need be, ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
-``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), ``MUTATED`` (the configuration whose netlist is
-mutated; the first one if absent), and ``protocol(m, parameters, ports)``: a value that is 1 in the cycles whose inputs
-are legal, given the signals of all ports by their flat names; it may add registers to ``m``.
+``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), and ``protocol(m, parameters, ports)``: a value
+that is 1 in the cycles whose inputs are legal, given the signals of all ports by their flat names; it may add registers
+to ``m``. The configuration ``odd`` is the one that is mutated.
 
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
 environment or of the module.
@@ -82,7 +82,6 @@ class Declaration:
     unreachable: Mapping[str, Callable[[Parameters], bool]]
     waivers: Sequence[Waiver]
     cycles: int
-    mutated: str
     protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
 
     @property
@@ -125,7 +124,6 @@ def declaration(block: str) -> Declaration:
         unreachable=getattr(bench, "UNREACHABLE", {}),
         waivers=getattr(bench, "WAIVERS", ()),
         cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
-        mutated=getattr(bench, "MUTATED", next(iter(configurations))),
         protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
     )
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from amaranth.back import rtlil
-from amaranth.hdl import Assert, Cat, ClockSignal, Instance, Module, ResetSignal, Signal
+from amaranth.hdl import Assert, Cat, ClockDomain, ClockSignal, Instance, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -97,32 +97,40 @@ class Mutation:
 
 def mutate(
     declared: Declaration,
+    configuration: str,
     runs: Sequence[Trace],
     count: int,
     seed: int,
     kernels: Sequence[Trace] = (),
     decide: bool = True,
 ) -> Mutation:
-    """Play traces of the configuration ``declared.mutated``, from random runs and from kernels, to ``count`` mutants.
+    """Play traces of a configuration, from random runs and from kernels, to ``count`` mutants.
 
     ``decide``: compare the survivors with the block; without it they are all ``undecided``.
     """
-    design = netlist(declared)
+    design = netlist(declared, configuration)
     commands = _list(design, declared.name, count, seed)
-    ports = declared.ports(declared.mutated)
+    ports = declared.ports(configuration)
     player = verilated.player(_selectable(design, commands), declared.name, ports, SELECTOR)
 
     def killers(traces: Sequence[Trace]) -> list[str]:
         """For each mutant the trace that kills it, if one does."""
+        if not traces:
+            return [""] * (len(commands) - 1)
         unchanged, *told = verilated.play(player, traces, ports, len(commands) - 1)[0]
         if unchanged >= 0:
             raise RuntimeError(f"{declared.block}: without a mutation, {traces[unchanged].name} differs from the model")
         return [traces[trace].name if trace >= 0 else "" for trace in told]
 
-    mutants = []
-    for command, run, kernel in zip(commands[1:], killers(runs), killers(kernels), strict=True):
-        verdict: Verdict = "killed" if run or kernel else compare(declared, design, command) if decide else "undecided"
-        mutants.append(Mutant(*_described(command), verdict, run, kernel))
+    def verdict(command: str, killed: bool) -> Verdict:
+        if killed:
+            return "killed"
+        return compare(declared, configuration, design, command) if decide else "undecided"
+
+    mutants = [
+        Mutant(*_described(command), verdict(command, bool(run or kernel)), run, kernel)
+        for command, run, kernel in zip(commands[1:], killers(runs), killers(kernels), strict=True)
+    ]
     return Mutation(declared.block, seed, mutants)
 
 
@@ -152,9 +160,9 @@ def _alone(command: str, module: str) -> str:
     return re.sub(r"-module \S+", f"-module {module}", re.sub(r"-ctrl \S+ \d+ \d+ ", "", command))
 
 
-def netlist(declared: Declaration) -> str:
+def netlist(declared: Declaration, configuration: str) -> str:
     """The block as RTLIL: one module, flat ports, cells with their source lines, without bits that nothing reads."""
-    flat = Flat(declared.component(declared.mutated))
+    flat = Flat(declared.component(configuration))
     text = rtlil.convert(flat, name=declared.name, ports=list(flat.signals.values()))
     script = [
         "read_rtlil in.il", f"hierarchy -top {declared.name}", "proc -norom", "flatten", "opt_expr -fine", "wreduce",
@@ -197,11 +205,11 @@ def _relative(path: Path) -> str:
     return f"{whole.relative_to(cache.ROOT) if whole.is_relative_to(cache.ROOT) else whole}:{line}"
 
 
-def compare(declared: Declaration, design: str, command: str) -> Verdict:
+def compare(declared: Declaration, configuration: str, design: str, command: str) -> Verdict:
     """A mutant against the block: ``equivalent``, ``different`` or ``undecided``."""
     copied = ["read_rtlil design.il", f"copy {declared.name} gate", f"rename {declared.name} gold"]
     both = [*copied, _alone(command, "gate"), "memory_map"]
-    files = {"design.il": design, "miter.il": rtlil.convert(Miter(declared))}
+    files = {"design.il": design, "miter.il": rtlil.convert(Miter(declared, configuration))}
     try:
         yosys.run([*both, "opt_clean", *_ANY_STATE], files)
         return "equivalent"
@@ -228,39 +236,37 @@ _GATES = (
 class Miter(wiring.Component):
     """Two instances with the same inputs, ``gold`` and ``gate``. ``differ``: some output is not the same.
 
-    What happens after an input that breaks the protocol does not count. Reset is an input as any other.
+    The first cycle is a reset, since a mutated flip-flop loses its initial value. Reset is an input as any other, and a
+    cycle whose inputs break the protocol becomes one: so all that is reached is legal.
     """
 
-    def __init__(self, declared: Declaration) -> None:
-        self.declared = declared
-        self.ports = declared.ports(declared.mutated)
-        super().__init__({**{port.name: In(port.bits) for port in self.ports if port.is_input}, "differ": Out(1)})
+    def __init__(self, declared: Declaration, configuration: str) -> None:
+        self.declared, self.parameters = declared, declared.configurations[configuration]
+        self.ports = declared.ports(configuration)
+        super().__init__(
+            {**{port.name: In(port.bits) for port in self.ports if port.is_input}, "reset": In(1), "differ": Out(1)}
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        outputs = []
+        m.domains.sync = domain = ClockDomain(local=True)
+        first, legal = Signal(init=1, reset_less=True), Signal()
+        m.d.sync += first.eq(0)
+        m.d.comb += [domain.clk.eq(ClockSignal("outer")), domain.rst.eq(first | self.reset | ~legal)]
         inputs = {port.name: getattr(self, port.name) for port in self.ports if port.is_input}
+        outputs = []
         for name in ("gold", "gate"):
             driven = {port.name: Signal(port.bits) for port in self.ports if not port.is_input}
             m.submodules[name] = Instance(
-                name, i_clk=ClockSignal(), i_rst=ResetSignal(),
-                **{f"i_{port}": signal for port, signal in inputs.items()},
+                name, i_clk=domain.clk, i_rst=domain.rst,
+                **{f"i_{port}": Mux(legal & ~first, signal, 0) for port, signal in inputs.items()},
                 **{f"o_{port}": signal for port, signal in driven.items()},
             )  # fmt: skip
             outputs.append(driven)
         gold, gate = outputs
-        # The first cycle is a reset with idle inputs: a mutated flip-flop loses its initial value.
-        first, started = Signal(init=1, reset_less=True), Signal(reset_less=True)
-        m.d.sync += first.eq(0)
-        with m.If(first):
-            m.d.sync += started.eq(ResetSignal() & ~Cat(*inputs.values()).any())
-        legal, broken = Signal(), Signal()
-        m.d.comb += legal.eq(
-            self.declared.protocol(m, self.declared.configurations[self.declared.mutated], {**inputs, **gold})
-        )
-        m.d.sync += broken.eq(broken | ~legal)
         m.d.comb += [
-            self.differ.eq((Cat(*gold.values()) != Cat(*gate.values())) & started & legal & ~broken),
+            legal.eq(self.declared.protocol(m, self.parameters, {**inputs, **gold})),
+            self.differ.eq((Cat(*gold.values()) != Cat(*gate.values())) & ~first),
             Assert(~self.differ),
         ]
         return m
@@ -269,7 +275,7 @@ class Miter(wiring.Component):
 def _reachable(script: Sequence[str], files: dict[str, str], folder: Path) -> Verdict:
     """PDR: can the miter's output become 1, from the initial state on?"""
     (folder / "miter.blif").write_text(yosys.run(script, files, ["miter.blif"])["miter.blif"])
-    command = ["berkeley-abc", "-c", "read_blif miter.blif; strash; scorr; dc2; scorr; pdr"]
+    command = ["berkeley-abc", "-c", "read_blif miter.blif; strash; &get; &scl; &lcorr; &scorr; &put; dc2; pdr"]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PDR_SECONDS)
     except subprocess.TimeoutExpired:

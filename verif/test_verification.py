@@ -148,13 +148,26 @@ def test_bins_must_be_hit_where_they_can_be(declared: Declaration) -> None:
 
 def test_mutants_are_killed(declared: Declaration) -> None:
     """A few: nearly all die, and a run of one cycle without a request kills none that matters."""
-    traces = [record(declared, run) for run in levels.runs(declared, declared.mutated, 1, 1)]
-    done = mutate(declared, traces, 40, 1, decide=False)
+    traces = [record(declared, run) for run in levels.runs(declared, "odd", 1, 1)]
+    done = mutate(declared, "odd", traces, 40, 1, decide=False)
     assert len(done.mutants) == 40
     assert done.count("killed") >= 34
-    nothing = Trace("idle", traces[0].parameters, traces[0].io[:1], np.zeros(1, bool))
-    assert mutate(declared, [nothing], 40, 1, decide=False).count("killed") < 10
     assert all(mutant.source.startswith("rtl/") for mutant in done.mutants if mutant.source)
+    nothing = Trace("idle", traces[0].parameters, traces[0].io[:1], np.zeros(1, bool))
+    assert mutate(declared, "odd", [nothing], 40, 1, decide=False).count("killed") < 10
+    alone = mutate(declared, "odd", [nothing], 40, 1, traces, decide=False)
+    assert (alone.by("kernel"), alone.count("killed")) == (done.by("run"), done.count("killed"))
+
+
+def test_the_verdicts_about_survivors() -> None:
+    """What runs kill is found to differ when nothing has run; what is found equal, runs cannot kill."""
+    table = declaration("warppool.thread_map_table")
+    runs = [record(table, run) for run in levels.runs(table, "odd", 1, 1)]
+    idle = Trace("idle", runs[0].parameters, runs[0].io[:1], np.zeros(1, bool))
+    killed = [mutant.verdict == "killed" for mutant in mutate(table, "odd", runs, 16, 1, decide=False).mutants]
+    verdicts = [mutant.verdict for mutant in mutate(table, "odd", [idle], 16, 1).mutants]
+    assert not any(dead and verdict == "equivalent" for dead, verdict in zip(killed, verdicts, strict=True))
+    assert verdicts.count("equivalent") < 3 and "different" in verdicts
 
 
 class Counting(Elaboratable):

@@ -17,7 +17,6 @@ CONFIGURATIONS = {
     "paper": {"sms": 15}, "one": {"sms": 1}, "odd": {"sms": 7}, "two words": {"sms": 66}, "largest": {"sms": 128}
 }  # fmt: skip
 CYCLES = 2000
-MUTATED = "odd"
 
 # Policy, cycles between dispatches, CTAs that fit into an SM (0: room and load are random, grids are replaced), and the
 # probability that an SM ends a CTA in a cycle.

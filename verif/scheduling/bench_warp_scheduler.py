@@ -14,7 +14,6 @@ CONFIGURATIONS = {"paper": {"warps": 48}, "one": {"warps": 1}, "odd": {"warps": 
 NARROW = "two-level, one active"
 SHAPES = (*SCHEDULERS, NARROW)
 CYCLES = 1500
-MUTATED = "odd"
 
 
 class Reference:

@@ -20,7 +20,6 @@ CONFIGURATIONS = {
     "odd": {"lanes": 5, "warps": 7, "tickets": 3},
 }
 CYCLES = 1500
-MUTATED = "odd"
 
 # Probability that an instruction is offered, and that a line is taken; log2 of the line size; thread-map entries.
 RATES = {

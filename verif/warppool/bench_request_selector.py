@@ -12,7 +12,6 @@ from lockstep.verif.bench import mask
 
 BLOCK = "warppool.request_selector"
 
-MUTATED = "odd"
 CONFIGURATIONS = {
     # Policies change too rarely for a test after 100,000 cycles; 256 still give the one hit in a hundred its meaning.
     "paper": dict(

@@ -18,7 +18,6 @@ from lockstep.verif.bench import mask
 from lockstep.verif.warppool.bench_intra_warp_coalescer import Instruction, decoded, lines
 
 BLOCK = "warppool.warp_pool"
-MUTATED = "odd"
 CONFIGURATIONS = {
     # Policies change too rarely for a test after 100,000 cycles.
     "paper": dict(

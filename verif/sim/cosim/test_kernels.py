@@ -42,19 +42,23 @@ def test_every_block_of_warppool(tmp_path: Path) -> None:
     assert len(result["blocks"]) == 8 and "warppool.warp_pool" not in result["blocks"]
 
 
-def test_recorded_traffic_meets_mutants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A kernel's traffic, at sizes that are not those of the mutants, and at those that are."""
-    block, traffic, report = "warppool.thread_map_table", tmp_path / "traffic", tmp_path / "report.json"
-    run = ["--rtl", block, "--with", "warppool", "--sm", "1", "--record", str(traffic)]
-    mutants = ["verify", block, "--level", "mutation", "--mutants", "20", "--json", str(report)]
-    for setting, code in (("warppool.maps=4", 2), ("warppool.maps=8", 0)):
-        assert cosim("transpose-columns", "--set", setting, *run, json_to=tmp_path / "result.json")[0] == 0
-        assert [path.name for path in traffic.iterdir()] == [f"{block}.sm1.0.npz"]
-        assert main([*mutants, "--replay", str(traffic / f"{block}.sm1.0.npz")]) == code
-    assert f"{block}.sm1.0.npz: made with entries=4; mutants are of 'paper'" in capsys.readouterr().err
-    found, proof = json.loads(report.read_text())["checks"]
-    assert found["data"]["kernels"] > 0 and "refuted" in proof["detail"]
-    assert main(["cosim", "saxpy", "--mode", "replace", *run]) == 2
+def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
+    """Kernels on two GPUs: the mutants of each have the sizes of its blocks."""
+    block, report = "warppool.thread_map_table", tmp_path / "report.json"
+    run = ["--rtl", block, "--with", "warppool", "--sm", "1", "--record"]
+    files: list[Path] = []
+    for entries in (4, 8):
+        traffic, setting = tmp_path / str(entries), f"warppool.maps={entries}"
+        assert cosim("spmv", "--set", setting, *run, str(traffic), json_to=tmp_path / "result.json")[0] == 0
+        files += traffic.iterdir()
+    assert [path.name for path in files] == [f"{block}.sm1.0.npz"] * 2
+    mutants = ["--level", "mutation", "--mutants", "20", "--json", str(report)]
+    assert main(["verify", block, *mutants, "--replay", *map(str, files)]) == 0
+    runs, *kernels, proof = json.loads(report.read_text())["checks"]
+    for entries, check in zip((4, 8), kernels, strict=True):
+        assert f"entries={entries}" in check["name"] and check["data"]["kernels"] > 5
+    assert runs["data"]["kernels"] == 0 and "refuted" in proof["detail"]
+    assert main(["cosim", "saxpy", "--mode", "replace", *run, str(tmp_path)]) == 2
 
 
 def test_a_fault_stops_the_run(tmp_path: Path) -> None:
