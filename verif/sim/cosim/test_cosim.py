@@ -173,6 +173,12 @@ def test_a_recording_holds_every_cycle() -> None:
     session.close()
 
 
+def test_a_queue_of_one_entry_is_built() -> None:
+    """Its pointers are memories without bits, which Yosys cannot write."""
+    names = ("lanes", "warps", "tickets", "queues", "warps_per_queue", "depth", "coalescers")
+    assert library.load("warppool.instruction_queues", dict.fromkeys(names, 1)).layout
+
+
 def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = library.load(COALESCER, SMALL).path
     monkeypatch.setattr(toolchain, "verilate", lambda *_: pytest.fail("was built again"))
