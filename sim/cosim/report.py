@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lockstep.rtl import registry
 from lockstep.sim.cosim import build, library
 from lockstep.sim.cosim.replay import Record, Replay
 from lockstep.sim.cosim.session import GLOBAL, Difference
@@ -47,7 +49,8 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
         "again": f"python -m lockstep.sim.cosim.replay {files['replay']}",
     }
     waves(replay, files["waves"], make)
-    files["report"].write_text(text(report, replay))
+    _, *layout = library.load(replay.block, replay.parameters, make).layout.splitlines()
+    files["report"].write_text(text(report, replay, [line.split()[0] for line in layout]))
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     return report
 
@@ -60,10 +63,11 @@ def essentials(report: dict[str, Any]) -> str:
     return f"{report['block']}[{report['index']}]{place}, {cycle}: {report['port']}: {values}"
 
 
-def text(report: dict[str, Any], replay: Replay) -> str:
-    """The report as a page of text."""
+def text(report: dict[str, Any], replay: Replay, elements: Sequence[str]) -> str:
+    """The report as a page of text; ``elements`` are those of the record that the instance has."""
     settings = ", ".join(f"{name}={value}" for name, value in report["parameters"].items())
     differing = report["differing"]
+    beside = " and the inputs that it depends on" if report["combinational"] else ""
     lines = [
         f"First difference: {essentials(report)}",
         "",
@@ -76,9 +80,10 @@ def text(report: dict[str, Any], replay: Replay) -> str:
         *(f"{p['port']:40} {p['model']:>#18x} {p['rtl']:>#18x}" for p in differing[:MOST]),
         *([f"and {len(differing) - MOST} more in report.json"] if len(differing) > MOST else []),
         "",
-        f"The cycles before, of {_group(report['port'])}; the model's values, which the RTL's were until the last row.",
+        f"The cycles before, of {_group(report['port'])}{beside}, in hexadecimal.",
+        "The values are the model's, which the RTL's were until the last row.",
         "",
-        *_table(replay, report["port"], report["cycle"]),
+        *_table(elements, replay, report["port"], report["cycle"]),
         "",
         f"waveform    {report['files']['waves']} (expected_...: the model's outputs; time: 10 x core cycle)",
         f"again       {report['again']}",
@@ -105,15 +110,48 @@ def last_cycles(replay: Replay, count: int) -> Iterator[tuple[int, Record]]:
     yield from kept
 
 
-def _table(replay: Replay, port: str, cycle: int) -> Iterator[str]:
-    """The last cycles of a port, or an interface, on all sides; cycles without a change are left out."""
-    rows = [
-        (number, dict(_columns(record.io, _group(port))))
-        for number, record in last_cycles(replay, ROWS * 16)
-    ]
+def _interface(elements: Sequence[str], port: str) -> dict[str, str]:
+    """The elements of the interface that a port belongs to, on all sides, with their columns."""
+    top = _group(port)
+    inside = {element: element[2:].removeprefix(top) for element in elements if element[2:].startswith(top)}
+    return {
+        element: f"{element[0]}.{top}{_plain(rest)}" for element, rest in inside.items() if rest[:1] in ("", ".", "[")
+    }
+
+
+def _inputs(elements: Sequence[str], paths: Mapping[str, Sequence[str]], port: str) -> dict[str, str]:
+    """The inputs that a port depends on in the same cycle, by a component's ``combinational``, with their columns."""
+    output = _without_indices(port)
+    tops = [f"i.{name}" for top, inputs in paths.items() if _below(output, f"c.{top}") for name in inputs]
+    return {each: _plain(each) for each in elements if any(_below(_without_indices(each), top) for top in tops)}
+
+
+def _below(path: str, top: str) -> bool:
+    return f"{path}.".startswith(f"{top}.")
+
+
+def _without_indices(path: str) -> str:
+    return re.sub(r"\[\d+\]", "", path)
+
+
+def _plain(path: str) -> str:
+    """The name of a column, which holds all elements of arrays."""
+    return re.sub(r"\.payload\b", "", _without_indices(path))
+
+
+def _table(elements: Sequence[str], replay: Replay, port: str, cycle: int) -> Iterator[str]:
+    """The last cycles of a port, or an interface, on all sides; what has not changed is left out.
+
+    A combinational output has the inputs beside it that it depends on.
+    """
+    paths = getattr(registry.component(replay.block), "combinational", {})
+    interface, inputs = _interface([*elements, port], port), _inputs(elements, paths, port)
+    shown = inputs | interface
+    always = {interface[port], *(shown[element] for element in inputs)}
+    rows = [(number, _columns(record.io, shown)) for number, record in last_cycles(replay, ROWS * 16)]
     rows = [row for k, row in enumerate(rows) if k == 0 or row[1] != rows[k - 1][1] or row[0] == cycle][-ROWS:]
     names = [name for name in rows[0][1] if name.endswith(CONTROL) or len({row[name] for _, row in rows}) > 1
-             or port.replace(".payload", "").startswith(name)]
+             or name in always]
     widths = [max(len(name), *(len(row[name]) for _, row in rows)) for name in names]
     yield "   ".join([f"{'cycle':>10}", *(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))])
     for number, row in rows:
@@ -121,23 +159,19 @@ def _table(replay: Replay, port: str, cycle: int) -> Iterator[str]:
         yield "   ".join([f"{number:>10}", *values])
 
 
-def _columns(io: np.ndarray, group: str) -> Iterator[tuple[str, str]]:
-    """The fields of a port or interface, as short texts."""
-    name, *index = group.replace("]", "").split("[")
-    for side in io.dtype.names or ():
-        if name in (io[side].dtype.names or ()):
-            value = io[side][name]
-            yield from _fields(value[tuple(map(int, index))], f"{side}.{group}")
+def _columns(io: np.ndarray, shown: Mapping[str, str]) -> dict[str, str]:
+    """The values of elements as short texts, by column."""
+    columns: dict[str, list[str]] = {}
+    for element, column in shown.items():
+        value: Any = io
+        for part in re.findall(r"\w+", element):
+            value = value[int(part) if part.isdecimal() else part]
+        columns.setdefault(column, []).append(f"{int(value):x}")
+    return {column: _short(" ".join(values)) for column, values in columns.items()}
 
 
-def _fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    names = [name for name in value.dtype.names or () if not name.startswith("pad")]
-    if value.dtype.names:
-        for name in names:
-            yield from _fields(value[name], f"{path}.{name}".replace(".payload", ""))
-        return
-    numbers = " ".join(f"{number:x}" for number in np.ravel(value).tolist())
-    yield path, numbers if len(numbers) <= WIDTH else f"{numbers[: WIDTH - 2]}.."
+def _short(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 2]}.."
 
 
 def waves(replay: Replay, path: Path, make: build.Make | None = None) -> None:

@@ -94,7 +94,7 @@ def test_without_skipping(kernel: str, compiled: dict[str, Observation], unskipp
 
 
 PATHS = ("warppool", "mrpb", "banked-l1")
-SHORT = ("spmv", "transpose-naive", "histogram")  # gathers, scatters, atomics
+SHORT = ("spmv", "transpose-naive", "histogram", "histogram-atomics")  # gathers, scatters, atomics in both memories
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -131,6 +131,8 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
     assert json.loads((tmp_path / "report.json").read_text()) == found
     text = (tmp_path / "report.txt").read_text()
     assert report.essentials(found) in text and str(tmp_path / "replay.npz") in text
+    assert ("cycle   i.policy   i.request   c.grant.valid   c.grant.warp\n" in text) == (path == "c.grant.warp")
+    assert ("   0 0 0 0   " in text) == (port == "line_words")  # a word for each of four lanes
 
     kept = replay.load(tmp_path / "replay.npz")
     assert (kept.block, kept.parameters, kept.cycles) == (block, parameters, cycle + 1)
@@ -138,6 +140,32 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
     assert replay.play(kept).differing == ()  # the block without the fault
     waves = (tmp_path / "waves.vcd").read_text()
     assert f"expected_{port}" in waves and f"#{10 * (OVERHEAD + cycle)}\n" in waves
+
+
+def test_a_report_has_the_elements_of_the_instance_with_a_column_for_each_leaf() -> None:
+    """A table of maps that is smaller than the largest, with a fault beyond it too: that must be seen."""
+    block = "warppool.thread_map_table"
+    lines = library.load(block, {"lanes": 3, "entries": 2, "coalescers": 2}).layout.splitlines()
+    elements = [line.split()[0] for line in lines[1:]]
+    io = np.zeros((), blocks.ports(block))
+    io["i"]["line"]["payload"]["words"][1, :3] = 1, 2, 10
+    columns = report._columns(io, report._interface(elements, "i.line[1].payload.words[2]"))
+    assert columns["i.line[1].words"] == "1 2 a" and columns["i.line[1].valid"] == "0"
+    assert not any(name.startswith("i.line[0]") for name in columns)
+    io["c"]["map"]["words"][3] = 5
+    columns = report._columns(io, report._interface([*elements, "c.map.words[3]"], "c.map.words[3]"))
+    assert columns == {"c.map.mask": "0", "c.map.words": "0 0 0 5"}
+    assert report._interface(["i.enter", "i.enter_load"], "i.enter") == {"i.enter": "i.enter"}
+
+
+def test_the_inputs_that_a_combinational_output_depends_on() -> None:
+    elements = ["i.lookup", "i.line[0].ready", "i.line[1].ready", "i.line[0].payload.mask", "c.line[0].valid"]
+    paths = {"line.valid": ("line.ready", "lookup"), "line": ("line.payload",), "look": ("lookup",)}
+    found = report._inputs(elements, paths, "c.line[0].valid")
+    assert found == {"i.lookup": "i.lookup", "i.line[0].ready": "i.line.ready", "i.line[1].ready": "i.line.ready",
+                     "i.line[0].payload.mask": "i.line.mask"}  # fmt: skip
+    assert list(report._inputs(elements, paths, "c.line[0].payload.last")) == ["i.line[0].payload.mask"]
+    assert report._inputs(elements, paths, "o.lookup") == report._inputs(elements, paths, "c.lookup") == {}
 
 
 def test_a_fault_in_the_model(tmp_path: Path) -> None:
@@ -171,6 +199,12 @@ def test_a_recording_holds_every_cycle() -> None:
             other.launch(k, start)
             assert other.records["io"]["o"].tobytes() == outputs[start + k], (start, k)
     session.close()
+
+
+def test_a_queue_of_one_entry_is_built() -> None:
+    """Its pointers are memories without bits, which Yosys cannot write."""
+    names = ("lanes", "warps", "tickets", "queues", "warps_per_queue", "depth", "coalescers")
+    assert library.load("warppool.instruction_queues", dict.fromkeys(names, 1)).layout
 
 
 def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -313,11 +313,12 @@ def test_backprop_adjust_weights() -> None:
     same("backprop-adjust-weights", {"weights": weights, "old_change": old})
 
 
-def test_histogram() -> None:
+@pytest.mark.parametrize("name", ["histogram", "histogram-atomics"])
+def test_histogram(name: str) -> None:
     counts = [0] * 256
-    for value in tiny("histogram")["data"]:
+    for value in tiny(name)["data"]:
         counts[value] += 1
-    same("histogram", {"histogram": np.array(counts, np.uint32)})
+    same(name, {"histogram": np.array(counts, np.uint32)})
 
 
 def test_black_scholes() -> None:
