@@ -464,6 +464,8 @@ class Machine:
         broken = [] if stop else self._broken_laws()
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
+        asleep = np.maximum(state["cycles"] - lsu["path_next"], 0)  # cycles since the path's last step
+        lsu["pool"]["by_warp"] += lsu["warp_pool"]["io"]["o"]["policy"] * asleep
         raw = {
             "gpu.cycles": np.array([state["cycles"]], np.int64),
             **_counts("sm", self.sms["counters"]),

@@ -61,6 +61,12 @@ def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     assert main(["cosim", "saxpy", "--mode", "replace", *run, str(tmp_path)]) == 2
 
 
+def test_a_unit_that_sleeps_when_the_launch_ends_has_counted_all_its_cycles(tmp_path: Path) -> None:
+    arguments = ["--rtl", "warppool", "--with", "warppool", "--set", "warppool.quantum=100", "--mode", "replace"]
+    code, result = cosim("histogram", *arguments, json_to=tmp_path / "result.json")
+    assert (code, result["mismatches"]) == (0, 0)
+
+
 def test_a_fault_stops_the_run(tmp_path: Path) -> None:
     makes = {COALESCER: faulty(COALESCER, "line_number", 3, 321)}
     job = Job("saxpy", size="tiny", settings=SETTINGS)
