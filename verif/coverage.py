@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.verif import verilated
-from lockstep.verif.blocks import Declaration
+from lockstep.verif.blocks import Declaration, Waiver
 from lockstep.verif.trace import Trace, joined
 
 KINDS = ("line", "branch", "toggle")
@@ -94,7 +94,7 @@ def measure(declared: Declaration, bins: Mapping[str, Counter[str]], traces: Seq
         coverage.errors.append(f"{declared.first}: the hardware differs from its model")
     coverage.errors += functional(declared, bins)
     for waiver in declared.waivers:
-        matched = [point for point in points if re.fullmatch(waiver.points, point.name)]
+        matched = _matched(waiver, points)
         coverage.waived |= {point.name: waiver.reason for point in matched}
         coverage.errors += [f"waived, but reached: {point.name}" for point in matched if point.count]
         if not matched:
@@ -106,9 +106,12 @@ def measure(declared: Declaration, bins: Mapping[str, Counter[str]], traces: Seq
 def waived(declared: Declaration) -> list[Point]:
     """All points that a block's waivers match."""
     nothing = Trace("", declared.configurations[declared.first], np.zeros(1, declared.model().PORTS), np.zeros(1, bool))
-    patterns = [re.compile(waiver.points) for waiver in declared.waivers]
     points = _played(declared, nothing)[1]
-    return [point for point in points if any(pattern.fullmatch(point.name) for pattern in patterns)]
+    return [point for waiver in declared.waivers for point in _matched(waiver, points)]
+
+
+def _matched(waiver: Waiver, points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if re.fullmatch(waiver.points, point.name)]
 
 
 def _played(declared: Declaration, trace: Trace) -> tuple[bool, list[Point]]:
@@ -142,7 +145,9 @@ def _registers(module: str) -> set[str]:
 def _points(data: str, top: str, verilog: str, ports: set[str]) -> Iterator[Point]:
     """What Verilator counted, in its own format: ``C '\\x01key\\x02value...' count``."""
     text = verilog.split("\n")
-    counted = {name: _registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()}
+    counted = {
+        name: _registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()
+    }
     for line in data.split("\n"):
         if not (found := re.fullmatch(r"C '(.*)' (\d+)", line)):
             continue

@@ -185,10 +185,12 @@ def _proof(declared: Declaration, name: str) -> Check:
 
 
 def _waivers(declared: Declaration) -> Check:
+    """That what is waived cannot be reached."""
     points = waived(declared)
     with tempfile.TemporaryDirectory() as folder:
         outcome = waivers.prove(declared, points, Path(folder))
-    return Check(declared.block, "", outcome.counterexample.splitlines(), f"{len(points)} points cannot be reached")
+    detail = f"{len(points)} waived points of {declared.first!r} cannot be reached"
+    return Check(declared.block, "", outcome.counterexample.splitlines(), detail)
 
 
 def _mutation(declared: Declaration, options: Options) -> Check:

@@ -76,8 +76,9 @@ class Environment:
         policy = "two-level" if shape == NARROW else shape
         self.policy = SCHEDULERS.index(policy)
         half = 1 << self.warps.bit_length() - 1
-        # Only two levels look at it; the others change each of its bits.
-        self.active_warps = {NARROW: 1, "gto": max(1, half - 1), "two-level": rng.randint(1, self.warps)}.get(shape, half)
+        # Only two levels look at it; with the others, each of its bits rises and falls.
+        chosen = {NARROW: 1, "gto": max(1, half - 1), "two-level": rng.randint(1, self.warps)}
+        self.active_warps = chosen.get(shape, half)
         self.reference = Reference(policy, self.active_warps, self.warps)
 
     def drive(self, i: Any, o: Any) -> None:

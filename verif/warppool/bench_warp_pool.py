@@ -59,7 +59,7 @@ class Shape:
     hit: float = 0.3
     lines: int = 150  # not yet sent, at which no instruction is issued any more
     line_shift: int = 7
-    turns: int = -1  # warps with this number modulo TURNS alone issue, in turn: all they can, while the L1 takes nothing
+    turns: int = -1  # the warps with this number modulo TURNS issue in turn, while the L1 takes nothing; -1: all do
     busy: tuple[int, int] = (200, 800)  # cycles until everything has to end, at first
 
 
@@ -196,8 +196,8 @@ class Environment:
         elif pattern == "sweep":
             tags = self.parameters["queues"] * self.parameters["tags"]
             base = self.hot[0] & -(tags << shape.line_shift)
-            first = self.lanes * len(self.unsent[warp])
-            offsets = [((first + lane) % tags << shape.line_shift) + rng.randrange(32 // width) * width for lane in lanes]
+            first, place = self.lanes * len(self.unsent[warp]), range(0, 32, width)
+            offsets = [((first + lane) % tags << shape.line_shift) + rng.choice(place) for lane in lanes]
         elif pattern == "broadcast":
             offsets = [rng.randrange(128 // width) * width] * self.lanes
         elif pattern == "random":
@@ -554,9 +554,6 @@ _EVENTS = (
     "one more than a tag can merge", "an answer out of order", "an answer in the cycle after the access",
     "access, answer and result in one cycle",
 )  # fmt: skip
-
-def _line_bytes(shift: int) -> Bin:
-    return lambda p, i, o, c: o.access.valid and i.line_shift == shift
 
 
 BINS: dict[str, Bin] = {
