@@ -31,7 +31,7 @@ from lockstep.verif.formal import Outcome, check, free_rtlil
 DEPTH = 2  # of the induction: a change takes two cycles
 
 
-def prove(declared: Declaration, points: Sequence[Point], folder: Path, depth: int = DEPTH) -> Outcome:
+def prove(declared: Declaration, points: Sequence[Point], folder: Path) -> Outcome:
     """One proof for all points; if it fails, the counterexample names some that may be reached.
 
     Raises
@@ -45,10 +45,10 @@ def prove(declared: Declaration, points: Sequence[Point], folder: Path, depth: i
         lines[end:end] = claim(point, "\n".join(lines[:end]), number)
     files = {"block.v": "\n".join(lines), "top.il": free_rtlil(Surrounded(declared))}
     text = yosys.run(["read_verilog -formal block.v", "read_rtlil top.il", "write_rtlil all.il"], files, ["all.il"])
-    outcome = check("waivers", text["all.il"], "prove", depth, folder)
-    failed = dict.fromkeys(int(number) for number in re.findall(r"waived_(\d+)", outcome.counterexample))
+    outcome = check("waivers", text["all.il"], "prove", DEPTH, folder)
     if outcome.passed:
         return outcome
+    failed = dict.fromkeys(int(number) for number in re.findall(r"waived_(\d+)", outcome.counterexample))
     told = [f"not proved: {points[number].name}" for number in failed] or [f"not proved: {outcome.counterexample}"]
     return replace(outcome, counterexample="\n".join(told))
 
