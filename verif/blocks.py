@@ -60,14 +60,13 @@ class Environment(Protocol):
 
 @dataclass(frozen=True)
 class Waiver:
-    """Points of code coverage that cannot be reached: a regular expression that matches all of their names.
+    """Points of code coverage that cannot be reached: a regular expression that matches their names, and no other.
 
-    ``proof`` names the entry of ``PROOFS`` that shows it.
+    ``lockstep verify --level formal`` proves it of each (:mod:`lockstep.verif.waivers`).
     """
 
     points: str
     reason: str
-    proof: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,11 @@ class Declaration:
     waivers: Sequence[Waiver]
     cycles: int
     protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
+
+    @property
+    def first(self) -> str:
+        """The configuration of which code coverage is measured, and waivers are proved."""
+        return next(iter(self.configurations))
 
     @property
     def name(self) -> str:

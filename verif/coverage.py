@@ -3,7 +3,10 @@
 Code coverage is that of the first configuration, in the exported Verilog. Counted are all statements and branches, and
 the toggles, up and down, of every bit of every port (clock and reset apart) and of every register. Not counted are
 wires, whose values the former determine and of which most have no name, and memories, of which Verilator counts none.
-What cannot be reached is waived by the bench, with the reason, and a waiver that is not needed is an error.
+A block that joins others is measured with all that is inside it.
+
+What cannot be reached is waived by the bench, with the reason. A waiver that matches nothing, or a point that is
+reached, is an error, and so is one that is not proved (:mod:`lockstep.verif.waivers`).
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from lockstep.verif import verilated
-from lockstep.verif.blocks import Declaration
+from lockstep.verif.blocks import Declaration, Waiver
 from lockstep.verif.trace import Trace, joined
 
 KINDS = ("line", "branch", "toggle")
@@ -23,7 +28,10 @@ KINDS = ("line", "branch", "toggle")
 
 @dataclass(frozen=True)
 class Point:
-    """One thing to cover. ``name``: for a toggle ``signal[bit] 0->1``, otherwise ``kind: text of the line``."""
+    """One thing to cover. ``name``: for a toggle ``signal[bit] 0->1``, otherwise ``kind: text of the line``.
+
+    Inside a part of a joined unit, the name of the part and a dot come before it. ``line`` is that of the Verilog.
+    """
 
     kind: str
     name: str
@@ -80,24 +88,38 @@ class Coverage:
 
 def measure(declared: Declaration, bins: Mapping[str, Counter[str]], traces: Sequence[Trace]) -> Coverage:
     """The coverage of a block: its bins by configuration, and what traces of the first configuration reach."""
-    first = next(iter(declared.configurations))
-    verilog, ports = declared.verilog(first), declared.ports(first)
-    player = verilated.player(verilog, declared.name, ports, coverage=True)
-    found, data = verilated.play(player, [joined(traces)], ports)
-    counted = {port.name for port in ports} | set(_registers(verilog))
-    points = list(_points(data, verilog, counted))
+    equal, points = _played(declared, joined(traces))
     coverage = Coverage(declared.block, dict(bins), points, {})
-    if found != [-1]:
-        coverage.errors.append(f"{first}: the hardware differs from its model")
+    if not equal:
+        coverage.errors.append(f"{declared.first}: the hardware differs from its model")
     coverage.errors += functional(declared, bins)
     for waiver in declared.waivers:
-        matched = [point for point in points if re.fullmatch(waiver.points, point.name)]
-        coverage.waived |= {point.name: waiver.reason for point in matched if not point.count}
-        if all(point.count for point in matched):
-            told = "was reached" if matched else "matches nothing"
-            coverage.errors.append(f"waiver {waiver.points!r} {told}")
+        matched = _matched(waiver, points)
+        coverage.waived |= {point.name: waiver.reason for point in matched}
+        coverage.errors += [f"waived, but reached: {point.name}" for point in matched if point.count]
+        if not matched:
+            coverage.errors.append(f"waiver {waiver.points!r} matches nothing")
     coverage.errors += [f"not reached: {point.name}" for point in coverage.missing()]
     return coverage
+
+
+def waived(declared: Declaration) -> list[Point]:
+    """All points that a block's waivers match."""
+    nothing = Trace("", declared.configurations[declared.first], np.zeros(1, declared.model().PORTS), np.zeros(1, bool))
+    points = _played(declared, nothing)[1]
+    return [point for waiver in declared.waivers for point in _matched(waiver, points)]
+
+
+def _matched(waiver: Waiver, points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if re.fullmatch(waiver.points, point.name)]
+
+
+def _played(declared: Declaration, trace: Trace) -> tuple[bool, list[Point]]:
+    """Whether the first configuration's hardware equals the trace, and its points."""
+    verilog, ports = declared.verilog(declared.first), declared.ports(declared.first)
+    player = verilated.player(verilog, declared.name, ports, coverage=True)
+    found, data = verilated.play(player, [trace], ports)
+    return found == [-1], list(_points(data, declared.name, verilog, {port.name for port in ports}))
 
 
 def functional(declared: Declaration, bins: Mapping[str, Counter[str]]) -> list[str]:
@@ -110,22 +132,32 @@ def functional(declared: Declaration, bins: Mapping[str, Counter[str]]) -> list[
     return errors
 
 
-def _registers(verilog: str) -> list[str]:
+def modules(verilog: str) -> dict[str, str]:
+    """The text of each module, by its name."""
+    return {text.split("(", 1)[0]: text for text in re.split(r"^module ", verilog, flags=re.MULTILINE)[1:]}
+
+
+def _registers(module: str) -> set[str]:
     """The signals that clocked processes assign."""
-    return re.findall(r"^\s+(?:if \(\S+\) )?(\w+)(?:\[[\d:]+\])? <= ", verilog, re.MULTILINE)
+    return set(re.findall(r"^\s+(?:if \(\S+\) )?(\w+)(?:\[[\d:]+\])? <= ", module, re.MULTILINE))
 
 
-def _points(data: str, verilog: str, counted: set[str]) -> Iterator[Point]:
+def _points(data: str, top: str, verilog: str, ports: set[str]) -> Iterator[Point]:
     """What Verilator counted, in its own format: ``C '\\x01key\\x02value...' count``."""
     text = verilog.split("\n")
+    counted = {
+        name: _registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()
+    }
     for line in data.split("\n"):
         if not (found := re.fullmatch(r"C '(.*)' (\d+)", line)):
             continue
         keys = dict(pair.split("\x02") for pair in found[1].split("\x01")[1:])
         kind, number, what, count = keys["t"], int(keys["l"]), keys["o"], int(found[2])
+        module = keys["page"].partition("/")[2]
+        part = "" if module == top else f"{module.removeprefix(f'{top}_')}."
         if kind == "toggle":
             signal, _, change = what.replace("___05F", "__").partition(":")
-            if signal.partition("[")[0] in counted:
-                yield Point(kind, f"{signal} {change}", number, count)
+            if signal.partition("[")[0] in counted[module]:
+                yield Point(kind, f"{part}{signal} {change}", number, count)
         elif not text[number - 1].lstrip().startswith("reg "):  # an initial value
-            yield Point(kind, f"{what}: {text[number - 1].strip()}", number, count)
+            yield Point(kind, f"{part}{what}: {text[number - 1].strip()}", number, count)

@@ -3,7 +3,7 @@
 ======== ===========================================================================================================
 smoke    the netlist's combinational paths against the declared ones, lint, a short run of each configuration
 random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them
-formal   the proofs
+formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
 ======== ===========================================================================================================
 """
@@ -25,9 +25,9 @@ from typing import Any
 
 from lockstep.rtl import netlist
 from lockstep.sim.cosim.replay import Replay, load
-from lockstep.verif import formal, verilated
+from lockstep.verif import formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
-from lockstep.verif.coverage import KINDS, measure
+from lockstep.verif.coverage import KINDS, measure, waived
 from lockstep.verif.mutation import mutate, refute
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, kept, record, replayed
@@ -128,6 +128,8 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
     elif options.level == "formal":
         for name in proofs(declared.block):
             yield name, partial(_proof, declared, name)
+        if declared.waivers:
+            yield "waivers", partial(_waivers, declared)
     else:
         yield "mutation", partial(_mutation, declared, options)
         yield from _kernels(declared, options)
@@ -166,12 +168,11 @@ def _random(declared: Declaration, options: Options) -> Check:
         errors += report.failures
         bins[configuration] = report.bins
         cycles += declared.cycles * len(planned)
-    first = next(iter(declared.configurations))
-    traces = [record(declared, run) for run in runs(declared, first, options.seed, options.seeds)]
+    traces = [record(declared, run) for run in runs(declared, declared.first, options.seed, options.seeds)]
     coverage = measure(declared, bins, traces)
     if options.folder:
         source = options.folder / f"{declared.block}.v"
-        source.write_text(declared.verilog(first))
+        source.write_text(declared.verilog(declared.first))
         (options.folder / f"{declared.block}.info").write_text(coverage.lcov(str(source)))
     hit = sum(any(counts[name] for counts in bins.values()) for name in declared.bins)
     shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
@@ -192,6 +193,15 @@ def _proof(declared: Declaration, name: str) -> Check:
     with tempfile.TemporaryDirectory() as folder:
         outcome = formal.prove(name, proof, Path(folder))
     return Check(declared.block, "", outcome.counterexample.splitlines(), f"{proof.mode} {proof.depth}: {proof.doc}")
+
+
+def _waivers(declared: Declaration) -> Check:
+    """That what is waived cannot be reached."""
+    points = waived(declared)
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = waivers.prove(declared, points, Path(folder))
+    detail = f"{len(points)} waived points of {declared.first!r} cannot be reached"
+    return Check(declared.block, "", outcome.counterexample.splitlines(), detail)
 
 
 def _mutation(declared: Declaration, options: Options) -> Check:

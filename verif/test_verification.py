@@ -16,7 +16,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 
 from lockstep.sim import cli
 from lockstep.sim.cosim.replay import Replay
-from lockstep.verif import coverage, levels, verilated
+from lockstep.verif import coverage, levels, verilated, waivers
 from lockstep.verif.blocks import Declaration, Waiver, declaration
 from lockstep.verif.formal import Proof, prove
 from lockstep.verif.mutation import mutate
@@ -128,13 +128,49 @@ def test_player_finds_a_fault_and_coverage_counts(declared: Declaration, trace: 
     small = replace(declared, configurations={"odd": declared.configurations["odd"]}, waivers=waivers)
     short = Trace("short", trace.parameters, trace.io[:4], np.zeros(4, bool), trace.bins)
     found = coverage.measure(small, {"odd": trace.bins}, [joined([short, short])])
-    assert any("request_valid 0->1' was reached" in error for error in found.errors)
+    assert "waived, but reached: request_valid 0->1" in found.errors
     assert any("'nothing' matches nothing" in error for error in found.errors)
     reached, able = found.share("toggle")
     assert 0 < reached < able
-    assert found.waived == {"request_valid 1->0": "steady"}
+    assert found.waived == {"request_valid 0->1": "no", "request_valid 1->0": "steady"}
     assert "end_of_record\n" in found.lcov("x.v")
     json.dumps(found.json())
+
+
+@pytest.mark.parametrize("block", [block for block in levels.blocks() if declaration(block).waivers])
+def test_waived_points_cannot_be_reached(block: str, tmp_path: Path) -> None:
+    outcome = waivers.prove(declaration(block), coverage.waived(declaration(block)), tmp_path)
+    assert outcome.passed, outcome.counterexample
+
+
+@pytest.mark.parametrize(
+    "block, points, proved",
+    [
+        (BLOCK, r"line_shift\[2\] 1->0", True),  # an input, by the protocol
+        (BLOCK, r"line_shift\[1\] 1->0", False),
+        (BLOCK, r"request_ready 1->0", False),  # an output
+        (BLOCK, r"count\[1\] 1->0", False),  # a register
+        (BLOCK, r"cond_then: assign \S+ = rst \? .*", False),
+        (BLOCK, r"cond_else: assign \S+ = rst \? .*", False),
+        ("warppool.instruction_queues", r"if: if .*", False),
+        ("warppool.instruction_queues", r"else: if .*", False),
+    ],
+)
+def test_what_can_be_reached_is_not_proved(block: str, points: str, proved: bool, tmp_path: Path) -> None:
+    waiving = replace(declaration(block), waivers=[Waiver(points, "")])
+    found = coverage.waived(waiving)
+    assert found
+    outcome = waivers.prove(waiving, found, tmp_path)
+    assert outcome.passed == proved
+    told = outcome.counterexample.splitlines()
+    assert bool(told) != proved
+    assert set(told) <= {f"not proved: {point.name}" for point in found}
+
+
+def test_a_line_cannot_be_waived(declared: Declaration, tmp_path: Path) -> None:
+    block = coverage.Point("line", "block: always @(posedge clk)", 1, 0)
+    with pytest.raises(ValueError, match="cannot be proved"):
+        waivers.prove(declared, [block], tmp_path)
 
 
 def test_bins_must_be_hit_where_they_can_be(declared: Declaration) -> None:

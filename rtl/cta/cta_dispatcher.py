@@ -12,7 +12,7 @@ from amaranth.utils import bits_for
 from lockstep.models.parameters import DISPATCHERS, MAX_CTAS, MAX_SMS
 from lockstep.rtl.bits import index_of, least, next_after
 
-CTA_BITS = 40  # a grid has fewer than 2 ** 40 CTAs
+MAX_CTA_BITS = 40  # a grid has fewer than 2 ** 40 CTAs
 MAX_INTERVAL = 1024
 WORD_BITS = 64  # of ``room``
 
@@ -31,7 +31,9 @@ class CtaDispatcher(wiring.Component):
     Parameters
     ----------
     sms : int
-        SMs of the GPU.
+        SMs of the GPU, 1 to 128.
+    cta_bits : int
+        Bits of a CTA's number, 1 to 40: a grid has fewer than 2 ** ``cta_bits`` CTAs.
 
     Members
     -------
@@ -52,25 +54,31 @@ class CtaDispatcher(wiring.Component):
         ``valid``; ``sm`` and ``cta`` hold from one dispatch to the next.
     remaining : Out
         CTAs not dispatched yet; the one that is presented counts as dispatched.
+
+    Raises
+    ------
+    ValueError
+        for an argument out of range.
     """
 
-    LARGEST: ClassVar = {"sms": MAX_SMS}
+    LARGEST: ClassVar = {"sms": MAX_SMS, "cta_bits": MAX_CTA_BITS}
 
-    def __init__(self, *, sms: int = 15) -> None:
-        if not 1 <= sms <= MAX_SMS:
-            raise ValueError(f"sms must be 1 to {MAX_SMS}, not {sms}")
+    def __init__(self, *, sms: int = 15, cta_bits: int = MAX_CTA_BITS) -> None:
+        for what, value in (("sms", sms), ("cta_bits", cta_bits)):
+            if not 1 <= value <= self.LARGEST[what]:
+                raise ValueError(f"{what} must be 1 to {self.LARGEST[what]}, not {value}")
         self._sms = sms
-        dispatch = wiring.Signature({"valid": Out(1), "sm": Out(bits_for(sms - 1)), "cta": Out(CTA_BITS)})
+        dispatch = wiring.Signature({"valid": Out(1), "sm": Out(bits_for(sms - 1)), "cta": Out(cta_bits)})
         super().__init__(
             {
                 "policy": In(bits_for(len(DISPATCHERS) - 1)),
                 "interval": In(bits_for(MAX_INTERVAL)),
                 "launch": In(1),
-                "ctas": In(CTA_BITS),
+                "ctas": In(cta_bits),
                 "room": In(min(sms, WORD_BITS)).array(-(-sms // WORD_BITS)),
                 "load": In(range(MAX_CTAS + 1)).array(sms),
                 "dispatch": Out(dispatch),
-                "remaining": Out(CTA_BITS),
+                "remaining": Out(cta_bits),
             }
         )
 
@@ -82,8 +90,8 @@ class CtaDispatcher(wiring.Component):
         m = Module()
         sms = self.sms
         first = sms - 1  # the SM before SM 0
-        next_cta = Signal(CTA_BITS)
-        wait = Signal(bits_for(MAX_INTERVAL))  # cycles until the interval is over
+        next_cta = Signal.like(self.remaining)
+        wait = Signal(range(MAX_INTERVAL))  # cycles until the interval is over
         last = Signal(bits_for(sms - 1), init=first)  # SM served last
 
         served = (Const(1, sms) << self.dispatch.sm)[:sms]

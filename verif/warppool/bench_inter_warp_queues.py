@@ -42,7 +42,7 @@ class Shape:
 _SHAPES = {
     "steady": Shape(line=1, numbers=64, renewal=0.05, pop=1, chase=0, positions=0, release=1),
     "stalled": Shape(line=1, numbers=96, renewal=0.1, pop=0.15, chase=0.2, positions=0, release=0.5),
-    "full": Shape(line=1, numbers=512, renewal=0.5, pop=0.3, chase=0, positions=0, release=1, scattered=True),
+    "full": Shape(line=1, numbers=512, renewal=0.5, pop=0.8, chase=0, positions=0, release=1, scattered=True),
     "bursts": Shape(line=0.8, numbers=24, renewal=0.1, pop=0.9, chase=0.3, positions=MAX_TAGS, release=1, pauses=True),
     "few": Shape(line=0.9, numbers=3, renewal=0.08, pop=0.4, chase=0.5, positions=0, release=1),
     "chase": Shape(line=0.9, numbers=6, renewal=0.08, pop=0.7, chase=1, positions=0, release=0.8),

@@ -15,6 +15,7 @@ from amaranth.hdl import Module, Signal, Value
 
 from lockstep.models.warppool.mapping import Mapping
 from lockstep.verif.bench import mask
+from lockstep.verif.blocks import Waiver
 from lockstep.verif.warppool.bench_intra_warp_coalescer import Instruction, decoded, lines
 
 BLOCK = "warppool.warp_pool"
@@ -35,6 +36,7 @@ CONFIGURATIONS = {
 }  # fmt: skip
 CYCLES = 2500
 PIPELINE = 3  # requests between their selection and the L1
+FILLING = 140  # cycles in which a warp fills all tags, also at the paper's size
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,11 @@ class Shape:
     hit: float = 0.3
     lines: int = 150  # not yet sent, at which no instruction is issued any more
     line_shift: int = 7
+    turns: int = -1  # the warps with this number modulo TURNS issue in turn, while the L1 takes nothing; -1: all do
+    busy: tuple[int, int] = (200, 800)  # cycles until everything has to end, at first
 
+
+TURNS = 6
 
 _SHAPES = {
     "mixed": Shape(),
@@ -69,9 +75,18 @@ _SHAPES = {
     "stalled": Shape(issue=1.0, ready=0.15, stall=0.01, result=0.5, store=0.2),
     "late": Shape(issue=1.0, enter=0.3, ready=1.0, answer=0.05, lines=60),
     "full": Shape(patterns=("divergent", "unit"), hot=0.0, store=0.02, atomic=0.02, hoard=True, ready=1.0, lines=600),
-    "clogged": Shape(issue=1.0, result=0.2, answer=1.0, hot=0.9),
+    "clogged": Shape(issue=1.0, result=0.2, answer=1.0, hot=0.9, line_shift=5),
+    "merged": Shape(patterns=("unit", "range", "broadcast", "random"), hot=1.0, issue=1.0, ready=0.1, result=0.4),
     "hits": Shape(hit=0.97, issue=0.8, ready=1.0, answer=1.0, result=1.0, line_shift=6),
-}
+    # A warp that fills all slots of all tags brings its counter of the load-store order to the most.
+    **{
+        f"in turn {k}": Shape(
+            patterns=("sweep",), turns=k, issue=1.0, enter=1.0, store=0.0, atomic=0.0, bypass=0.0, answer=1.0,
+            ready=1.0, result=1.0, lines=1000, line_shift=5 + k % 3, busy=(2300, 2400),
+        )
+        for k in range(TURNS)
+    },
+}  # fmt: skip
 SHAPES = tuple(_SHAPES)
 
 _FIELDS = ("number", "store", "atomic", "bypass", "last", "mask", "count", "id")
@@ -115,9 +130,11 @@ class Environment:
         self.warps, self.lanes, self.ports = parameters["warps"], parameters["lanes"], range(parameters["coalescers"])
         queues = -(-self.warps // parameters["warps_per_queue"])
         self.cycle = 0
-        self.busy_until = rng.randrange(200, 800)
+        self.busy_until = rng.randrange(*self.shape.busy)
         self.deadline = 0  # by which all must have ended; 0 while instructions are issued
         self.hot = [self._base() for _ in range(3)]
+        self.slots = parameters["queues"] * parameters["tags"] * parameters["merges"]
+        self.turn, self.waits_until = self.shape.turns % self.warps, FILLING
         self.flight: dict[tuple[int, int], Flight] = {}
         self.issued: list[deque[Flight]] = [deque() for _ in range(self.warps)]  # that have not entered
         self.entered: list[deque[Flight]] = [deque() for _ in range(queues)]  # whose addresses nobody wanted yet
@@ -175,6 +192,11 @@ class Environment:
         elif pattern == "range":
             first = rng.randrange(128 // word) * word
             offsets = [first + lane * word for lane in lanes]
+        elif pattern == "sweep":
+            tags = self.parameters["queues"] * self.parameters["tags"]
+            base = self.hot[0] & -(tags << shape.line_shift)
+            first, place = self.lanes * len(self.unsent[warp]), range(0, 32, width)
+            offsets = [((first + lane) % tags << shape.line_shift) + rng.choice(place) for lane in lanes]
         elif pattern == "broadcast":
             offsets = [rng.randrange(128 // width) * width] * self.lanes
         elif pattern == "random":
@@ -182,7 +204,7 @@ class Environment:
         else:
             far = [(rng.choice(self.hot) if rng.random() < shape.hot else self._base()) - base for _ in lanes]
             offsets = [offset + rng.randrange(128 // width) * width for offset in far]
-        active = (1 << self.lanes) - 1 if rng.random() < 0.6 else mask(rng, self.lanes) or 1
+        active = (1 << self.lanes) - 1 if pattern == "sweep" or rng.random() < 0.6 else mask(rng, self.lanes) or 1
         aside = not load
         store = aside and rng.random() * (shape.store + shape.atomic) < shape.store
         return Instruction(
@@ -199,7 +221,7 @@ class Environment:
         i.issue = i.issue_load = 0
         if self.deadline or self.lines >= shape.lines or rng.random() >= shape.issue:
             return
-        for warp in rng.sample(range(self.warps), min(self.warps, rng.choice([1, 1, 2, 4, self.warps]))):
+        for warp in self._issuing():
             load = rng.random() >= shape.store + shape.atomic
             free = [t for t in range(self.parameters["tickets"]) if (warp, t) not in self.flight]
             if not free or not (loads if load else drained) >> warp & 1:
@@ -216,8 +238,20 @@ class Environment:
             self.lines += len(line)
             i.issue |= 1 << warp
             i.issue_load |= load << warp
-        if rng.random() < 0.02:
+        if self.shape.turns < 0 and rng.random() < 0.02:
             self.hot[rng.randrange(3)] = self._base()
+
+    def _issuing(self) -> list[int]:
+        """The warps that would issue in this cycle."""
+        if self.shape.turns < 0:
+            return self.rng.sample(range(self.warps), min(self.warps, self.rng.choice([1, 1, 2, 4, self.warps])))
+        if self.cycle > self.waits_until and not self.unsent[self.turn]:
+            self.turn += TURNS
+            if self.turn >= self.warps:
+                self.turn = self.shape.turns % self.warps
+            self.waits_until, self.hot[0] = self.cycle + FILLING, self._base()
+        most = -(-self.slots // self.lanes) + 3  # of which some wait
+        return [self.turn] if self.cycle <= self.waits_until and len(self.unsent[self.turn]) < most else []
 
     def _enter(self, i: Any, o: Any) -> None:
         share, depth = self.parameters["warps_per_queue"], self.parameters["depth"]
@@ -261,6 +295,8 @@ class Environment:
         rng, shape = self.rng, self.shape
         draining = bool(self.deadline)
         self.stalled = not draining and rng.random() < (0.95 if self.stalled else shape.stall)
+        if shape.turns >= 0:
+            self.stalled = not draining and self.cycle <= self.waits_until
         i.access.ready = draining or (not self.stalled and rng.random() < shape.ready)
         i.miss = rng.random() >= shape.hit
         most = self.parameters["metadata"]
@@ -518,9 +554,6 @@ _EVENTS = (
     "access, answer and result in one cycle",
 )  # fmt: skip
 
-def _line_bytes(shift: int) -> Bin:
-    return lambda p, i, o, c: o.access.valid and i.line_shift == shift
-
 
 BINS: dict[str, Bin] = {
     **{name: _event(name) for name in _EVENTS},
@@ -551,6 +584,15 @@ BINS: dict[str, Bin] = {
     "drained, but for loads": lambda p, i, o, c: o.load_ready != o.drained,
     **{f"lines of {1 << shift} bytes": _sized(shift) for shift in (5, 6, 7)},
 }
+
+WAIVERS = (
+    Waiver(r"line_shift\[2\] 1->0", "lines have 2 ** 5 to 2 ** 7 bytes: the bit is 1"),
+    Waiver(
+        r"instruction_queues\.cond_else: assign \{ n\d+\[5:4\], signal_\d+ \} = .*",
+        "a division, by a constant that is not 0",
+    ),
+)
+
 
 def _fewer_than(count: int) -> Callable[[dict[str, int]], bool]:
     return lambda p: p["merges"] < count
