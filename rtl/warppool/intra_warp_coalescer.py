@@ -91,6 +91,10 @@ class IntraWarpCoalescer(wiring.Component):
                 "line": Out(stream.Signature(line)),
             }
         )
+        # Two instructions, and what each has left. Their contents are memory: unseen until written, so not reset.
+        self._buffer = [Signal(request, reset_less=True, name=f"entry_{i}") for i in range(2)]
+        self._left = [Signal(lanes, reset_less=True, name=f"pending_{i}") for i in range(2)]
+        self._head, self._count = Signal(name="head"), Signal(range(3), name="count")
 
     @property
     def lanes(self) -> int:
@@ -99,13 +103,8 @@ class IntraWarpCoalescer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         lanes = range(self.lanes)
-        payload = self.request.p.shape()
-        # Two instructions, and what each has left. Their contents are memory: unseen until written, so not reset.
-        buffer = [Signal(payload, reset_less=True, name=f"entry_{i}") for i in range(2)]
-        left = [Signal(self.lanes, reset_less=True, name=f"pending_{i}") for i in range(2)]
-        head, count = Signal(), Signal(range(3))
-
-        entry, pending = Signal(payload), Signal(self.lanes)
+        buffer, left, head, count = self._buffer, self._left, self._head, self._count
+        entry, pending = Signal(self.request.p.shape()), Signal(self.lanes)
         m.d.comb += [
             entry.eq(Mux(head, buffer[1], buffer[0])),
             pending.eq(Mux(head, left[1], left[0])),

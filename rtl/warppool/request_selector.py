@@ -176,6 +176,10 @@ class RequestSelector(wiring.Component):
         self._entries = [self.access.p]
         self._entries += [Signal(access, reset_less=True, name=f"behind_{i}") for i in range(1, PIPELINE)]
         self._metadata_left = Signal(name="metadata_left")
+        # Of the policy: the cycle of the quantum, loads that used the L1 in those before, and how many hit.
+        self._cycle, self._accesses, self._hits = (
+            Signal(range(quantum), name=name) for name in ("cycle", "accesses", "hits")
+        )
 
     @property
     def tags(self) -> int:
@@ -343,8 +347,7 @@ class RequestSelector(wiring.Component):
 
     def _toggle(self, m: Module) -> None:
         """The policy, decided at the end of every quantum."""
-        cycle = Signal(range(self.quantum))
-        before = [Signal(range(self.quantum), name=name) for name in ("accesses", "hits")]
+        cycle, before = self._cycle, (self._accesses, self._hits)
         accesses, hits = (Signal(range(self.quantum + 1), name=f"{signal.name}_now") for signal in before)
         counts = Signal()
         access = self.access.p

@@ -164,8 +164,6 @@ PROOFS = {
     "one writeback per lane": Proof(
         Followed, "bmc", 14, f"a load's lanes: each line sent once, then written once, right words; {_SIZE}"
     ),
-    "all ends": Proof(
-        Ends, "bmc", END + 1, f"every lane is written by cycle {END} when nobody makes it wait; {_SIZE}"
-    ),
+    "all ends": Proof(Ends, "bmc", END + 1, f"every lane is written by cycle {END} when nobody makes it wait; {_SIZE}"),
     "reached": Proof(Reached, "cover", 16, f"a load of random mapping merges with another warp's and ends; {_SIZE}"),
 }
