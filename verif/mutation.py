@@ -208,7 +208,7 @@ def _relative(path: Path) -> str:
 def compare(declared: Declaration, configuration: str, design: str, command: str) -> Verdict:
     """A mutant against the block: ``equivalent``, ``different`` or ``undecided``."""
     copied = ["read_rtlil design.il", f"copy {declared.name} gate", f"rename {declared.name} gold"]
-    both = [*copied, _alone(command, "gate"), "memory_map"]
+    both = [*copied, *_without_initial(command), _alone(command, "gate"), "memory_map"]
     files = {"design.il": design, "miter.il": rtlil.convert(Miter(declared, configuration))}
     try:
         yosys.run([*both, "opt_clean", *_ANY_STATE], files)
@@ -221,6 +221,12 @@ def compare(declared: Declaration, configuration: str, design: str, command: str
             return _reachable([*miter, "chformal -remove", *_GATES], files, Path(folder))
         text = yosys.run([*miter, "write_rtlil top.il"], files, ["top.il"])["top.il"]
         return "undecided" if check("miter", text, "bmc", BOUND, Path(folder)).passed else "different"
+
+
+def _without_initial(command: str) -> list[str]:
+    """Takes the initial value from the register whose output is mutated: it would be that of the mutation, too."""
+    register = re.search(r"-port Q .*-wire (\S+) ", command)
+    return [f"setattr -unset init gate/w:{register[1]}"] if register else []
 
 
 _ANY_STATE = (

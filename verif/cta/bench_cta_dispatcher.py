@@ -16,7 +16,7 @@ CONFIGURATIONS = {
     "short numbers": {"sms": 15, "cta_bits": 8},  # of which the runs reach all
     "paper": {"sms": 15, "cta_bits": 40},
     "one": {"sms": 1, "cta_bits": 1},
-    "odd": {"sms": 7, "cta_bits": 40},
+    "odd": {"sms": 7, "cta_bits": 7},
     "two words": {"sms": 66, "cta_bits": 40},
     "largest": {"sms": 128, "cta_bits": 40},
 }
