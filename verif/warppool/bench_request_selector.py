@@ -15,7 +15,7 @@ BLOCK = "warppool.request_selector"
 CONFIGURATIONS = {
     # Policies change too rarely for a test after 100,000 cycles; 256 still give the one hit in a hundred its meaning.
     "paper": dict(
-        lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=64, store_wait=64
+        lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=256, store_wait=64
     ),
     "one": dict(lanes=1, warps=1, tickets=1, tags=1, merges=1, coalescers=1, metadata=1, quantum=16, store_wait=1),
     "odd": dict(lanes=5, warps=7, tickets=3, tags=5, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
