@@ -20,7 +20,7 @@ test: $(VENV)/.developer
 
 lint: $(VENV)/.developer
 	$(BIN)/ruff check
-	$(BIN)/mypy sim models rtl verif synth
+	$(BIN)/mypy spec sim models rtl verif synth
 
 ptx:
 	$(MAKE) -C sim/kernels ptx

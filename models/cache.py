@@ -19,7 +19,7 @@ from pathlib import Path
 PACKAGE = "lockstep"
 # The folders that the import names stand for; the tree is mapped by setuptools, so it is not found by name.
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("models", "rtl", "sim", "verif")
+FOLDERS = ("models", "rtl", "sim", "spec", "verif")
 
 
 def folder() -> Path:

@@ -15,22 +15,23 @@ from typing import Protocol
 
 import numpy as np
 
-from lockstep.models import blocks, cache, mechanisms
+from lockstep.models import blocks, cache
 from lockstep.models import jit as J
 from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
-from lockstep.models.core.isa import (
+from lockstep.models.cta import cta_dispatcher
+from lockstep.models.execution.isa import (
     CONTEXT,
     LANES,
     LOCAL_PHYSICAL,
     MAX_PREDICATES,
     Fault,
 )
-from lockstep.models.cta import cta_dispatcher
 from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
 from lockstep.models.occupancy import Occupancy, occupancy, round_up
-from lockstep.models.parameters import MAX_WARPS, Gpu, config
+from lockstep.spec import mechanisms
+from lockstep.spec.parameters import MAX_WARPS, Gpu, config
 
 RUN = record(
     [
@@ -159,7 +160,7 @@ def _latest_progress(sms, count):
 
 
 class Arena(Protocol):
-    """Device memory, as a launch needs it: host addresses of the bytes and of their validity (see ``core.isa``)."""
+    """Device memory, as a launch needs it: host addresses of the bytes and of their validity (``execution.isa``)."""
 
     address: int
     bytes: int
@@ -268,12 +269,13 @@ def _one(kind: np.dtype) -> np.ndarray:
 @contextmanager
 def _second_compiler() -> Iterator[None]:
     """While this process compiles the run loop, let another one compile the executing functions into the cache."""
-    functions = Path(__file__).parent / "core" / "execute.py"
+    functions = Path(__file__).parent / "execution" / "execute.py"
     done = cache.folder() / "compiled" / cache.stamp(functions)
     if not J.COMPILED or done.exists():
         yield
         return
-    child = subprocess.Popen([sys.executable, "-c", "import lockstep.models.core.execute"], stderr=subprocess.DEVNULL)
+    command = [sys.executable, "-c", "import lockstep.models.execution.execute"]
+    child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         yield
         child.wait()  # should it fail, this process compiles them itself
@@ -309,7 +311,7 @@ class Machine:
         self.instances = list(self._instances())
         with _second_compiler():
             self._compile()
-        from lockstep.models.core.execute import SLOTS
+        from lockstep.models.execution.execute import SLOTS
 
         self._slots = SLOTS
         for each in self.instances:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep.models.parameters import Gpu
+from lockstep.spec.parameters import Gpu
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from amaranth.lib import wiring
 
-from lockstep.models.mechanisms import arguments
-from lockstep.models.parameters import Gpu
 from lockstep.rtl import registry
+from lockstep.spec.mechanisms import arguments
+from lockstep.spec.parameters import Gpu
 
 
 def parameters(block: str, gpu: Gpu) -> dict[str, int]:

@@ -206,7 +206,7 @@ def kernels(options: Namespace) -> int:
 
 
 def mechanisms(options: Namespace) -> int:
-    from lockstep.models.mechanisms import MECHANISMS
+    from lockstep.spec.mechanisms import MECHANISMS
 
     check_writable(options.json)
     if options.json != "-":

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lockstep.models.mechanisms import MECHANISMS
+from lockstep.spec.mechanisms import MECHANISMS
 
 LIMIT = 0.9  # of the cycles of SMs with work
 BASELINE = "baseline"  # the name of no mechanisms

@@ -1,4 +1,4 @@
-"""GPU descriptions: from a TOML file and overrides to :class:`lockstep.models.parameters.Gpu`, with all checks.
+"""GPU descriptions: from a TOML file and overrides to :class:`lockstep.spec.parameters.Gpu`, with all checks.
 
 A file is the whole description: it has every parameter, so that reading it tells everything about the GPU. An override
 is ``"section.key"`` (``"pipelines.float.latency"`` for a pipeline) and a value. Every error is a :class:`UsageError` of
@@ -15,10 +15,10 @@ from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lockstep.models import mechanisms
 from lockstep.models.memory import timing
-from lockstep.models.parameters import CATEGORIES, MECHANISM_SECTIONS, SECTIONS, Gpu, Pipeline, check
 from lockstep.sim.errors import UsageError
+from lockstep.spec import mechanisms
+from lockstep.spec.parameters import CATEGORIES, MECHANISM_SECTIONS, SECTIONS, Gpu, Pipeline, check
 
 __all__ = ["PARAMETERS", "load", "names", "parse_setting", "values"]
 

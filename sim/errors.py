@@ -25,7 +25,7 @@ FAULTS = {
     "BAD_TEXTURE": "not a valid texture handle",
     "BAD_BRANCH_INDEX": "branch index beyond its table",
 }
-"""What a user reads for each of ``models.core.isa.Fault``, by its name."""
+"""What a user reads for each of ``models.execution.isa.Fault``, by its name."""
 
 WITH_ADDRESS = ("OUT_OF_BOUNDS", "MISALIGNED", "READ_ONLY", "BAD_SHARED_ATOMIC", "BAD_TEXTURE")
 """The faults of one lane at one address."""

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockstep.models.parameters import Gpu
 from lockstep.rtl import registry
 from lockstep.sim import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.spec.parameters import Gpu
 from lockstep.synth.paper import JOINED, instances
 
 if TYPE_CHECKING:

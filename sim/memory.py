@@ -12,7 +12,7 @@ from bisect import insort
 
 import numpy as np
 
-from lockstep.models.core.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL, TEXTURE
+from lockstep.models.execution.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL, TEXTURE
 from lockstep.sim.errors import UsageError
 
 __all__ = ["POISON", "Arena"]

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lockstep.models.core.isa import GRANULE, LOCAL_PHYSICAL
+from lockstep.models.execution.isa import GRANULE, LOCAL_PHYSICAL
 from lockstep.models.occupancy import occupancy
-from lockstep.models.parameters import MAX_WARPS
-from lockstep.models.parameters import Gpu as Description
 from lockstep.sim import statistics
 from lockstep.sim.arguments import POINTER_BYTES, pack
 from lockstep.sim.buffers import Texture
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
 from lockstep.sim.ptx import program
 from lockstep.sim.ptx.program import Kernel
+from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
     from lockstep.models.gpu import Stop

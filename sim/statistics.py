@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lockstep.models.lsu import mapping
 from lockstep.models.memory.dram import ROW_CLOSED, ROW_CONFLICT, ROW_HIT
 from lockstep.models.memory.l1 import REFUSALS
 from lockstep.models.memory.l2 import STALLS
 from lockstep.models.memory.timing import burst
-from lockstep.models.parameters import CATEGORIES, PIPES, Gpu
-from lockstep.models.warppool import mapping
+from lockstep.spec.parameters import CATEGORIES, PIPES, Gpu
 
 __all__ = ["STATISTICS", "Raw", "Statistic", "accumulate", "compute", "markdown"]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lockstep.models.parameters import Gpu
+from lockstep.spec.parameters import Gpu
 
 if TYPE_CHECKING:
     from lockstep.rtl.netlist import Memory, Register
@@ -44,7 +44,7 @@ STRUCTURES = (
         "for each coalescer, are outside the paper's figure.",
     ),
     Structure(
-        "Intra-warp coalescers", "warppool.intra_warp_coalescer", 2048, 2,
+        "Intra-warp coalescers", "lsu.intra_warp_coalescer", 2048, 2,
         "The paper counts the addresses of two instructions; beside them stand their masks, the lanes still pending, "
         "ticket, size and kind, and the line that is presented, with its thread mapping, in an output register.",
     ),
@@ -111,7 +111,7 @@ def table(gpu: Gpu, states: Mapping[str, State]) -> list[Row]:
 
 def instances(block: str, gpu: Gpu) -> int:
     """How many of a block of WarpPool an SM has."""
-    return gpu.warppool.coalescers if block == "warppool.intra_warp_coalescer" else 1
+    return gpu.warppool.coalescers if block == "lsu.intra_warp_coalescer" else 1
 
 
 def _row(block: str, structure: Structure | None, state: State, gpu: Gpu) -> Row:

@@ -21,8 +21,8 @@ from lockstep.models.jit import argument
 class Bench:
     """One instance of a golden model. ``i``, ``o`` and ``c`` are its ports, as records to read and write.
 
-    The model may join others, as instances in its state: golden models too, with the parameters that ``parts`` in the
-    module ``parameters`` of its area gives them.
+    The model may join others, as instances in its state: golden models too, with the parameters that ``parts`` of its
+    area's module in ``spec`` gives them.
     """
 
     def __init__(self, model: ModuleType, **parameters: int) -> None:
@@ -43,7 +43,8 @@ class Bench:
         if found:
             from lockstep.models.gpu import Instance
 
-            arguments = importlib.import_module(f"{self.model.__package__}.parameters").parts(**self.parameters)
+            area = self.model.__name__.split(".")[-2]
+            arguments = importlib.import_module(f"lockstep.spec.{area}").parts(**self.parameters)
             for block, part in found:
                 Instance(block, arguments[block], -1, 0, "", part).bind_model()
 

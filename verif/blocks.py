@@ -2,7 +2,7 @@
 
 A bench declares::
 
-    BLOCK = "warppool.intra_warp_coalescer"
+    BLOCK = "lsu.intra_warp_coalescer"
     CONFIGURATIONS = {"paper": {...}, "one": {...}, "odd": {...}}   # constructor arguments of the hardware
     SHAPES = ("steady", "stalled", ...)                             # shapes of the stimulus
     class Environment: ...                                          # see below

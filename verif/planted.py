@@ -127,12 +127,12 @@ FAULTS = [
         "spmv", r"o\.free\[\d+\]", _more, {"warppool.instructions": 4},
     ),
     Fault(
-        "warppool.intra_warp_coalescer", "rtl", "line numbers are compared without their lowest bit",
+        "lsu.intra_warp_coalescer", "rtl", "line numbers are compared without their lowest bit",
         "((entry.address[lane] ^ base) & ~in_line) == 0", "((entry.address[lane] ^ base) & ~(in_line << 1)) == 0",
         "spmv", r"o\.line\.payload\.mask", _bits_more,
     ),
     Fault(
-        "warppool.intra_warp_coalescer", "models", "the map entry that the line before takes counts as free",
+        "lsu.intra_warp_coalescer", "models", "the map entry that the line before takes counts as free",
         "i64(io.i.map_free) <= i64(leaving)", "i64(io.i.map_free) == 0",
         "spmv", r"o\.line\.payload\.number", _another, {"warppool.maps": 2},
     ),

@@ -23,7 +23,7 @@ from lockstep.verif.mutation import mutate
 from lockstep.verif.simulate import available, simulate
 from lockstep.verif.trace import Run, Trace, joined, record, replayed
 
-BLOCK = "warppool.intra_warp_coalescer"
+BLOCK = "lsu.intra_warp_coalescer"
 CYCLES = 300
 
 
@@ -280,7 +280,7 @@ def test_a_failed_check_is_exit_1(capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 def test_names_of_blocks() -> None:
-    assert levels.find(["intra_warp_coalescer", "warppool.intra_warp_coalescer"]) == [BLOCK]
+    assert levels.find(["intra_warp_coalescer", "lsu.intra_warp_coalescer"]) == [BLOCK]
     assert BLOCK in levels.find(["warppool"])
     assert levels.find(["all"]) == levels.blocks()
     with pytest.raises(KeyError, match="nix"):

@@ -15,15 +15,15 @@ accepted before any line of a later one, and every lane exactly once.
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, instance
-from lockstep.models.core.isa import LANES, Fault, Flag, Group, Memory, Space, Texture
+from lockstep.models.execution.isa import LANES, Fault, Flag, Group, Memory, Space, Texture
 from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount, record
+from lockstep.models.lsu import intra_warp_coalescer as coalescer
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
-from lockstep.models.parameters import L1 as L1_PARAMETERS
-from lockstep.models.parameters import MAX_GROUP_QUEUE, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
-from lockstep.models.warppool import intra_warp_coalescer as coalescer
 from lockstep.models.warppool import warp_pool
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.spec.parameters import L1 as L1_PARAMETERS
+from lockstep.spec.parameters import MAX_GROUP_QUEUE, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
 
 QUEUE = 32  # slots
 assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"]
@@ -141,7 +141,7 @@ LSU = record(
         ("order", ORDER, (MAX_WARPS,)),
         ("token", TOKEN, (TOKENS,)),
         ("l1", L1.L1),
-        ("intra_warp_coalescer", instance("warppool.intra_warp_coalescer", coalescer.STATE)),
+        ("intra_warp_coalescer", instance("lsu.intra_warp_coalescer", coalescer.STATE)),
         ("mrpb", MRPB),
         ("banked", BANKED),
         ("pool", POOL),

@@ -32,7 +32,18 @@ from lockstep.models.core.events import (
     schedule,
     take,
 )
-from lockstep.models.core.isa import (
+from lockstep.models.core.lsu import (
+    LSU,
+    is_load,
+    issue_memory,
+    lsu_full,
+    lsu_reset,
+    lsu_step,
+    lsu_wake,
+    request_kind,
+    take_completed,
+)
+from lockstep.models.execution.isa import (
     CONTEXT,
     INSTRUCTION,
     LANES,
@@ -46,21 +57,11 @@ from lockstep.models.core.isa import (
     Kind,
     Space,
 )
-from lockstep.models.core.lsu import (
-    LSU,
-    is_load,
-    issue_memory,
-    lsu_full,
-    lsu_reset,
-    lsu_step,
-    lsu_wake,
-    request_kind,
-    take_completed,
-)
 from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record, words_i32, words_u32
 from lockstep.models.memory.l1 import QUEUE_FULL
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
-from lockstep.models.parameters import (
+from lockstep.models.scheduling import warp_scheduler
+from lockstep.spec.parameters import (
     CATEGORIES,
     MAX_COLLECTORS,
     MAX_CTAS,
@@ -70,7 +71,6 @@ from lockstep.models.parameters import (
     PIPES,
     TICKETS,
 )
-from lockstep.models.scheduling import warp_scheduler
 
 PIPE_KINDS = len(PIPES)
 PIPE_LSU = PIPES.index("lsu")

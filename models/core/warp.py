@@ -7,9 +7,9 @@ what lies below it.
 
 from __future__ import annotations
 
-from lockstep.models.core.isa import LANES, Fault
+from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.jit import ctz, i64, jit, popcount, record
-from lockstep.models.parameters import Core
+from lockstep.spec.parameters import Core
 
 STACK = 64  # entries; the largest value of core.reconvergence_stack
 BARRIERS = 16

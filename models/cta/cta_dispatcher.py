@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slot
-from lockstep.models.parameters import DISPATCHERS, MAX_SMS
+from lockstep.spec.parameters import DISPATCHERS, MAX_SMS
 
 LOAD_BALANCED = DISPATCHERS.index("load-balanced")
 

@@ -28,7 +28,7 @@ from lockstep.models.memory.fabric import (
     slice_part,
     wake_up,
 )
-from lockstep.models.parameters import MAX_DRAM_BANKS
+from lockstep.spec.parameters import MAX_DRAM_BANKS
 
 PATIENCE = 2048  # core cycles; several times what a full queue takes to drain at full bandwidth
 

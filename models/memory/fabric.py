@@ -13,7 +13,7 @@ the largest configuration stand behind what every configuration uses.
 
 from lockstep.models.jit import i64, inline, pointer_to, record
 from lockstep.models.memory.clock import CLOCK
-from lockstep.models.parameters import MAX_CHANNELS, MAX_L2_SLICES, MAX_SMS
+from lockstep.spec.parameters import MAX_CHANNELS, MAX_L2_SLICES, MAX_SMS
 
 FOREVER = 1 << 62  # the wake time of a part that waits for another one
 

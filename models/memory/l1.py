@@ -33,7 +33,7 @@ from lockstep.models.memory.fabric import (
     wake_up,
 )
 from lockstep.models.memory.timing import BACK_END, FRONT_END
-from lockstep.models.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
+from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
 
 # Kinds of access.
 LOAD, STORE, ATOMIC_ACCESS, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE = range(6)

@@ -36,7 +36,7 @@ from lockstep.models.memory.fabric import (
     take,
     wake_up,
 )
-from lockstep.models.parameters import MAX_MSHRS
+from lockstep.spec.parameters import MAX_MSHRS
 
 STALLS = ("mshrs", "merges", "dram", "ways", "replies")  # why look-ups stop, as ``stats.stalls`` counts it
 HIT, GO_ON, NO_MSHR, NO_MERGE, NO_DRAM, NO_WAY, NO_REPLY = range(-1, 6)

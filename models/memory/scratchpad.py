@@ -9,8 +9,8 @@ word do not conflict. Atomics do: they are performed one after the other, so eve
 
 from __future__ import annotations
 
-from lockstep.models.core.isa import LANES
-from lockstep.models.core.operands import ALL, scratch_address
+from lockstep.models.execution.isa import LANES
+from lockstep.models.execution.operands import ALL, scratch_address
 from lockstep.models.jit import ctz, i64, jit, lanes_equal, popcount, u32, words_i64, words_u32
 
 

@@ -18,7 +18,7 @@ from lockstep.models.memory.dram import CHANNEL, visit_channel
 from lockstep.models.memory.fabric import FOREVER, MEMORY, PACKET, TIMINGS, WHEEL, WORD
 from lockstep.models.memory.l2 import SLICE, visit_slice
 from lockstep.models.memory.timing import burst, return_delay, slice_delay
-from lockstep.models.parameters import Gpu
+from lockstep.spec.parameters import Gpu
 
 
 @inline

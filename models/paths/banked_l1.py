@@ -12,8 +12,8 @@ from lockstep.models.core.lsu import LSU, answered, is_load, take_head
 from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, slot
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import l1_answer, l1_holds, l1_step, set_index
-from lockstep.models.parameters import BANKS, CONFIG
 from lockstep.models.paths.baseline import send
+from lockstep.spec.parameters import BANKS, CONFIG
 
 at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
 

@@ -7,12 +7,12 @@ cycle, and a refused line is offered again. Everything is in order.
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER
-from lockstep.models.core.isa import LANES, Fault
 from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, offer, take_head
+from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.jit import addressof, call, i64, jit, pointer_to, slot
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, l1_step
-from lockstep.models.parameters import CONFIG, TICKETS
+from lockstep.spec.parameters import CONFIG, TICKETS
 
 at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
 

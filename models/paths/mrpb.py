@@ -12,8 +12,8 @@ from lockstep.models.core.lsu import LSU, answered
 from lockstep.models.jit import ctz, i64, jit, pointer_to, slot
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import l1_step
-from lockstep.models.parameters import CONFIG, MAX_GROUP_QUEUE, TICKETS
 from lockstep.models.paths.baseline import coalesce, send
+from lockstep.spec.parameters import CONFIG, MAX_GROUP_QUEUE, TICKETS
 
 at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
 

@@ -8,13 +8,13 @@ lane of a load must be in exactly one.
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER
-from lockstep.models.core.isa import Fault
 from lockstep.models.core.lsu import LSU, accepted, complete, fail, is_store, offer, take_head
+from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, i64, jit, lanes_equal, pointer_to, slot
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS, l1_step
-from lockstep.models.parameters import CONFIG, TICKETS
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.spec.parameters import CONFIG, TICKETS
 
 SINGLE, RANGE, RANDOM = int(Mapping.SINGLE), int(Mapping.RANGE), int(Mapping.RANDOM)
 

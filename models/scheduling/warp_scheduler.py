@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, popcount, record, slot
-from lockstep.models.parameters import MAX_WARPS, SCHEDULERS
+from lockstep.spec.parameters import MAX_WARPS, SCHEDULERS
 
 LRR, GTO, OLDEST, TWO_LEVEL = (SCHEDULERS.index(name) for name in ("lrr", "gto", "oldest", "two-level"))
 

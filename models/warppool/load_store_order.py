@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slot
-from lockstep.models.parameters import MAX_WARPS
+from lockstep.spec.parameters import MAX_WARPS
 
 PORTS = ports("warppool.load_store_order")
 STATE = record(

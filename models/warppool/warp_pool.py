@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, instance, ports
 from lockstep.models.jit import addressof, call, i64, jit, pointer_to, record, slot
-from lockstep.models.parameters import MAX_COALESCERS
+from lockstep.models.lsu import intra_warp_coalescer
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.warppool import (
     instruction_queues,
     inter_warp_queues,
-    intra_warp_coalescer,
     load_store_order,
     mshr_metadata,
     request_selector,
     thread_map_table,
     writeback,
 )
-from lockstep.models.warppool.mapping import Mapping
 from lockstep.models.warppool.slots import copy
+from lockstep.spec.parameters import MAX_COALESCERS
 
 RANDOM = int(Mapping.RANDOM)
 
@@ -34,7 +34,7 @@ STATE = record(
         ("instruction_queues", instance("warppool.instruction_queues", instruction_queues.STATE)),
         (
             "intra_warp_coalescer",
-            instance("warppool.intra_warp_coalescer", intra_warp_coalescer.STATE),
+            instance("lsu.intra_warp_coalescer", intra_warp_coalescer.STATE),
             (MAX_COALESCERS,),
         ),
         ("thread_map_table", instance("warppool.thread_map_table", thread_map_table.STATE)),

@@ -9,8 +9,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import DISPATCHERS, MAX_CTAS, MAX_SMS
 from lockstep.rtl.bits import index_of, least, next_after
+from lockstep.spec.parameters import DISPATCHERS, MAX_CTAS, MAX_SMS
 
 MAX_CTA_BITS = 40  # a grid has fewer than 2 ** 40 CTAs
 MAX_INTERVAL = 1024

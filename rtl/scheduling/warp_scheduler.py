@@ -9,8 +9,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import MAX_WARPS, SCHEDULERS
 from lockstep.rtl.bits import index_of, next_after, popcount
+from lockstep.spec.parameters import MAX_WARPS, SCHEDULERS
 
 
 class WarpScheduler(wiring.Component):

@@ -13,9 +13,9 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import MAX_COALESCERS, MAX_WARPS, TICKETS
 from lockstep.rtl.bits import index_of, lowest, select
 from lockstep.rtl.signatures import event
+from lockstep.spec.parameters import MAX_COALESCERS, MAX_WARPS, TICKETS
 
 MAX_DEPTH = 16
 SIZES = range(5)  # accesses of 1 to 16 bytes

@@ -17,7 +17,11 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import (
+from lockstep.models.lsu.mapping import Mapping
+from lockstep.rtl.bits import index_of, lowest, select
+from lockstep.rtl.signatures import event
+from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
+from lockstep.spec.parameters import (
     MAX_COALESCERS,
     MAX_L1_LINES,
     MAX_MAPS,
@@ -26,10 +30,6 @@ from lockstep.models.parameters import (
     MAX_WARPS,
     TICKETS,
 )
-from lockstep.models.warppool.mapping import Mapping
-from lockstep.rtl.bits import index_of, lowest, select
-from lockstep.rtl.signatures import event
-from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 
 
 class _Buffer:

@@ -18,8 +18,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_WARPS
 from lockstep.rtl.signatures import observed
+from lockstep.spec.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_WARPS
 
 
 class LoadStoreOrder(wiring.Component):

@@ -13,9 +13,9 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import MAX_METADATA, MAX_SLOTS, MAX_WARPS, TICKETS
 from lockstep.rtl.signatures import observed
 from lockstep.rtl.warppool._layouts import slot_layout, slots_layout
+from lockstep.spec.parameters import MAX_METADATA, MAX_SLOTS, MAX_WARPS, TICKETS
 
 
 class MshrMetadata(wiring.Component):

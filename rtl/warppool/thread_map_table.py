@@ -11,11 +11,11 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from lockstep.models.parameters import MAX_COALESCERS, MAX_MAPS
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, popcount, select
+from lockstep.rtl.lsu.intra_warp_coalescer import WORDS
 from lockstep.rtl.signatures import observed
-from lockstep.rtl.warppool.intra_warp_coalescer import WORDS
+from lockstep.spec.parameters import MAX_COALESCERS, MAX_MAPS
 
 
 class ThreadMapTable(wiring.Component):

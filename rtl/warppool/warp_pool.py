@@ -9,13 +9,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.parameters import MAX_COALESCERS, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
-from lockstep.models.warppool.mapping import Mapping
-from lockstep.models.warppool.parameters import parts
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl import registry
+from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, SIZES, WORDS
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
-from lockstep.rtl.warppool.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, SIZES, WORDS
+from lockstep.spec.parameters import MAX_COALESCERS, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
+from lockstep.spec.warppool import parts
 
 
 class WarpPool(wiring.Component):
@@ -33,7 +33,7 @@ class WarpPool(wiring.Component):
 
     Latency: 8 cycles from ``enter`` to ``access`` for an unloaded load, 2 from ``answer`` to ``result``.
 
-    Parameters are those of the parts (:func:`lockstep.models.warppool.parameters.parts`).
+    Parameters are those of the parts (:func:`lockstep.spec.warppool.parts`).
 
     Members
     -------
@@ -80,12 +80,12 @@ class WarpPool(wiring.Component):
         arguments = parts(**p)
 
         def part(block: str) -> Any:
-            return registry.component(f"warppool.{block}")(**arguments[f"warppool.{block}"])
+            return registry.component(block)(**arguments[block])
 
         names = ("instruction_queues", "thread_map_table", "inter_warp_queues", "request_selector", "mshr_metadata",
                  "writeback", "load_store_order")  # fmt: skip
-        self.parts = {name: part(name) for name in names}
-        self.parts |= {f"intra_warp_coalescer_{k}": part("intra_warp_coalescer") for k in range(self.coalescers)}
+        self.parts = {name: part(f"warppool.{name}") for name in names}
+        self.parts |= {f"intra_warp_coalescer_{k}": part("lsu.intra_warp_coalescer") for k in range(self.coalescers)}
         warp, ticket = bits_for(p["warps"] - 1), bits_for(p["tickets"] - 1)
         identity = bits_for(p["metadata"] - 1)
         words = data.ArrayLayout(range(WORDS), p["lanes"])

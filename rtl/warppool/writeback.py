@@ -11,8 +11,8 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lockstep.models.parameters import MAX_SLOTS, MAX_WARPS, TICKETS
 from lockstep.rtl.warppool._layouts import slot_layout, slots_layout
+from lockstep.spec.parameters import MAX_SLOTS, MAX_WARPS, TICKETS
 
 
 class Writeback(wiring.Component):

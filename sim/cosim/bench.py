@@ -14,11 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lockstep.models import blocks, mechanisms
+from lockstep.models import blocks
 from lockstep.rtl import registry
 from lockstep.sim import description
 from lockstep.sim.cosim import library
 from lockstep.sim.cosim.drive import drive, random_inputs
+from lockstep.spec import mechanisms
 
 STIMULI = 1024
 CYCLES = 4096

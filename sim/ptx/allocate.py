@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lockstep.models.core import isa
-from lockstep.models.core.isa import Category, Group, Memory, Space
+from lockstep.models.execution import isa
+from lockstep.models.execution.isa import Category, Group, Memory, Space
 from lockstep.sim.ptx.cfg import ControlFlowGraph
 from lockstep.sim.ptx.micro import NONE, Code, Micro
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from lockstep.models.core import isa
-from lockstep.models.core.isa import PT, RZ, Control, Fetch, Group, Kind, Space
+from lockstep.models.execution import isa
+from lockstep.models.execution.isa import PT, RZ, Control, Fetch, Group, Kind, Space
 from lockstep.sim.ptx.cfg import reconvergence
 from lockstep.sim.ptx.micro import NONE, Code, Micro, Storage
 from lockstep.sim.ptx.program import Relocation

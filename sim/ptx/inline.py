@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lockstep.models.core import isa
-from lockstep.models.core.isa import Category, Control, Fetch, Flag, Group, Memory, Predicate, Space
+from lockstep.models.execution import isa
+from lockstep.models.execution.isa import Category, Control, Fetch, Flag, Group, Memory, Predicate, Space
 from lockstep.sim.ptx import ast
 from lockstep.sim.ptx.micro import NONE, Code, Micro, Source, Storage, move
 from lockstep.sim.ptx.operations import BITS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from lockstep.models.core.isa import (
+from lockstep.models.execution.isa import (
     Atomic,
     Bool,
     Category,

@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from lockstep.models.core import isa
-from lockstep.models.core.isa import Category, Control, Fetch, Group, Space, Write
+from lockstep.models.execution import isa
+from lockstep.models.execution.isa import Category, Control, Fetch, Group, Space, Write
 from lockstep.sim.errors import UsageError
 from lockstep.sim.ptx import ast
 from lockstep.sim.ptx.allocate import Pressure, allocate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lockstep.models.core import isa
-from lockstep.models.core.isa import Category, Fetch, Group, Write
+from lockstep.models.execution import isa
+from lockstep.models.execution.isa import Category, Fetch, Group, Write
 
 NONE = -1  # no register: RZ or PT in the record
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.models.core.isa import Category, Double, Fetch, Flag, Float, Group, Int, Long, Packed, Round, Write
+from lockstep.models.execution.isa import Category, Double, Fetch, Flag, Float, Group, Int, Long, Packed, Round, Write
 
 BITS = {
     "pred": 1,

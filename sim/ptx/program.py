@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from lockstep.models.cache import folder
-from lockstep.models.core import isa
+from lockstep.models.execution import isa
 from lockstep.sim.errors import UsageError
 from lockstep.sim.ptx import ast
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
-from lockstep.models.parameters import DISPATCHERS
+from lockstep.spec.parameters import DISPATCHERS
 from lockstep.verif.bench import mask
 
 BLOCK = "cta.cta_dispatcher"

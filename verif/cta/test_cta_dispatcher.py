@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.models.cta import cta_dispatcher
-from lockstep.models.parameters import DISPATCHERS
+from lockstep.spec.parameters import DISPATCHERS
 from lockstep.verif.bench import Bench
 
 

@@ -9,8 +9,8 @@ from math import ceil
 
 import pytest
 
-from lockstep.models.parameters import CATEGORIES
 from lockstep.sim import description
+from lockstep.spec.parameters import CATEGORIES
 from lockstep.verif.models.micro import Bench, Repeat, Settings, chain, independent, slope
 
 FIXED = 3 + 2  # cycles of a load before the L1's look-up and after its answer

@@ -64,8 +64,8 @@ def test_lint_sees_what_it_should(tmp_path: Path) -> None:
 
 
 def test_header_names_block_purpose_parameters_and_version() -> None:
-    head = written("warppool.intra_warp_coalescer").split("\nmodule ")[0]
-    assert head.startswith("// warppool.intra_warp_coalescer\n// Turns a warp's memory instruction into requests")
+    head = written("lsu.intra_warp_coalescer").split("\nmodule ")[0]
+    assert head.startswith("// lsu.intra_warp_coalescer\n// Turns a warp's memory instruction into requests")
     assert "// Latency: a line is presented two cycles after" in head
     assert "lanes = 32, warps = 48, tickets = 16" in head
     assert f"Lockstep {export.version()}" in head and str(Path.home()) not in head

@@ -212,7 +212,7 @@ def test_smaller_instances_fit_the_largest_record(block: str) -> None:
 
 
 # The other blocks of WarpPool have sizes that depend on each other, and tests of their own.
-@pytest.mark.parametrize("block", ["cta.cta_dispatcher", "scheduling.warp_scheduler", "warppool.intra_warp_coalescer"])
+@pytest.mark.parametrize("block", ["cta.cta_dispatcher", "scheduling.warp_scheduler", "lsu.intra_warp_coalescer"])
 def test_sizes_out_of_range_are_refused(block: str) -> None:
     cls = registry.component(block)
     for parameter, most in cls.LARGEST.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from lockstep.models.parameters import SCHEDULERS
+from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 

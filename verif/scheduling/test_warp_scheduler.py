@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER
-from lockstep.models.parameters import SCHEDULERS
 from lockstep.models.scheduling import warp_scheduler
+from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import Bench
 
 WARPS = 64

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.models import parameters
 from lockstep.models.occupancy import occupancy
 from lockstep.sim import description
 from lockstep.sim.errors import UsageError
+from lockstep.spec import parameters
 
 FILES = sorted(description.FOLDER.glob("*.toml"))
 

@@ -11,9 +11,9 @@ import pytest
 
 from lockstep.models.blocks import instances
 from lockstep.models.core import sm
-from lockstep.models.mechanisms import MECHANISMS
 from lockstep.sim import comparison, description
 from lockstep.sim.errors import UsageError
+from lockstep.spec.mechanisms import MECHANISMS
 from lockstep.verif.models.micro import Bench
 
 

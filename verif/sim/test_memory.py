@@ -7,7 +7,7 @@ import resource
 import numpy as np
 import pytest
 
-from lockstep.models.core.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL
+from lockstep.models.execution.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL
 from lockstep.sim.errors import UsageError
 from lockstep.sim.memory import Arena
 from verif.bench import seeded

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.models.parameters import DISPATCHERS, SCHEDULERS
 from lockstep.sim import Gpu
 from lockstep.sim.description import names
+from lockstep.spec.parameters import DISPATCHERS, SCHEDULERS
 from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.sim.random_programs import RESULT, Maker
 

@@ -9,9 +9,9 @@ import pytest
 
 from lockstep.models.core import lsu, sm
 from lockstep.models.memory import dram, fabric, l1, l2
-from lockstep.models.parameters import CATEGORIES
 from lockstep.sim import description, statistics
 from lockstep.sim.statistics import STATISTICS
+from lockstep.spec.parameters import CATEGORIES
 
 GPU = description.load("gtx480")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "statistics.md"

@@ -186,7 +186,7 @@ def test_differences_add_up_and_name_what_makes_them() -> None:
 
 def test_every_coalescer_counts_and_other_blocks_stand_apart() -> None:
     state: paper.State = ([Register("entry", 10, False)], [])
-    rows = paper.table(GTX480, {"warppool.writeback": state, "warppool.intra_warp_coalescer": state, "cta.x": state})
+    rows = paper.table(GTX480, {"warppool.writeback": state, "lsu.intra_warp_coalescer": state, "cta.x": state})
     assert [(row.title, row.instances, row.rtl_bits, row.paper_bits) for row in rows] == [
         ("Intra-warp coalescers", 2, 20, 4096), ("Writeback", 1, 10, None),
     ]  # fmt: skip
@@ -220,7 +220,7 @@ def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
     assert cli.main(["blocks", "--json", "-"]) == 0
     rows = {row["block"]: row for row in json.loads(capsys.readouterr().out)}
     assert set(rows) == set(hardware.chosen("all"))
-    coalescer = rows["warppool.intra_warp_coalescer"]
+    coalescer = rows["lsu.intra_warp_coalescer"]
     assert coalescer["purpose"].startswith("Turns a warp's memory instruction") and "two cycles" in coalescer["latency"]
     assert coalescer["parameters"] == {"lanes": 32, "warps": 48, "tickets": 16} and coalescer["largest"]["warps"] == 64
     assert {"name": "request_valid", "direction": "in", "count": 1, "width": 1} in coalescer["ports"]

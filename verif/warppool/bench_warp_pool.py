@@ -13,10 +13,10 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
 
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
-from lockstep.verif.warppool.bench_intra_warp_coalescer import Instruction, decoded, lines
+from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, decoded, lines
 
 BLOCK = "warppool.warp_pool"
 CONFIGURATIONS = {

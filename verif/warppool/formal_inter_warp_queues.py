@@ -10,7 +10,7 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal,
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.warppool.inter_warp_queues import NUMBER_BITS, InterWarpQueues
 from lockstep.verif.formal import Proof
 

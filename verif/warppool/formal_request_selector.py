@@ -12,9 +12,9 @@ from operator import add, or_
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.models.warppool.parameters import PIPELINE
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.warppool.request_selector import RequestSelector
+from lockstep.spec.warppool import PIPELINE
 from lockstep.verif.formal import Proof
 
 METADATA, QUANTUM, STORE_WAIT = 2, 3, 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal, Value
 
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.warppool.thread_map_table import ThreadMapTable
 from lockstep.verif.formal import Proof

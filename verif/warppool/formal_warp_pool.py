@@ -10,7 +10,7 @@ from typing import Any
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.models.warppool.mapping import Mapping
+from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.warppool.warp_pool import WarpPool
 from lockstep.verif.formal import Proof
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.models.mechanisms import WARPPOOL
 from lockstep.rtl import registry
 from lockstep.sim.cosim import build, library, replay, report, run
 from lockstep.sim.job import Job
+from lockstep.spec.mechanisms import WARPPOOL
 from lockstep.verif import levels
 from lockstep.verif.bench import Bench
 from lockstep.verif.blocks import Declaration, blocks, declaration

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lockstep.models.core import warp as W
-from lockstep.models.core.isa import LANES, Fault
+from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.jit import argument, view
 from lockstep.sim.ptx.cfg import reconvergence
 

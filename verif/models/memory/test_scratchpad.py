@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from lockstep.models.core.isa import CONTEXT, LANES
+from lockstep.models.execution.isa import CONTEXT, LANES
 from lockstep.models.jit import argument
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
 from lockstep.verif.bench import interpreted, mask, seeded

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE, STORE
 from lockstep.models.memory.timing import slice_delay
-from lockstep.models.parameters import Gpu
+from lockstep.spec.parameters import Gpu
 from lockstep.verif.bench import interpreted, seeded
 from lockstep.verif.models.memory.traffic import BASE, Traffic, gpu, script
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lockstep.models import parameters
 from lockstep.models.jit import argument, i64, jit, record
 from lockstep.models.memory import system
 from lockstep.models.memory.fabric import FOREVER
 from lockstep.models.memory.l1 import L1, LOAD, MERGED, l1_access, l1_reset, l1_step, l1_wake
 from lockstep.models.memory.timing import BACK_END, FRONT_END
+from lockstep.spec import parameters
 
 BASE = 0x1000_0000
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import cfunc
 
-from lockstep.models.core.isa import Fault
+from lockstep.models.execution.isa import Fault
 from lockstep.models.gpu import ModelFault
 from lockstep.models.jit import address, i64, pointer_to
 from lockstep.models.warppool import load_store_order

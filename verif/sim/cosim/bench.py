@@ -14,8 +14,8 @@ from amaranth.lib import wiring
 from lockstep.models import blocks
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.jit import address, argument, call, entry, i64, pointer_to, slot, words_i64, words_u8
+from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.scheduling import warp_scheduler
-from lockstep.models.warppool import intra_warp_coalescer
 from lockstep.rtl import registry
 from lockstep.rtl.flat import _value, flat_ports
 from lockstep.sim.cosim import library
@@ -42,7 +42,7 @@ WRONG = {"step": _coalescer_wrong}
 MODELS: dict[str, ModuleType] = {
     "scheduling.warp_scheduler": warp_scheduler,
     "cta.cta_dispatcher": cta_dispatcher,
-    "warppool.intra_warp_coalescer": intra_warp_coalescer,
+    "lsu.intra_warp_coalescer": intra_warp_coalescer,
 }
 
 
@@ -50,7 +50,7 @@ def stimuli(block: str, parameters: Mapping[str, int], seed: int) -> np.ndarray:
     """Random inputs that keep to the block's contract where a random one would not."""
     inputs = random_inputs(library.load(block, parameters), STIMULI, seed)
     rng = np.random.default_rng(seed)
-    if block == "warppool.intra_warp_coalescer":
+    if block == "lsu.intra_warp_coalescer":
         inputs["line_shift"] = 7
         payload = inputs["request"]["payload"]
         payload["size"] = 2

@@ -19,7 +19,7 @@ from lockstep.verif.bench import seeded
 from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
 
 COALESCER, SCHEDULER, DISPATCHER = (
-    "warppool.intra_warp_coalescer", "scheduling.warp_scheduler", "cta.cta_dispatcher"
+    "lsu.intra_warp_coalescer", "scheduling.warp_scheduler", "cta.cta_dispatcher"
 )  # fmt: skip
 SMALL = {"lanes": 4, "warps": 3, "tickets": 2}
 SIZES: dict[str, list[dict[str, int]]] = {
@@ -269,7 +269,7 @@ def test_what_is_not_there_is_refused() -> None:
     assert len(chosen("all", instances)) == len(chosen("warppool", instances)) == 4
     assert [i.sm for i in chosen(COALESCER, instances, [1])] == [1, 1]
     for rtl, sms, message in (
-        ("scheduling", None, "which has warppool.intra_warp_coalescer"),
+        ("scheduling", None, "which has lsu.intra_warp_coalescer"),
         ("warp", None, "not in this configuration"),
         ("", None, "names no block"),
         ("all", [2], "SMs 0 to 1"),

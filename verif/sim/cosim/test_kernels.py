@@ -17,7 +17,7 @@ from lockstep.sim.job import Job
 from lockstep.verif.sim.cosim.bench import faulty
 
 SETTINGS = {"core.sms": 2}
-COALESCER = "warppool.intra_warp_coalescer"
+COALESCER = "lsu.intra_warp_coalescer"
 BASELINE = ["cta.cta_dispatcher", "scheduling.warp_scheduler", COALESCER]
 
 

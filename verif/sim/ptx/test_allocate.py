@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from lockstep.models.core.isa import (
+from lockstep.models.execution.isa import (
     Category,
     Compare,
     Control,

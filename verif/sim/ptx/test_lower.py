@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.models.core.isa import (
+from lockstep.models.execution.isa import (
     LOCAL_WINDOW,
     PARAM_WINDOW,
     PT,

@@ -1,0 +1,298 @@
+"""Every parameter of a modelled GPU: its meaning, unit, allowed range and the checks across parameters.
+
+A GPU description (``sim/gpus/*.toml``) fills these classes, ``--set section.key=value`` changes them, the compiled
+model reads them as one record (:data:`CONFIG`) and the RTL's constructors take the same values. Free of Numba and
+Amaranth. Latencies are unloaded totals: from the cycle in which an instruction issues to the first in which a dependent
+one can issue, in core cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+# The most that the records are sized for; a description that exceeds one is refused.
+MAX_SMS = 128
+MAX_WARPS = 64  # per SM
+TICKETS = 16  # memory instructions in flight per warp
+MAX_COALESCERS = 4
+MAX_TAGS = 64  # of all inter-warp queues
+MAX_SLOTS = 8  # requests that a tag merges
+MAX_MAPS = 32
+BANKS = 8  # of the banked L1
+MAX_GROUP_QUEUE = 32  # requests of a queue of MRPB
+MAX_METADATA = 2048  # L1 requests in flight, as WarpPool's metadata table has them
+MAX_CTAS = 32  # per SM
+MAX_SCHEDULERS = 4
+MAX_COLLECTORS = 32
+MAX_REGISTER_BANKS = 32
+MAX_L1_LINES = 2048
+MAX_MSHRS = 256
+MAX_MERGES = 64
+MAX_L2_SLICES = 64
+MAX_CHANNELS = 32
+MAX_DRAM_BANKS = 32
+MAX_DRAM_QUEUE = 256
+
+CATEGORIES = (
+    "integer", "float", "double", "special", "special_double", "logical", "control", "synchronization", "compare",
+    "conversion", "miscellaneous", "video", "shared", "global", "local", "const", "param", "atomic", "texture",
+)  # fmt: skip
+"""Instruction categories, in the order of ``models.execution.isa.Category`` (after table 4-1 of Chen's thesis)."""
+
+PIPES = ("alu", "sfu", "dp", "lsu")
+SCHEDULERS = ("lrr", "gto", "oldest", "two-level")
+DISPATCHERS = ("round-robin", "load-balanced")
+
+
+def integer(default: int, low: int, high: int, unit: str, doc: str) -> Any:
+    return field(default=default, metadata=dict(low=low, high=high, unit=unit, doc=doc))
+
+
+def choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
+    return field(default=default, metadata=dict(allowed=allowed, unit="", doc=doc))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """Frequencies; only their ratios matter to the model, in exact integer arithmetic."""
+
+    core: int = integer(1400, 1, 10_000, "MHz", "SMs and L1s")
+    interconnect: int = integer(1400, 1, 10_000, "MHz", "crossbar")
+    l2: int = integer(700, 1, 10_000, "MHz", "L2 slices")
+    dram: int = integer(924, 1, 10_000, "MHz", "DRAM commands; data moves on both edges")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Core:
+    """One SM."""
+
+    sms: int = integer(15, 1, MAX_SMS, "SMs", "streaming multiprocessors")
+    warps: int = integer(48, 1, MAX_WARPS, "warps", "resident warps per SM")
+    threads: int = integer(1536, 32, MAX_WARPS * 32, "threads", "resident threads per SM")
+    ctas: int = integer(8, 1, MAX_CTAS, "CTAs", "resident CTAs per SM")
+    threads_per_cta: int = integer(1024, 32, 2048, "threads", "largest CTA")
+    registers: int = integer(32768, 1024, 1 << 18, "registers", "32-bit registers per SM")
+    registers_per_thread: int = integer(63, 16, 255, "registers", "limit per thread; above it values spill")
+    register_unit: int = integer(64, 32, 4096, "registers", "allocation granularity per warp")
+    register_banks: int = integer(16, 1, MAX_REGISTER_BANKS, "banks", "single-ported register-file banks")
+    collectors: int = integer(8, 1, MAX_COLLECTORS, "units", "operand collectors per pipeline")
+    schedulers: int = integer(2, 1, MAX_SCHEDULERS, "schedulers", "warp w belongs to scheduler w mod schedulers")
+    scheduler: str = choice("gto", SCHEDULERS, "warp scheduling policy")
+    active_warps: int = integer(8, 1, MAX_WARPS, "warps", "two-level scheduler: active set per scheduler")
+    issue_interval: int = integer(1, 1, 16, "core cycles", "a scheduler issues once in so many cycles")
+    fetch_width: int = integer(2, 1, 4, "instructions", "instructions that one fetch brings for one warp")
+    fetch_latency: int = integer(2, 1, 64, "core cycles", "fetch to instruction buffer; the cache always hits")
+    fetches: int = integer(2, 1, 4, "warps", "warps fetched for per cycle")
+    instruction_buffer: int = integer(4, 1, 16, "instructions", "buffer per warp")
+    reconvergence_stack: int = integer(64, 4, 64, "entries", "per warp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """One instruction category."""
+
+    pipe: str = choice("alu", PIPES, "the pipeline it uses")
+    latency: int = integer(18, 4, 4096, "core cycles", "issue to dependent issue")
+    interval: int = integer(1, 1, 256, "core cycles", "initiation interval of the pipeline")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipes:
+    """How many pipelines of a kind an SM has; schedulers share them, the first free one takes the instruction."""
+
+    alu: int = integer(2, 1, 4, "pipelines", "integer and f32")
+    sfu: int = integer(1, 1, 4, "pipelines", "special functions")
+    dp: int = integer(1, 1, 4, "pipelines", "f64")
+    lsu: int = integer(1, 1, 1, "pipelines", "loads, stores, atomics, texture")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scratchpad:
+    bytes: int = integer(49152, 1024, 1 << 20, "bytes", "per SM")
+    bytes_per_cta: int = integer(49152, 1024, 1 << 20, "bytes", "largest allocation of a CTA")
+    unit: int = integer(128, 1, 4096, "bytes", "allocation granularity")
+    banks: int = integer(32, 1, 32, "banks", "a conflict serialises")
+    bank_bytes: int = integer(4, 4, 8, "bytes", "width of a bank")
+
+
+@dataclass(frozen=True, kw_only=True)
+class L1:
+    """The L1 data cache; write-through, no allocate, a hit line is evicted; write-back for local memory."""
+
+    sets: int = integer(64, 1, MAX_L1_LINES, "sets", "power of two")
+    ways: int = integer(4, 1, 64, "ways", "LRU")
+    line_bytes: int = integer(128, 32, 128, "bytes", "line, for every level")
+    mshrs: int = integer(32, 1, MAX_MSHRS, "MSHRs", "lines in flight")
+    merges: int = integer(8, 1, MAX_MERGES, "requests", "requests that one MSHR serves")
+    latency: int = integer(30, 8, 4096, "core cycles", "hit: issue of the load to dependent issue")
+    queue: int = integer(8, 1, 64, "requests", "between the L1 and the crossbar")
+    data: int = integer(1, 0, 1, "", "0: global data bypasses the L1")
+    instructions: int = integer(8, 1, 30, "instructions", "memory instructions queued in the LSU")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossbar:
+    """One crossbar per direction: SMs to L2 slices and back."""
+
+    flit_bytes: int = integer(32, 4, 256, "bytes", "width of a port: one flit per interconnect cycle")
+    latency: int = integer(8, 1, 1024, "core cycles", "port to port, beside the flits' own time")
+    buffers: int = integer(8, 1, 64, "packets", "input buffer of a slice and of an SM")
+    header_bytes: int = integer(8, 0, 64, "bytes", "address and command of a packet")
+    concentration: int = integer(1, 1, 8, "SMs", "SMs that share one crossbar port")
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2:
+    """The slices together; write-back, write-allocate. A slice serves one request per L2 cycle."""
+
+    slices: int = integer(12, 1, MAX_L2_SLICES, "slices", "a multiple of the DRAM channels")
+    sets: int = integer(64, 1, 65536, "sets", "per slice, a power of two")
+    ways: int = integer(8, 1, 64, "ways", "LRU")
+    mshrs: int = integer(32, 1, MAX_MSHRS, "MSHRs", "per slice")
+    merges: int = integer(8, 1, MAX_MERGES, "requests", "requests that one MSHR serves")
+    latency: int = integer(120, 16, 4096, "core cycles", "hit: issue of the load to dependent issue")
+    atomics: int = integer(1, 1, 32, "L2 cycles", "per atomic operation on one address")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dram:
+    """Channels with banks, open rows and FR-FCFS. Timings in DRAM command cycles."""
+
+    channels: int = integer(6, 1, MAX_CHANNELS, "channels", "")
+    banks: int = integer(8, 1, MAX_DRAM_BANKS, "banks", "per channel")
+    row_bytes: int = integer(2048, 256, 16384, "bytes", "row buffer of one bank, a power of two")
+    bus_bytes: int = integer(8, 1, 256, "bytes", "data bus of a channel, per half cycle")
+    queue: int = integer(32, 1, MAX_DRAM_QUEUE, "requests", "per channel, searched by FR-FCFS")
+    interleave: int = integer(256, 64, 8192, "bytes", "consecutive bytes on one channel, a power of two")
+    latency: int = integer(460, 32, 8192, "core cycles", "read of a closed row: load issue to dependent issue")
+    tCL: int = integer(12, 1, 255, "DRAM cycles", "read command to first data")
+    tWL: int = integer(4, 1, 255, "DRAM cycles", "write command to first data")
+    tRP: int = integer(12, 1, 255, "DRAM cycles", "precharge to activate")
+    tRC: int = integer(40, 1, 255, "DRAM cycles", "activate to activate, same bank")
+    tRAS: int = integer(28, 1, 255, "DRAM cycles", "activate to precharge")
+    tRCD: int = integer(12, 1, 255, "DRAM cycles", "activate to column command")
+    tRRD: int = integer(6, 1, 255, "DRAM cycles", "activate to activate, different banks")
+    tCCD: int = integer(2, 1, 255, "DRAM cycles", "column command to column command")
+    tCDLR: int = integer(5, 1, 255, "DRAM cycles", "last write data to read command")
+    tWR: int = integer(12, 1, 255, "DRAM cycles", "last write data to precharge")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpPool:
+    """Request merging between the LSU and the L1 (Kloosterman's thesis, chapter 3, tables 3.1 and 3.2)."""
+
+    warps_per_queue: int = integer(3, 1, MAX_WARPS, "warps", "warps that share an instruction queue")
+    instructions: int = integer(8, 1, 16, "instructions", "entries of an instruction queue")
+    coalescers: int = integer(2, 1, MAX_COALESCERS, "coalescers", "intra-warp coalescers")
+    queues: int = integer(32, 1, MAX_TAGS, "queues", "inter-warp queues, a power of two")
+    tags: int = integer(2, 1, 8, "lines", "tags of an inter-warp queue")
+    merges: int = integer(4, 1, MAX_SLOTS, "requests", "requests that a tag merges")
+    maps: int = integer(8, 1, MAX_MAPS, "entries", "thread-map table; a multiple of the coalescers")
+    quantum: int = integer(100_000, 16, 1 << 20, "core cycles", "between two decisions on the selection policy")
+    store_wait: int = integer(64, 1, 4095, "core cycles", "a store that has waited so long goes before loads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mrpb:
+    """Memory request prioritisation buffer: six times WarpPool's 64 tags by default."""
+
+    warps_per_queue: int = integer(1, 1, MAX_WARPS, "warps", "warps of a group, which share a queue")
+    requests: int = integer(8, 1, MAX_GROUP_QUEUE, "requests", "entries of a queue")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    overhead: int = integer(0, 0, 10_000_000, "core cycles", "from launch to the first CTA")
+    dispatcher: str = choice("round-robin", DISPATCHERS, "CTA placement")
+    dispatch_interval: int = integer(1, 1, 1024, "core cycles", "between two CTA dispatches")
+    no_progress: int = integer(5_000_000, 1000, 1 << 40, "core cycles", "no warp ends or passes a barrier: stop")
+    max_grid: int = integer(65535, 1, 2**31 - 1, "CTAs", "grid limit in y and z; x may have 2^31 - 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """A whole description, and the selected mechanisms. ``pipelines`` maps every category to its pipeline."""
+
+    name: str
+    source: str
+    compute_capability: str
+    clocks: Clocks
+    core: Core
+    pipes: Pipes
+    pipelines: dict[str, Pipeline]
+    scratchpad: Scratchpad
+    l1: L1
+    crossbar: Crossbar
+    l2: L2
+    dram: Dram
+    launch: Launch
+    warppool: WarpPool = WarpPool()
+    mrpb: Mrpb = Mrpb()
+    mechanisms: tuple[str, ...] = ()
+
+
+SECTIONS: dict[str, type] = dict(
+    clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1, crossbar=Crossbar, l2=L2, dram=Dram,
+    launch=Launch, warppool=WarpPool, mrpb=Mrpb,
+)  # fmt: skip
+
+MECHANISM_SECTIONS = ("warppool", "mrpb")
+"""Sections that a description may leave out: it then has their defaults."""
+
+
+def _section(cls: type) -> list[tuple[str, str]]:
+    return [(f.name, "i8") for f in fields(cls)]
+
+
+_PIPELINE = np.dtype(_section(Pipeline), align=True)
+
+CONFIG = np.dtype(
+    [(name, np.dtype(_section(cls), align=True)) for name, cls in SECTIONS.items()]
+    + [("pipelines", _PIPELINE, (len(CATEGORIES),))],
+    align=True,
+)
+"""The values for compiled code: ``config.l1.mshrs``, ``config.pipelines[category].latency``. Choices are indices."""
+
+
+def config(gpu: Gpu) -> np.ndarray:
+    """A one-element :data:`CONFIG` array."""
+    result = np.zeros(1, CONFIG)
+    for name, cls in SECTIONS.items():
+        _fill(result[name], getattr(gpu, name), cls)
+    for index, category in enumerate(CATEGORIES):
+        _fill(result["pipelines"][:, index], gpu.pipelines[category], Pipeline)
+    return result
+
+
+def _fill(target: np.ndarray, values: Any, cls: type) -> None:
+    for f in fields(cls):
+        value = getattr(values, f.name)
+        target[f.name] = f.metadata["allowed"].index(value) if isinstance(value, str) else value
+
+
+def check(gpu: Gpu) -> list[str]:
+    """What contradicts itself in an SM's parameters: one line per error. ``memory.timing.check`` has the memory's."""
+    core, scratchpad = gpu.core, gpu.scratchpad
+    errors = []
+    for name, value, limit_name, limit in (
+        ("core.threads", core.threads, "32 * core.warps", 32 * core.warps),
+        ("core.threads_per_cta", core.threads_per_cta, "core.threads", core.threads),
+        ("core.active_warps", core.active_warps, "core.warps", core.warps),
+        ("core.fetch_width", core.fetch_width, "core.instruction_buffer", core.instruction_buffer),
+        ("core.register_unit", core.register_unit, "core.registers", core.registers),
+        ("scratchpad.bytes_per_cta", scratchpad.bytes_per_cta, "scratchpad.bytes", scratchpad.bytes),
+    ):
+        if value > limit:
+            errors.append(f"{name} = {value}: must not exceed {limit_name} = {limit}")
+    for name, value in (("scratchpad.banks", scratchpad.banks), ("scratchpad.bank_bytes", scratchpad.bank_bytes)):
+        if value & (value - 1):
+            errors.append(f"{name} = {value}: must be a power of two")
+    for category, pipeline in gpu.pipelines.items():
+        memory = CATEGORIES.index(category) >= CATEGORIES.index("shared")
+        if (pipeline.pipe == "lsu") != memory:
+            rule = "memory instructions use lsu" if memory else "lsu is for memory instructions"
+            errors.append(f'pipelines.{category}.pipe = "{pipeline.pipe}": {rule}')
+    return errors

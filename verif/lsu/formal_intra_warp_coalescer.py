@@ -1,0 +1,101 @@
+"""Properties of the intra-warp coalescer, proved at two and three lanes: they do not depend on the number of lanes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+
+from lockstep.models.lsu.mapping import Mapping
+from lockstep.rtl.bits import popcount
+from lockstep.rtl.lsu.intra_warp_coalescer import IntraWarpCoalescer
+from lockstep.verif.formal import Proof
+
+
+class Property(Elaboratable):
+    """The coalescer with free inputs, but for a line size that stays, and flags of what happens in the cycle."""
+
+    def __init__(self, lanes: int) -> None:
+        self.dut = IntraWarpCoalescer(lanes=lanes, warps=2, tickets=2)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        shift, started = Signal(3), Signal()
+        m.d.sync += [shift.eq(dut.line_shift), started.eq(1)]
+        m.d.comb += [
+            Assume(dut.line_shift.matches(5, 6, 7)),
+            Assume(~started | (dut.line_shift == shift)),
+        ]
+        self.specify(m, dut.request.valid & dut.request.ready, dut.line.valid & dut.line.ready)
+        return m
+
+    def specify(self, m: Module, enters: Value, leaves: Value) -> None:
+        raise NotImplementedError
+
+
+class LineHolds(Property):
+    def specify(self, m: Module, enters: Value, leaves: Value) -> None:
+        line = self.dut.line
+        before, waits = Signal(len(Value.cast(line.payload))), Signal()
+        m.d.sync += [before.eq(line.payload), waits.eq(line.valid & ~line.ready)]
+        with m.If(waits):
+            m.d.comb += Assert(line.valid & (Value.cast(line.payload) == before))
+
+
+class LanesAreConserved(Property):
+    """Lanes that went in and did not come out are those that the buffer and the presented line have."""
+
+    def specify(self, m: Module, enters: Value, leaves: Value) -> None:
+        dut, lanes = self.dut, self.dut.lanes
+        line, left, count = dut.line, Array(dut._left), dut._count
+        inside = Signal(range(3 * lanes + 1))
+        came = Mux(enters, popcount(dut.request.p.mask), 0)
+        gone = Mux(leaves, popcount(line.p.mask), 0)
+        waiting = [Mux(place < count, left[dut._head ^ place], 0) for place in range(2)]
+        m.d.sync += inside.eq(inside + came - gone)
+        m.d.comb += [
+            Assert(inside == popcount(Cat(waiting, Mux(line.valid, line.p.mask, 0)))),
+            Assert(inside + came >= gone),
+            Assert(count <= 2),
+            *(Assert((place >= count) | waiting[place].any()) for place in range(2)),
+            Assert(~line.valid | (line.p.mask != 0)),
+        ]
+
+
+class TableIsRespected(Property):
+    """A thread-map table that counts its free entries a cycle late never overflows."""
+
+    def specify(self, m: Module, enters: Value, leaves: Value) -> None:
+        line = self.dut.line
+        free, release = Signal(range(3), init=2), Signal()
+        takes = Signal()
+        m.d.comb += [
+            self.dut.map_free.eq(free),
+            Assume(~release | (free < 2)),
+            takes.eq(leaves & (line.p.mapping == Mapping.RANDOM) & ~line.p.store & ~line.p.atomic),
+            Assert(~takes | (free != 0)),
+        ]
+        needs = line.valid & (line.p.mapping == Mapping.RANDOM) & ~line.p.store & ~line.p.atomic
+        m.d.comb += Assert(~needs | (free != 0))
+        m.d.sync += free.eq(free - takes + release)
+
+
+class EverythingHappens(Property):
+    def specify(self, m: Module, enters: Value, leaves: Value) -> None:
+        line = self.dut.line
+        m.d.comb += [Cover(leaves & (line.p.mapping == mapping)) for mapping in Mapping]
+        m.d.comb += [Cover(leaves & ~line.p.last), Cover(self.dut.request.valid & ~self.dut.request.ready)]
+        ends = Signal(2)
+        m.d.sync += ends.eq(Cat(leaves & line.p.last, ends))
+        m.d.comb += Cover(ends.all() & leaves & line.p.last)
+
+
+PROOFS = {
+    "a presented line holds": Proof(partial(LineHolds, 2), "prove", 2, "2 lanes"),
+    "no lane is lost or invented": Proof(partial(LanesAreConserved, 2), "prove", 1, "2 lanes"),
+    "the thread-map table never overflows": Proof(partial(TableIsRespected, 3), "prove", 3, "3 lanes, 2 entries"),
+    "everything can happen": Proof(
+        partial(EverythingHappens, 3), "cover", 8, "3 lanes: all mappings, back-pressure, instructions without a gap"
+    ),
+}
