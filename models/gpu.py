@@ -19,6 +19,7 @@ from lockstep.models import blocks, cache
 from lockstep.models import jit as J
 from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
+from lockstep.models.core.events import NEVER
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
     CONTEXT,
@@ -62,30 +63,30 @@ def _dispatch(state, sms, launch, settings, now):
     for s in range(state.sms):
         load = i64(sms[s].ctas_resident)
         io.i.load[s] = load
-        if load < launch.per_sm:
+        if load < min(i64(launch.grids[0].per_sm), i64(sms[s].limit)):
             io.i.room[s >> 6] |= u64(i64(1) << (s & 63))
     if io.o.dispatch.valid != 0:
         s = i64(io.o.dispatch.sm)
-        SM.start_cta(sms[s], launch, settings, i64(io.o.dispatch.cta), now)
+        SM.start_cta(sms[s], launch, settings, i64(0), i64(io.o.dispatch.cta), now)
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
     io.i.launch = 0
     state.dispatcher_next = now + 1
-    state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(SM.NEVER))
+    state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
 
 
 @entry
 def begin(state, sms, launch, settings):
     """Reset the SMs and show the grid to the dispatcher."""
     for s in range(state.sms):
-        SM.reset(sms[s], s, settings)
+        SM.reset(sms[s], s, launch, settings)
         sms[s].last = state.now
     io = state.cta_dispatcher.io
     cta_dispatcher.reset(state.cta_dispatcher.state, io)
     io.i.policy = settings.launch.dispatcher
     io.i.interval = settings.launch.dispatch_interval
     io.i.launch = 1
-    io.i.ctas = launch.total
+    io.i.ctas = launch.grids[0].total
 
 
 @entry
@@ -109,7 +110,7 @@ def run(state, sms, memory, launch, settings, context, until):
         for s in range(count):
             if wakes[s] <= now or state.skip == 0:
                 sm = sms[s]
-                wakes[s] = SM.NEVER
+                wakes[s] = NEVER
                 SM.step(sm, memory.ports[s], launch, settings, context, now)
                 state.steps += 1
                 wakes[s] = min(i64(wakes[s]), i64(sm.wake))
@@ -126,10 +127,12 @@ def run(state, sms, memory, launch, settings, context, until):
         following = min(following, i64(system.memory_wake(memory, now)))
         for s in range(count):
             following = min(following, i64(wakes[s]))
-        if state.ended == launch.total and _quiet(sms, memory, count, now):
+        if state.ended == launch.grids[0].total and _quiet(sms, memory, count, now):
+            for s in range(count):
+                SM.count(sms[s], now + 1)
             state.cycles = now + 1
             return
-        if following >= SM.NEVER:
+        if following >= NEVER:
             state.fault = Fault.NO_PROGRESS
             return
         state.now = max(following, now + 1) if state.skip != 0 else now + 1
@@ -143,10 +146,10 @@ def run(state, sms, memory, launch, settings, context, until):
 @jit
 def _quiet(sms, memory, count, now):
     """Whether nothing is left to do, in the SMs, in the memory system, or between them."""
-    if system.memory_wake(memory, now) < SM.NEVER:
+    if system.memory_wake(memory, now) < NEVER:
         return False
     for s in range(count):
-        if memory.ports[s].reply_ready < SM.NEVER or not SM.quiet(sms[s]):
+        if memory.ports[s].reply_ready < NEVER or not SM.quiet(sms[s]):
             return False
     return True
 
@@ -320,6 +323,7 @@ class Machine:
         lsu = self.sms["lsu"]
         lsu["path"] = J.address(importlib.import_module(chosen.module).step_slot)
         lsu["answers"], lsu["reorders"] = chosen.answers, chosen.reorders
+        self._frame = self.sms["frame"].copy()  # as a launch finds it
 
     def _instances(self) -> Iterator[Instance]:
         """The blocks of this configuration."""
@@ -405,17 +409,22 @@ class Machine:
         table = np.array(kernel.branch_table, np.int32)
         launch = self._launch
         for name, value in dict(
-            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, grid=grid,
+            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, size=grid,
             total=math.prod(grid), threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas,
             registers=registers, shared_bytes=stride, local_bytes=local_bytes,
+        ).items():  # fmt: skip
+            launch["grids"][0][name] = value
+        for name, value in dict(
             register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
         ).items():  # fmt: skip
             launch[name] = value
         for group, function in self._slots.items():
-            launch["slots"][group] = J.address(function)
+            launch["execute"][group] = J.address(function)
         system.memory_launch(self.memory)
-        self.sms["counters"] = np.zeros((), SM.COUNTERS)
+        for name in SM.ZEROED:
+            self.sms[name] = np.zeros((), self.sms.dtype[name])
+        self.sms["frame"] = self._frame
         state = self._state
         for name in RUN.names or ():
             if name != "cta_dispatcher":
@@ -448,7 +457,7 @@ class Machine:
                 self._samples = self._samples[::2]
                 chunk *= 2
             if progress:
-                progress(int(state["ended"]), int(self._launch["total"]), int(state["now"]))
+                progress(int(state["ended"]), int(self._launch["grids"][0]["total"]), int(state["now"]))
 
     def _sample(self) -> tuple[int, int, int]:
         """A row of the timeline, for the cycles before ``now``; SMs that sleep have not counted all of theirs yet."""
@@ -512,11 +521,11 @@ class Machine:
     def _broken_laws(self) -> list[str]:
         """The conservation laws that a finished launch has broken, beside those of the memory system."""
         counters, lsu = self.sms["counters"], self.sms["lsu"]
-        pool, launch = lsu["pool"], self._launch
+        pool, grid = lsu["pool"], self._launch["grids"][0]
         merged = int((pool["merged"] - pool["requests"]).sum())
         pairs = [
-            ("CTAs", counters["ctas"].sum(), launch["total"]),
-            ("warps", counters["warps"].sum(), launch["total"] * launch["warps"]),
+            ("CTAs", counters["ctas"].sum(), grid["total"]),
+            ("warps", counters["warps"].sum(), grid["total"] * grid["warps"]),
             ("instructions by category", counters["categories"].sum(), counters["warp_instructions"].sum()),
             (
                 "cycles by outcome",

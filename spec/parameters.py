@@ -25,6 +25,7 @@ BANKS = 8  # of the banked L1
 MAX_GROUP_QUEUE = 32  # requests of a queue of MRPB
 MAX_METADATA = 2048  # L1 requests in flight, as WarpPool's metadata table has them
 MAX_CTAS = 32  # per SM
+MAX_GRIDS = 2  # that run at once
 MAX_SCHEDULERS = 4
 MAX_COLLECTORS = 32
 MAX_REGISTER_BANKS = 32

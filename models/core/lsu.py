@@ -113,6 +113,7 @@ LSU = record(
         ("fault_token", "i8"),
         ("head", "i8"),
         ("count", "i8"),
+        ("kept", "i8"),  # entries kept for instructions that schedulers have granted
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
         ("busy", "i8"),  # a line waits for the L1
         ("presented", "i8"),  # the head is on the coalescer's input
@@ -160,6 +161,7 @@ def lsu_reset(lsu, config):
     lsu.fault = Fault.NONE
     lsu.head = 0
     lsu.count = 0
+    lsu.kept = 0
     lsu.refused = 0
     lsu.busy = 0
     lsu.presented = 0
@@ -220,7 +222,42 @@ def lsu_reset(lsu, config):
 @jit
 def lsu_full(lsu, config):
     """Whether the queue takes no further instruction."""
-    return lsu.count >= config.l1.instructions
+    return lsu.count + lsu.kept >= config.l1.instructions
+
+
+@jit
+def closed(lsu, loads, stores, syncs):
+    """Of warps by the kind of their next instruction (atomics among the stores), those that must not issue it now."""
+    held = (loads | stores) & ~i64(lsu.admit) | (loads | stores) & i64(lsu.unticketed)
+    return held | loads & ~i64(lsu.load_ready) | (stores | syncs) & ~i64(lsu.drained)
+
+
+@jit
+def _take_room(lsu, warp):
+    """Count an instruction on its way from issue to the path."""
+    queue = warp // lsu.warps_per_queue
+    lsu.staged[queue] += 1
+    lsu.room[queue] -= 1
+    if lsu.room[queue] <= 0:
+        lsu.admit &= ~(((i64(1) << lsu.warps_per_queue) - 1) << queue * lsu.warps_per_queue)
+
+
+@jit
+def keep_room(lsu, warp):
+    """Show the other schedulers what an instruction that has been granted will take."""
+    lsu.kept += 1
+    _take_room(lsu, warp)
+
+
+@jit
+def return_room(lsu, warp):
+    """Undo :func:`keep_room`, in the same cycle."""
+    lsu.kept -= 1
+    queue = warp // lsu.warps_per_queue
+    lsu.staged[queue] -= 1
+    lsu.room[queue] += 1
+    if lsu.room[queue] > 0:
+        lsu.admit |= ((i64(1) << lsu.warps_per_queue) - 1) << queue * lsu.warps_per_queue
 
 
 @jit
@@ -307,11 +344,7 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
     lsu.entered |= bit
     if loads:
         lsu.entered_loads |= bit
-    queue = warp // lsu.warps_per_queue
-    lsu.staged[queue] += 1
-    lsu.room[queue] -= 1
-    if lsu.room[queue] <= 0:
-        lsu.admit &= ~(((i64(1) << lsu.warps_per_queue) - 1) << queue * lsu.warps_per_queue)
+    _take_room(lsu, warp)
     waiting = lsu.queue[(lsu.head + lsu.count) % QUEUE]
     waiting.token = number
     waiting.at = start
