@@ -473,13 +473,13 @@ else:
     addressof = ctypes.addressof
 
     def assign(target: Record, source: Record) -> None:
-        to, at = addressof(target), addressof(source)
         for move in moves(target._kind, source._kind):
+            to, at = ctypes.addressof(target) + move.to, ctypes.addressof(source) + move.at
             if move.type == move.source:
-                ctypes.memmove(to + move.to, at + move.at, move.count)
+                ctypes.memmove(to, at, move.count)
             else:
-                values = (_INTEGERS[move.source] * move.count).from_address(at + move.at)
-                (_INTEGERS[move.type] * move.count).from_address(to + move.to)[:] = values[:]
+                values = (_INTEGERS[move.source] * move.count).from_address(at)
+                (_INTEGERS[move.type] * move.count).from_address(to)[:] = values[:]
 
     def clear(target: Record) -> None:
         ctypes.memset(addressof(target), 0, ctypes.sizeof(target))
