@@ -32,7 +32,8 @@ BINDING = record([(name, "i8") for name in ("step", "comb", "idle", "skip", "han
 """Who plays the part of a block: addresses of its functions (slots), and what these take as their first argument.
 
 ``step(handle, io)``, ``comb(handle, io)`` and ``idle(handle, io)`` take the address of the ports, ``skip(handle, n)`` a
-number of cycles. For the golden model the handle is the address of its state.
+number of cycles; a model without combinational outputs has no ``comb``, and one that counts nothing while it is idle no
+``skip``. For the golden model the handle is the address of its state.
 """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slot
+from lockstep.models.jit import ctz, i64, inline, jit, record, slots
 from lockstep.spec.parameters import DISPATCHERS, MAX_SMS
 
 LOAD_BALANCED = DISPATCHERS.index("load-balanced")
@@ -99,6 +99,7 @@ def step(state, io):
         state.next += 1
         state.wait = i64(io.i.interval) - 1
         state.last = sm
+    return i64(0)
 
 
 @jit
@@ -112,34 +113,10 @@ def idle(state, io):
 
 
 @jit
-def _skip(state, steps):
-    state.wait = max(state.wait - steps, 0)
-
-
-@jit
-def skip(state, io, steps):
+def skip(state, steps):
     """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-    _skip(state, steps)
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
+    state.wait = max(state.wait - steps, 0)
     return i64(0)
 
 
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    _skip(at_state(state), steps)
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle, skip=skip)

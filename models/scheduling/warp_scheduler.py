@@ -128,11 +128,6 @@ def idle(state, io):
     return i64(FOREVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
 at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
 
 

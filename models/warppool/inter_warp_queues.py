@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import i64, jit, pointer_to, record, slot
+from lockstep.models.jit import i64, jit, record, slots
 from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.warppool.slots import SLOT, clear, copy
 from lockstep.spec.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
@@ -157,6 +157,7 @@ def step(state, io):
         io.o.line[k].ready = state.waiting[k] < 2
     state.budget = min(i64(io.i.room) - allocations, state.coalescers)
     _decide(state, io)
+    return i64(0)
 
 
 @jit
@@ -170,28 +171,4 @@ def idle(state, io):
     return i64(FOREVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(_state, _steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

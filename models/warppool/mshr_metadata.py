@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import i64, jit, pointer_to, record, slot
+from lockstep.models.jit import i64, jit, record, slots
 from lockstep.models.warppool.slots import SLOT, clear, copy
 from lockstep.spec.parameters import MAX_METADATA, MAX_SLOTS
 
@@ -42,7 +42,7 @@ def step(state, io):
     allocated = access.valid & access.ready != 0 and access.payload.store == 0
     answered = answer.valid & answer.ready != 0
     if not (allocated or answered):
-        return
+        return i64(0)
     if answered:
         index = i64(answer.payload.id)
         entry, shown = state.entry[index], io.o.slots
@@ -68,6 +68,7 @@ def step(state, io):
         io.o.id = 0
     else:
         io.o.id = i64(state.queue[state.head]) if state.reused else state.head
+    return i64(0)
 
 
 @jit
@@ -79,28 +80,4 @@ def idle(state, io):
     return i64(0) if answer.valid & answer.ready != 0 else i64(FOREVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

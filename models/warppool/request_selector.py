@@ -7,7 +7,7 @@ of each warp as a mask, and the warps that have any as another.
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slot
+from lockstep.models.jit import ctz, i64, inline, jit, record, slots
 from lockstep.models.warppool.slots import clear, copy
 from lockstep.spec.parameters import MAX_COALESCERS, MAX_TAGS, MAX_WARPS
 from lockstep.spec.warppool import PIPELINE
@@ -306,6 +306,7 @@ def step(state, io):
     io.o.access.valid = state.count != 0
     io.o.room = state.tags - state.used
     _choose(state, io)
+    return i64(0)
 
 
 @jit
@@ -326,32 +327,13 @@ def idle(state, io):
 
 
 @jit
-def skip(state, io, steps):
+def skip(state, steps):
     """Pass over ``steps`` idle cycles, at most :func:`idle`."""
     state.cycle += steps
     for port in range(state.coalescers):
         if state.waited[port] != 0:
             state.waited[port] = min(state.waited[port] + steps, state.store_wait)
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
     return i64(0)
 
 
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    skip(at_state(state), 0, steps)
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle, skip=skip)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, jit, pointer_to, popcount, record, slot
+from lockstep.models.jit import ctz, i64, jit, popcount, record, slots
 from lockstep.models.lsu.mapping import Mapping
 from lockstep.spec.parameters import MAX_MAPS
 
@@ -65,6 +65,7 @@ def comb(state, io):
         found.mask = 0
         for lane in range(LANES):
             found.words[lane] = 0
+    return i64(0)
 
 
 @jit
@@ -85,6 +86,7 @@ def step(state, io):
     if used != state.used:
         state.used = used
         _show(state, io)
+    return i64(0)
 
 
 @jit
@@ -96,34 +98,4 @@ def idle(state, io):
     return i64(0) if _releases(io.i.result) else i64(FOREVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def comb_slot(state, io):
-    comb(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "comb": comb_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, comb=comb, idle=idle)

@@ -7,7 +7,7 @@ the steps, then the connections between the blocks for the next cycle.
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, instance, ports
-from lockstep.models.jit import addressof, call, i64, jit, pointer_to, record, slot
+from lockstep.models.jit import addressof, call, i64, jit, record, slots
 from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.warppool import (
@@ -325,34 +325,11 @@ def idle(state, io):
 
 
 @jit
-def _skip(state, steps):
+def skip(state, steps):
+    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
     binding = state.request_selector.binding
     call(binding.skip, binding.handle, steps)
-
-
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-    _skip(state, steps)
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    return step(at_state(state), at_ports(io))
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    _skip(at_state(state), steps)
     return i64(0)
 
 
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle, skip=skip)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import i64, jit, pointer_to, record, slot
+from lockstep.models.jit import i64, jit, record, slots
 from lockstep.models.warppool.slots import SLOT, copy
 from lockstep.spec.parameters import MAX_SLOTS
 
@@ -80,6 +80,7 @@ def step(state, io):
         state.answer[1].atomic = io.i.answer.payload.atomic
         state.answer[1].mask = io.i.answer.payload.mask
     io.o.answer.ready = state.arriving & state.buffered == 0
+    return i64(0)
 
 
 @jit
@@ -94,28 +95,4 @@ def idle(state, io):
     return i64(FOREVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)
