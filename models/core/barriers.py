@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockstep.models.core import warp as W
 from lockstep.models.core.events import UNBLOCK, schedule
 from lockstep.models.core.frame import ARRIVED, emit_of_warp
+from lockstep.models.core.operands import executed
 from lockstep.models.execution.isa import LANES, PT, RZ, Category, Control, Fault, Kind
 from lockstep.models.execution.operands import read_predicate, register_address
 from lockstep.models.jit import ctz, i64, jit, popcount, words_u32
@@ -63,7 +64,7 @@ def barrier(sm, launch, config, context, instruction, slot, now):
         sm.at_barrier = i64(sm.at_barrier) | (i64(1) << slot)
     if W.complete(cta, which):
         if instruction.op == Control.REDUCE:
-            _broadcast(sm, context, instruction, cta, which)
+            _broadcast(sm, instruction, cta, which, now)
         open_barrier(sm, config, cta, which, now)
     elif waits and deadlocked(cta):
         return i64(Fault.BARRIER_DEADLOCK)
@@ -71,7 +72,7 @@ def barrier(sm, launch, config, context, instruction, slot, now):
 
 
 @jit
-def _broadcast(sm, context, instruction, cta, which):
+def _broadcast(sm, instruction, cta, which, now):
     """The result of a barrier reduction goes to every lane that waits, in the instruction's destination."""
     votes = i64(cta.votes[which])
     result = votes
@@ -81,7 +82,8 @@ def _broadcast(sm, context, instruction, cta, which):
         result = i64(1) if votes != 0 else i64(0)
     slots = i64(cta.at[which])
     while slots != 0:
-        warp = sm.warps[ctz(slots)]
+        slot = ctz(slots)
+        warp = sm.warps[slot]
         slots &= slots - 1
         mask = i64(warp.alive)
         if instruction.dst != RZ:
@@ -89,6 +91,7 @@ def _broadcast(sm, context, instruction, cta, which):
             for lane in range(LANES):
                 if (mask >> lane) & 1 != 0:
                     registers[lane] = result
+            executed(sm, instruction, slot, i64(warp.pc), mask, now)
         if instruction.pdst != PT:
             word = words_u32(i64(warp.preds) + i64(instruction.pdst) * 4, 1)
             word[0] = (i64(word[0]) & ~mask) | (mask if result != 0 else 0)

@@ -120,6 +120,7 @@ EVENTS = record(
 
 FRAME = record(
     [
+        ("now", "i8"),
         ("tenants", "i8"),  # of gates, order, claims, operands and monitors together
         ("gates", "i8"),  # tenants of each stack
         ("orders", "i8"),
@@ -165,13 +166,20 @@ def emit_of_warp(events, kind, now, slot, pc, lanes, flags):
 
 
 @jit
-def update(frame, sm, now):
+def update(frame, sm):
     """Ask the gates and the order for this cycle's masks. Returns whether they differ from those of before."""
     changed = i64(0)
+    for k in range(frame.gates):
+        gate = frame.gate[k]
+        gate.wake = call(gate.update, gate.handle, sm)
     for kind in range(KINDS if frame.gates != 0 else 0):
-        changed |= _gates_of_kind(frame, sm, now, kind)
+        closed = i64(0)
+        for k in range(frame.gates):
+            closed |= frame.gate[k].closed[kind]
+        changed |= closed ^ frame.closed[kind]
+        frame.closed[kind] = closed
     if frame.orders != 0:
-        changed |= _orders(frame, sm, now)
+        changed |= _orders(frame, sm)
     if frame.claims != 0:
         waiting = i64(0)
         for k in range(frame.claims):
@@ -182,20 +190,7 @@ def update(frame, sm, now):
 
 
 @jit
-def _gates_of_kind(frame, sm, now, kind):
-    closed = i64(0)
-    for k in range(frame.gates):
-        gate = frame.gate[k]
-        if kind == 0:
-            gate.wake = call(gate.update, gate.handle, sm)
-        closed |= gate.closed[kind]
-    changed = closed ^ frame.closed[kind]
-    frame.closed[kind] = closed
-    return changed
-
-
-@jit
-def _orders(frame, sm, now):
+def _orders(frame, sm):
     paused = secondary = owner = non_owner = i64(0)
     for k in range(frame.orders):
         order = frame.order[k]

@@ -51,10 +51,14 @@ def step(sm, port, launch, config, context, now):
     # A refused line is offered again after an event of the L1, or when the queue to the crossbar may have room again.
     if now >= sm.memory_wake or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
         _memory_side(sm, port, launch, config, now)
+    queued = i64(sm.lsu.count)
     if sm.frame.tenants != 0:
+        sm.frame.now = now
         _mechanisms(sm, launch, config, context, now)
     if now >= sm.select_wake:
-        _select(sm, port, launch, config, context, now)
+        _select(sm, launch, config, context, now)
+    if sm.lsu.count != queued:
+        sm.memory_wake = min(i64(sm.memory_wake), lsu_wake(sm.lsu, port, config, now))
     if sm.want_fetch != 0:
         request_fetches(sm, launch, config, now)
     _sleep(sm, port, now)
@@ -113,19 +117,16 @@ def _mechanisms(sm, launch, config, context, now):
         while delivered != 0:
             deliver(sm, launch, config, context, ctz(delivered), now)
             delivered &= delivered - 1
-    if update(frame, addressof(sm), now):
+    if update(frame, addressof(sm)):
         sm.select_wake = 0
 
 
 @jit
-def _select(sm, port, launch, config, context, now):
+def _select(sm, launch, config, context, now):
     """Issue, and see when the next choice of warps can differ from this one."""
     sm.select_wake = NEVER
-    queued = i64(sm.lsu.count)
     wake = select(sm, launch, config, context, now)
     sm.select_wake = min(i64(sm.select_wake), wake)
-    if sm.lsu.count != queued:
-        sm.memory_wake = min(i64(sm.memory_wake), lsu_wake(sm.lsu, port, config, now))
     waiting = i64(sm.memory_wait)
     resident = i64(sm.resident)
     sm.all_wait_for_memory = 1 if waiting != 0 and (waiting | i64(sm.at_barrier)) & resident == resident else 0
