@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, inline, jit, record, slots
+from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots
 from lockstep.spec.parameters import DISPATCHERS, MAX_SMS
 
 LOAD_BALANCED = DISPATCHERS.index("load-balanced")
@@ -21,13 +21,9 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset."""
-    state.next = 0
-    state.wait = 0
+    clear(state)
+    clear(io.o)
     state.last = MAX_SMS - 1
-    io.o.dispatch.valid = 0
-    io.o.dispatch.sm = 0
-    io.o.dispatch.cta = 0
-    io.o.remaining = 0
 
 
 @inline
