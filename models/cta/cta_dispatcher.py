@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import DISPATCHERS, MAX_SMS
 
 LOAD_BALANCED = DISPATCHERS.index("load-balanced")
@@ -104,7 +105,7 @@ def idle(state, io):
     if io.i.launch != 0 or io.o.dispatch.valid != 0:
         return i64(0)
     if io.o.remaining == 0 or io.i.room[0] | io.i.room[1] == 0:
-        return i64(FOREVER)
+        return i64(NEVER)
     return state.wait
 
 

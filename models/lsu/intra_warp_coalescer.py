@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import addressof, assign, clear, ctz, i64, jit, lanes_equal, record, slots
 from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.time import NEVER
 
 SINGLE, BROADCAST, CONSECUTIVE, RANGE, RANDOM = (int(mapping) for mapping in Mapping)
 LANES = 32
@@ -121,8 +122,8 @@ def idle(state, io):
     if io.i.request.valid & io.o.request.ready != 0:
         return i64(0)
     if io.o.line.valid != 0:
-        return i64(0) if io.i.line.ready != 0 else i64(FOREVER)
-    return i64(0) if state.count != 0 else i64(FOREVER)
+        return i64(0) if io.i.line.ready != 0 else i64(NEVER)
+    return i64(0) if state.count != 0 else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)

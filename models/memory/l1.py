@@ -542,7 +542,7 @@ def l1_answer(l1, now):
 
 @jit
 def l1_wake(l1, port, config, now):
-    """The next cycle after ``now`` in which :func:`l1_step` has something to do, or FOREVER.
+    """The next cycle after ``now`` in which :func:`l1_step` has something to do, or NEVER.
 
     An access that was refused may succeed after such a step, or, if the queue was full, in a cycle that ``sm_wake``
     names.

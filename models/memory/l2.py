@@ -18,7 +18,6 @@ from lockstep.models.memory.crossbar import accept_request, claim, send_reply
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
     ATOMIC,
-    FOREVER,
     OCCUPANCY,
     QUEUE,
     READ,
@@ -36,6 +35,7 @@ from lockstep.models.memory.fabric import (
     take,
     wake_up,
 )
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MSHRS
 
 STALLS = ("mshrs", "merges", "dram", "ways", "replies")  # why look-ups stop, as ``stats.stalls`` counts it
@@ -346,7 +346,7 @@ def _send(memory, cache, now):
 @inline
 def _next_visit(memory, cache, gate):
     """When a slice can do something again."""
-    wake = FOREVER
+    wake = NEVER
     if gate.returns.head != 0:
         wake = packet_of(memory, gate.returns.head).ready
     if gate.input.head != 0 and cache.stall == GO_ON:
@@ -374,6 +374,6 @@ def visit_slice(where, index):
         _reply(memory, cache, served, packet_of(memory, served), now)
     _look_up(memory, cache, gate, now)
     wake = _next_visit(memory, cache, gate)
-    if wake < FOREVER:
+    if wake < NEVER:
         wake_up(memory, slice_part(memory, index), wake, now)
     return 0

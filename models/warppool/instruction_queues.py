@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, ctz, i64, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
 MAX_DEPTH = 16
@@ -91,7 +92,7 @@ def idle(state, io):
     for port in range(state.coalescers):
         if io.i.instruction[port].ready != 0 and (io.o.instruction[port].valid != 0 or state.waiting != 0):
             return i64(0)
-    return i64(FOREVER)
+    return i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots
 from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 
 RANDOM = int(Mapping.RANDOM)
@@ -153,7 +154,7 @@ def idle(state, io):
     for k in range(state.coalescers):
         if io.o.insert[k].valid != 0 or io.i.line[k].valid & io.o.line[k].ready != 0:
             return i64(0)
-    return i64(FOREVER)
+    return i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)

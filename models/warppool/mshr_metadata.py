@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_METADATA
 
 PORTS = ports("warppool.mshr_metadata")
@@ -69,7 +70,7 @@ def idle(state, io):
     access, answer = io.i.access, io.i.answer
     if access.valid & access.ready != 0 and access.payload.store == 0:
         return i64(0)
-    return i64(0) if answer.valid & answer.ready != 0 else i64(FOREVER)
+    return i64(0) if answer.valid & answer.ready != 0 else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, ctz, i64, jit, popcount, record, slots
 from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MAPS
 
 RANDOM = int(Mapping.RANDOM)
@@ -86,7 +87,7 @@ def idle(state, io):
     for k in range(state.coalescers):
         if _takes(io.i.line[k]):
             return i64(0)
-    return i64(0) if _releases(io.i.result) else i64(FOREVER)
+    return i64(0) if _releases(io.i.result) else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, comb=comb, idle=idle)

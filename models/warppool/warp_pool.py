@@ -6,10 +6,11 @@ the steps, then the connections between the blocks for the next cycle.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, instance, ports
+from lockstep.models.blocks import instance, ports
 from lockstep.models.jit import addressof, assign, call, i64, jit, record, slots
 from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.time import NEVER
 from lockstep.models.warppool import (
     instruction_queues,
     inter_warp_queues,
@@ -239,7 +240,7 @@ def idle(state, io):
         return i64(0)
     if _idle(state.load_store_order) == 0:
         return i64(0)
-    return min(_idle(state.request_selector), i64(FOREVER))
+    return min(_idle(state.request_selector), i64(NEVER))
 
 
 @jit

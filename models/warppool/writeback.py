@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots
+from lockstep.models.time import NEVER
 
 PORTS = ports("warppool.writeback")
 ANSWER = PORTS["i"]["answer"]["payload"]
@@ -70,10 +71,10 @@ def idle(state, io):
     if io.i.answer.valid & io.o.answer.ready != 0:
         return i64(0)
     if io.o.result.valid == 0:
-        return i64(0) if state.arriving | state.buffered else i64(FOREVER)
+        return i64(0) if state.arriving | state.buffered else i64(NEVER)
     if io.i.result.ready != 0 or state.arriving > state.buffered:
         return i64(0)
-    return i64(FOREVER)
+    return i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)
