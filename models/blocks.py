@@ -22,9 +22,10 @@ import numpy as np
 
 from lockstep.models import cache
 from lockstep.models.jit import record
+from lockstep.models.time import NEVER
 
-FOREVER = 1 << 62
-"""What a block's ``idle`` returns when nothing changes as long as its inputs stay."""
+FOREVER = NEVER
+"""Another name of what a block's ``idle`` returns when nothing changes as long as its inputs stay."""
 
 Layout = dict[str, list[dict[str, Any]]]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, inline, jit, record, slots
+from lockstep.models.blocks import ports
+from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import DISPATCHERS, MAX_SMS
 
 LOAD_BALANCED = DISPATCHERS.index("load-balanced")
@@ -21,13 +22,9 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset."""
-    state.next = 0
-    state.wait = 0
+    clear(state)
+    clear(io.o)
     state.last = MAX_SMS - 1
-    io.o.dispatch.valid = 0
-    io.o.dispatch.sm = 0
-    io.o.dispatch.cta = 0
-    io.o.remaining = 0
 
 
 @inline
@@ -108,7 +105,7 @@ def idle(state, io):
     if io.i.launch != 0 or io.o.dispatch.valid != 0:
         return i64(0)
     if io.o.remaining == 0 or io.i.room[0] | io.i.room[1] == 0:
-        return i64(FOREVER)
+        return i64(NEVER)
     return state.wait
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
+from lockstep.models.blocks import ports
 from lockstep.models.jit import ctz, i64, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
 PORTS = ports("warppool.load_store_order")
@@ -84,7 +85,7 @@ def idle(state, io):
     work = i64(io.i.enter) | (io.i.access.valid & io.i.access.ready)
     for port in range(state.coalescers):
         work |= io.i.line[port].valid & io.i.line[port].ready
-    return i64(0) if work != 0 else i64(FOREVER)
+    return i64(0) if work != 0 else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)
