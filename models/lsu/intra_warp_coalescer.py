@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, record, slot
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.spec.mapping import Mapping
 
 SINGLE, BROADCAST, CONSECUTIVE, RANGE, RANDOM = (int(mapping) for mapping in Mapping)
 LANES = 32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import i64, jit, pointer_to, record, slot
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.warppool.slots import SLOT, clear, copy
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 
 RANDOM = int(Mapping.RANDOM)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import i64, jit, pointer_to, record, slot
 from lockstep.models.warppool.slots import SLOT, clear, copy
-from lockstep.spec.parameters import MAX_METADATA, MAX_SLOTS
+from lockstep.spec.warppool.parameters import MAX_METADATA, MAX_SLOTS
 
 PORTS = ports("warppool.mshr_metadata")
 ENTRY = record([("slots", SLOT, (MAX_SLOTS,)), ("count", "u1")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import FOREVER, ports
 from lockstep.models.jit import ctz, i64, jit, pointer_to, popcount, record, slot
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import MAX_MAPS
 
 RANDOM = int(Mapping.RANDOM)

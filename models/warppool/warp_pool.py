@@ -9,7 +9,6 @@ from __future__ import annotations
 from lockstep.models.blocks import FOREVER, instance, ports
 from lockstep.models.jit import addressof, call, i64, jit, pointer_to, record, slot
 from lockstep.models.lsu import intra_warp_coalescer
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.warppool import (
     instruction_queues,
     inter_warp_queues,
@@ -20,7 +19,8 @@ from lockstep.models.warppool import (
     writeback,
 )
 from lockstep.models.warppool.slots import copy
-from lockstep.spec.parameters import MAX_COALESCERS
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.warppool.parameters import MAX_COALESCERS
 
 RANDOM = int(Mapping.RANDOM)
 
