@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,16 +85,26 @@ def instance(block: str, state: np.dtype) -> np.dtype:
     return record([("binding", BINDING), ("state", state), ("io", ports(block))])
 
 
-def instances(kind: np.dtype) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The block and the path of every instance in a record type, those inside other instances too.
+class Place(NamedTuple):
+    """Where a record type has instances of a block: their path, and the joined unit that they are part of, if any."""
 
-    The field of an instance is called as its block; where it is an array, all its elements have one path.
+    block: str
+    path: tuple[str, ...]
+    inside: str
+
+
+def instances(kind: np.dtype, inside: str = "") -> Iterator[Place]:
+    """The places of all instances in a record type, those inside other instances too.
+
+    The field of an instance is called as its block; where it is an array, all its elements have one place.
     """
     known = {name.split(".")[1]: name for name in layouts()}
     for name in kind.names or ():
         base = kind[name].base
         if base.names and base.names[0] == "binding":
-            yield known[name], (name,)
-            yield from ((block, (name, "state", *path)) for block, path in instances(base["state"]))
+            yield Place(known[name], (name,), inside)
+            for place in instances(base["state"], known[name]):
+                yield place._replace(path=(name, "state", *place.path))
         elif base.names:
-            yield from ((block, (name, *path)) for block, path in instances(base))
+            for place in instances(base, inside):
+                yield place._replace(path=(name, *place.path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import mmap
 import subprocess
@@ -15,11 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
-from lockstep.models import blocks, cache
+from lockstep.models import cache, tenants
 from lockstep.models import jit as J
 from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
 from lockstep.models.core.events import NEVER
+from lockstep.models.core.lsu import lsu_end
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
     CONTEXT,
@@ -31,8 +31,12 @@ from lockstep.models.execution.isa import (
 from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
 from lockstep.models.occupancy import Occupancy, occupancy, round_up
-from lockstep.spec import mechanisms
+from lockstep.models.tenants import Instance, counts
+from lockstep.spec import registry
+from lockstep.spec.frame import FRAME
+from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import MAX_WARPS, Gpu, config
+from lockstep.spec.statistics import L1_ACCESSES, Counts, Raw
 
 RUN = record(
     [
@@ -131,6 +135,8 @@ def run(state, sms, memory, launch, settings, context, until):
             for s in range(count):
                 SM.count(sms[s], now + 1)
             state.cycles = now + 1
+            for s in range(count):
+                lsu_end(sms[s].lsu, now + 1)
             return
         if following >= NEVER:
             state.fault = Fault.NO_PROGRESS
@@ -209,35 +215,6 @@ class ModelFault(RuntimeError):
         super().__init__(f"cycle {stop.cycle}, SM {stop.sm}, {where}: {what}")
 
 
-@dataclass(frozen=True)
-class Instance:
-    """One block of the machine. ``sm`` is -1 for a block of the whole GPU; ``record`` views its binding, state, ports.
-
-    ``inside`` is the joined unit that it is part of.
-    """
-
-    block: str
-    parameters: dict[str, int]
-    sm: int
-    index: int
-    inside: str
-    record: np.ndarray
-
-    @property
-    def io(self) -> np.ndarray:
-        return self.record["io"]
-
-    def bind_model(self) -> None:
-        """Let the golden model play the block."""
-        slots = importlib.import_module(f"lockstep.models.{self.block}").SLOTS
-        state, binding = self.record["state"], self.record["binding"]
-        for name, function in slots.items():
-            binding[name] = J.address(function)
-        binding["handle"] = state.ctypes.data
-        for name in set(self.parameters) & set(state.dtype.names or ()):
-            state[name] = self.parameters[name]
-
-
 @dataclass
 class Result:
     """What a launch leaves behind: raw counts by name, an element per SM, slice or channel (``sim/statistics.py``)."""
@@ -247,13 +224,6 @@ class Result:
     occupancy: Occupancy
     steps: int  # of SMs, which the run loop made
     timeline: np.ndarray  # rows over time, from 0: core cycle; resident warps x cycles and warp instructions until then
-
-
-def _counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndarray]:
-    """Copies of the integer fields of an array of records, as raw counts called ``prefix.field``."""
-    array = np.atleast_1d(records)
-    names = fields or array.dtype.names or ()
-    return {f"{prefix}.{name}": array[name].astype(np.int64) for name in names if array.dtype[name].base.kind == "i"}
 
 
 CHUNK = 1000  # core cycles between two samples of the timeline, and looks at the keyboard, at first ...
@@ -311,41 +281,26 @@ class Machine:
         self._local = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, int, int]] = []
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
-        self.instances = list(self._instances())
+        chosen = registry.configuration(gpu)
         with _second_compiler():
+            self._tenants = [tenant for mechanism in chosen for tenant in tenants.tenants(mechanism, gpu)]
+            for tenant in self._tenants:
+                tenant.bind(self.sms)
             self._compile()
         from lockstep.models.execution.execute import SLOTS
 
         self._slots = SLOTS
+        self.instances = [instance for mechanism in chosen for instance in self._instances(mechanism)]
         for each in self.instances:
             each.bind_model()
-        chosen = mechanisms.path(gpu)
-        lsu = self.sms["lsu"]
-        lsu["path"] = J.address(importlib.import_module(chosen.module).step_slot)
-        lsu["answers"], lsu["reorders"] = chosen.answers, chosen.reorders
         self._frame = self.sms["frame"].copy()  # as a launch finds it
 
-    def _instances(self) -> Iterator[Instance]:
-        """The blocks of this configuration."""
-        gpu, chosen = self.gpu, mechanisms.path(self.gpu)
-        arguments = mechanisms.parameters(gpu)
-        for block, path in blocks.instances(self._state.dtype):
-            yield Instance(block, arguments[block], -1, 0, "", self._state[path[0]])
-        units = {mechanism.unit.split(".")[-1] for mechanism in mechanisms.MECHANISMS.values() if mechanism.unit}
-        own = chosen.unit.split(".")[-1]
-        for block, path in blocks.instances(self.sms.dtype):
-            inside = next((part for part in path[:-1] if part in units), "")
-            if path[-1] in units:
-                used = path[-1] == own
-            else:
-                used = path[0] != "lsu" or inside == own
-            if used and block in arguments:
-                records = self.sms
-                for part in path:
-                    records = records[part]
-                for sm, index in np.ndindex(gpu.core.sms, mechanisms.copies(gpu, block)):
-                    record = records[sm : sm + 1] if records.ndim == 1 else records[sm, index : index + 1]
-                    yield Instance(block, arguments[block], sm, index, inside and chosen.unit, record.reshape(()))
+    def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
+        """The blocks that a mechanism, or the frame, brings."""
+        whole, per_sm = [], [tenant.states for tenant in self._tenants if tenant.mechanism is mechanism]
+        if mechanism is FRAME:
+            whole, per_sm = [self._state], [self.sms]
+        return tenants.instances(mechanism, self.gpu, whole, per_sm)
 
     def _compile(self) -> None:
         """Compile the run loop, or load it from the cache, so that no launch is charged for it."""
@@ -425,6 +380,8 @@ class Machine:
         for name in SM.ZEROED:
             self.sms[name] = np.zeros((), self.sms.dtype[name])
         self.sms["frame"] = self._frame
+        for tenant in self._tenants:
+            tenant.begin()
         state = self._state
         for name in RUN.names or ():
             if name != "cta_dispatcher":
@@ -437,7 +394,6 @@ class Machine:
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
         # Every SM is stepped once in the first cycle; hardware in it is then stepped in every one.
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead
-        self.sms["lsu"]["path_next"] = gpu.launch.overhead
         if self.on_launch:
             self.on_launch()
         return [code, table]
@@ -468,28 +424,33 @@ class Machine:
         return now, resident, int(counters["warp_instructions"].sum())
 
     def _collect(self, fit: Occupancy) -> Result:
-        state, lsu, memory = self._state, self.sms["lsu"], self.memory
+        state = self._state
         stop = self._stop() if state["fault"] else None
         if stop and stop.code >= Fault.MEMORY_ORDER:
             raise ModelFault(stop)
-        broken = [] if stop else self._broken_laws()
+        raw = self._raw()
+        broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
-        asleep = np.maximum(state["cycles"] - lsu["path_next"], 0)  # cycles since the path's last step
-        lsu["pool"]["by_warp"] += lsu["warp_pool"]["io"]["o"]["policy"] * asleep
-        raw = {
-            "gpu.cycles": np.array([state["cycles"]], np.int64),
-            **_counts("sm", self.sms["counters"]),
-            **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
-            **_counts("l1", lsu["l1"]["stats"]),
-            **_counts("pool", lsu["pool"]),
-            **_counts("banked", lsu["banked"]),
-            **_counts("l2", memory.slices["stats"]),
-            **_counts("dram", memory.channels["stats"]),
-        }
-        for direction in ("requests", "replies"):
-            raw |= _counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
         return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64))
+
+    def _raw(self) -> dict[str, np.ndarray]:
+        """The raw counts of the frame and of its tenants."""
+        lsu, memory = self.sms["lsu"], self.memory
+        raw = {
+            "gpu.cycles": np.array([self._state["cycles"]], np.int64),
+            **counts("sm", self.sms["counters"]),
+            **counts("lsu", lsu, "lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
+                     "texture_misses"),
+            **counts("l1", lsu["l1"]["stats"]),
+            **counts("l2", memory.slices["stats"]),
+            **counts("dram", memory.channels["stats"]),
+        }  # fmt: skip
+        for direction in ("requests", "replies"):
+            raw |= counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
+        for tenant in self._tenants:
+            raw |= tenant.counts
+        return raw
 
     def _stop(self) -> Stop:
         state = self._state
@@ -518,28 +479,20 @@ class Machine:
         cta = tuple(int(v) for v in sm["ctas"][int(warp["cta"])]["ctaid"])
         return Stop(fault, int(self._state["now"]), index, pc, cta, int(warp["index"]))
 
-    def _broken_laws(self) -> list[str]:
-        """The conservation laws that a finished launch has broken, beside those of the memory system."""
-        counters, lsu = self.sms["counters"], self.sms["lsu"]
-        pool, grid = lsu["pool"], self._launch["grids"][0]
-        merged = int((pool["merged"] - pool["requests"]).sum())
-        pairs = [
-            ("CTAs", counters["ctas"].sum(), grid["total"]),
-            ("warps", counters["warps"].sum(), grid["total"] * grid["warps"]),
-            ("instructions by category", counters["categories"].sum(), counters["warp_instructions"].sum()),
-            (
-                "cycles by outcome",
-                (counters["issued_cycles"] + counters["stall_cycles"] + counters["idle_cycles"]).sum(),
-                counters["cycles"].sum(),
-            ),
-            ("memory instructions in the LSUs", lsu["in_flight"].sum(), 0),
-            ("events", self.sms["wheel"]["count"].sum(), 0),
-            ("lines of the LSUs", lsu["lines"].sum(), self._accesses() + merged),
+    def _broken_laws(self, raw: Raw) -> list[str]:
+        """The conservation laws that a finished launch has broken: the frame's, and those of mechanisms."""
+        c, grid = Counts(raw, self.gpu), self._launch["grids"][0]
+        ctas = int(grid["total"])
+        laws = [
+            ("CTAs", c("sm.ctas"), ctas),
+            ("warps", c("sm.warps"), ctas * int(grid["warps"])),
+            ("instructions by category", c("sm.categories"), c("sm.warp_instructions")),
+            ("cycles by outcome", c.sum("sm.issued_cycles", "sm.stall_cycles", "sm.idle_cycles"), c("sm.cycles")),
+            ("memory instructions in the LSUs", int(self.sms["lsu"]["in_flight"].sum()), 0),
+            ("events", int(self.sms["wheel"]["count"].sum()), 0),
+            ("lines of the LSUs", c("lsu.lines"), c.sum(*L1_ACCESSES) + c("lsu.merged")),
         ]
-        wrong = [f"{name}: {int(left)} against {int(right)}" for name, left, right in pairs if left != right]
-        return wrong + system.conservation(self.memory, lsu["l1"])
-
-    def _accesses(self) -> int:
-        stats = self.sms["lsu"]["l1"]["stats"]
-        kinds = ("loads", "stores", "atomics", "bypass_loads", "local_loads", "local_stores")
-        return int(sum(stats[kind].sum() for kind in kinds))
+        for mechanism in registry.selected(self.gpu):
+            laws += mechanism.laws(c)
+        wrong = [f"{name}: {left} against {right}" for name, left, right in laws if left != right]
+        return wrong + system.conservation(self.memory, self.sms["lsu"]["l1"])

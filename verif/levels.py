@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lockstep.rtl import netlist
+from lockstep.rtl import netlist, registry
 from lockstep.sim.cosim.replay import Replay, load
 from lockstep.verif import formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
@@ -81,7 +81,7 @@ def base_seed() -> int:
 
 
 def find(names: Sequence[str]) -> list[str]:
-    """The blocks that names stand for: blocks, with or without their area, areas, or ``all``.
+    """The blocks that names stand for (:func:`lockstep.rtl.registry.select`).
 
     Raises
     ------
@@ -91,7 +91,7 @@ def find(names: Sequence[str]) -> list[str]:
     known = blocks()
     found: list[str] = []
     for name in names:
-        matching = [block for block in known if name in ("all", block, *block.split("."))]
+        matching = registry.select(name, known)
         if not matching:
             raise KeyError(name)
         found += [block for block in matching if block not in found]

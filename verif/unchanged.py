@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.sim import Gpu, description, kernels
+from lockstep.spec.registry import MECHANISMS
 
 Run = tuple[str, str, str, str]
 """Kernel, GPU, mechanisms, size."""
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--size", default="tiny")
     parser.add_argument("--kernels", default=",".join(kernels.names()))
     parser.add_argument("--gpus", default=",".join(description.names()))
-    parser.add_argument("--mechanisms", default=",warppool,mrpb,banked-l1", help="those of a run between +")
+    parser.add_argument("--mechanisms", default=",".join(["", *MECHANISMS]), help="those of a run between +")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
     runs = [

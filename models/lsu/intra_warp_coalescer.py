@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import addressof, assign, clear, ctz, i64, jit, lanes_equal, record, slots
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.time import NEVER
+from lockstep.spec.mapping import Mapping
 
 SINGLE, BROADCAST, CONSECUTIVE, RANGE, RANDOM = (int(mapping) for mapping in Mapping)
 LANES = 32

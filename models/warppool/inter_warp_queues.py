@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.time import NEVER
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 
 RANDOM = int(Mapping.RANDOM)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots
 from lockstep.models.time import NEVER
-from lockstep.spec.parameters import MAX_METADATA
+from lockstep.spec.warppool.parameters import MAX_METADATA
 
 PORTS = ports("warppool.mshr_metadata")
 ENTRY = PORTS["o"]["slots"]

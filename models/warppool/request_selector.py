@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, ctz, i64, inline, jit, record, slots
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_TAGS, MAX_WARPS
-from lockstep.spec.warppool import PIPELINE
+from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_TAGS, PIPELINE
 
 PORTS = ports("warppool.request_selector")
 REQUEST = PORTS["o"]["access"]["payload"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, ctz, i64, jit, popcount, record, slots
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.time import NEVER
+from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import MAX_MAPS
 
 RANDOM = int(Mapping.RANDOM)

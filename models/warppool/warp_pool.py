@@ -9,7 +9,6 @@ from __future__ import annotations
 from lockstep.models.blocks import instance, ports
 from lockstep.models.jit import addressof, assign, call, i64, jit, record, slots
 from lockstep.models.lsu import intra_warp_coalescer
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.time import NEVER
 from lockstep.models.warppool import (
     instruction_queues,
@@ -20,7 +19,8 @@ from lockstep.models.warppool import (
     thread_map_table,
     writeback,
 )
-from lockstep.spec.parameters import MAX_COALESCERS
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.warppool.parameters import MAX_COALESCERS
 
 RANDOM = int(Mapping.RANDOM)
 

@@ -13,8 +13,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, select
+from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
 
 ADDRESS_BITS = 32

@@ -17,19 +17,12 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, select
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
-from lockstep.spec.parameters import (
-    MAX_COALESCERS,
-    MAX_L1_LINES,
-    MAX_MAPS,
-    MAX_SLOTS,
-    MAX_TAGS,
-    MAX_WARPS,
-    TICKETS,
-)
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import MAX_L1_LINES, MAX_MAPS, MAX_WARPS, TICKETS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 
 
 class _Buffer:

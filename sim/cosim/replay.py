@@ -34,6 +34,7 @@ from pathlib import Path
 import numpy as np
 
 from lockstep.models import blocks
+from lockstep.rtl.registry import select
 from lockstep.sim.cosim import build, library
 from lockstep.sim.errors import UsageError
 
@@ -112,9 +113,10 @@ def load(path: Path) -> Replay:
             arrays = {name: file[name] for name in ARRAYS}
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{path}: not a replay file: {error}") from None
-    block = about.pop("block")
-    if about.pop("format") != FORMAT or block not in blocks.layouts() or about.pop("signature") != signature(block):
-        raise UsageError(f"{path}: was made with other ports of {block} than it has now")
+    name = about.pop("block")
+    block = next(iter(select(name, blocks.layouts())), "")
+    if about.pop("format") != FORMAT or not block or about.pop("signature") != signature(block):
+        raise UsageError(f"{path}: was made with other ports of {name} than it has now")
     return Replay(block, about.pop("parameters"), arrays, **about)
 
 

@@ -6,9 +6,9 @@ from functools import partial
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.lsu.intra_warp_coalescer import IntraWarpCoalescer
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 
 

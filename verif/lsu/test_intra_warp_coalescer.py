@@ -8,8 +8,8 @@ import pytest
 
 from lockstep.models.jit import view
 from lockstep.models.lsu import intra_warp_coalescer
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.time import NEVER
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import Bench
 from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, Line, drive
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from lockstep.models.jit import view
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.memory import l1
 from lockstep.models.time import NEVER
 from lockstep.models.warppool import inter_warp_queues
 from lockstep.rtl.warppool.inter_warp_queues import InterWarpQueues
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import Bench, seeded
 from lockstep.verif.blocks import declaration
 from lockstep.verif.levels import base_seed
