@@ -18,7 +18,7 @@ from lockstep.models import cache, tenants
 from lockstep.models import jit as J
 from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
-from lockstep.models.core.events import NEVER
+from lockstep.models.core.frame import MAX_TENANTS, MONITOR, most_ctas
 from lockstep.models.core.lsu import lsu_end
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
@@ -32,6 +32,7 @@ from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
 from lockstep.models.occupancy import Occupancy, occupancy, round_up
 from lockstep.models.tenants import Instance, counts
+from lockstep.models.time import NEVER
 from lockstep.spec import registry
 from lockstep.spec.frame import FRAME
 from lockstep.spec.mechanism import Mechanism
@@ -41,7 +42,8 @@ from lockstep.spec.statistics import L1_ACCESSES, Counts, Raw
 RUN = record(
     [
         ("now", "i8"),  # core cycle
-        ("ended", "i8"),  # CTAs
+        ("ctas", "i8"),  # of the grid ...
+        ("ended", "i8"),  # ... that have ended
         ("dispatcher_wake", "i8"),  # next cycle in which the dispatcher does more than wait
         ("dispatcher_next", "i8"),  # next cycle that it has not seen
         ("cycles", "i8"),  # cycles of the launch, set when it has ended
@@ -51,6 +53,10 @@ RUN = record(
         ("fault_sm", "i8"),
         ("steps", "i8"),  # SM steps done, for the benchmark of the model itself
         ("progress", "i8"),  # a cycle since which a warp has ended or passed a barrier
+        ("sm", "i8"),  # address of the SMs' records
+        ("monitors", "i8"),  # of the whole GPU
+        ("monitor", MONITOR, (MAX_TENANTS,)),
+        ("placement", record([("number", "i8"), ("handle", "i8")])),
         ("cta_dispatcher", instance("cta.cta_dispatcher", cta_dispatcher.STATE)),
     ]
 )
@@ -71,7 +77,10 @@ def _dispatch(state, sms, launch, settings, now):
             io.i.room[s >> 6] |= u64(i64(1) << (s & 63))
     if io.o.dispatch.valid != 0:
         s = i64(io.o.dispatch.sm)
-        SM.start_cta(sms[s], launch, settings, i64(0), i64(io.o.dispatch.cta), now)
+        number = i64(io.o.dispatch.cta)
+        if state.placement.number != 0:
+            number = call(state.placement.number, state.placement.handle, number)
+        SM.start_cta(sms[s], launch, settings, i64(0), number, now)
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
     io.i.launch = 0
@@ -104,13 +113,14 @@ def run(state, sms, memory, launch, settings, context, until):
     wakes = memory.sm_wake
     while state.now < until:
         now = i64(state.now)
+        following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
         if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
             dispatch = state.cta_dispatcher.io.o.dispatch
             started = i64(dispatch.sm) if dispatch.valid != 0 else i64(-1)
             _dispatch(state, sms, launch, settings, now)
             if started >= 0:
                 wakes[started] = now
-        following = i64(state.dispatcher_wake)
+        following = min(following, i64(state.dispatcher_wake))
         for s in range(count):
             if wakes[s] <= now or state.skip == 0:
                 sm = sms[s]
@@ -121,6 +131,9 @@ def run(state, sms, memory, launch, settings, context, until):
                 if sm.ended != 0:
                     state.ended += i64(sm.ended)
                     state.progress = now
+                    state.dispatcher_wake = now + 1
+                    following = now + 1
+                if sm.frame.limits != 0 and _limited(sm):
                     state.dispatcher_wake = now + 1
                     following = now + 1
                 if sm.fault != Fault.NONE:
@@ -147,6 +160,37 @@ def run(state, sms, memory, launch, settings, context, until):
                 state.fault = Fault.NO_PROGRESS
                 return
             state.progress = _latest_progress(sms, count)
+
+
+@jit
+def _watch(state, sms, count, now):
+    """Show the whole GPU's monitors the cycles before this one, if they are due; returns when they are due next."""
+    wake = i64(NEVER)
+    for k in range(state.monitors):
+        wake = min(wake, i64(state.monitor[k].wake))
+    if wake > now:
+        return wake
+    for s in range(count):
+        SM.count(sms[s], now)
+    wake = i64(NEVER)
+    for k in range(state.monitors):
+        monitor = state.monitor[k]
+        monitor.wake = call(monitor.see, monitor.handle, addressof(state))
+        wake = min(wake, i64(monitor.wake))
+    for s in range(count):
+        if _limited(sms[s]):
+            state.dispatcher_wake = now
+    return wake
+
+
+@jit
+def _limited(sm):
+    """Take over what the limits of an SM say now; returns whether that has changed."""
+    limit = i64(most_ctas(sm.frame))
+    if limit == sm.limit:
+        return False
+    sm.limit = limit
+    return True
 
 
 @jit
@@ -285,7 +329,7 @@ class Machine:
         with _second_compiler():
             self._tenants = [tenant for mechanism in chosen for tenant in tenants.tenants(mechanism, gpu)]
             for tenant in self._tenants:
-                tenant.bind(self.sms)
+                tenant.bind(self.sms, self._state)
             self._compile()
         from lockstep.models.execution.execute import SLOTS
 
@@ -293,7 +337,7 @@ class Machine:
         self.instances = [instance for mechanism in chosen for instance in self._instances(mechanism)]
         for each in self.instances:
             each.bind_model()
-        self._frame = self.sms["frame"].copy()  # as a launch finds it
+        self._bound = [(part, part.copy()) for part in (self.sms["frame"], self.sms["lsu"]["client"])]
 
     def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
         """The blocks that a mechanism, or the frame, brings."""
@@ -379,13 +423,17 @@ class Machine:
         system.memory_launch(self.memory)
         for name in SM.ZEROED:
             self.sms[name] = np.zeros((), self.sms.dtype[name])
-        self.sms["frame"] = self._frame
+        for part, bound in self._bound:
+            part[...] = bound
         for tenant in self._tenants:
             tenant.begin()
         state = self._state
         for name in RUN.names or ():
-            if name != "cta_dispatcher":
+            if name not in ("cta_dispatcher", "monitors", "monitor", "placement"):
                 state[name] = 0
+        state["monitor"]["wake"] = 0
+        state["sm"] = self.sms.ctypes.data
+        state["ctas"] = math.prod(grid)
         state["sms"], state["skip"] = sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = gpu.launch.overhead
         if self.on_launch:
@@ -440,7 +488,7 @@ class Machine:
         raw = {
             "gpu.cycles": np.array([self._state["cycles"]], np.int64),
             **counts("sm", self.sms["counters"]),
-            **counts("lsu", lsu, "lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
+            **counts("lsu", lsu, "lines", "client_lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
                      "texture_misses"),
             **counts("l1", lsu["l1"]["stats"]),
             **counts("l2", memory.slices["stats"]),
@@ -490,7 +538,7 @@ class Machine:
             ("cycles by outcome", c.sum("sm.issued_cycles", "sm.stall_cycles", "sm.idle_cycles"), c("sm.cycles")),
             ("memory instructions in the LSUs", int(self.sms["lsu"]["in_flight"].sum()), 0),
             ("events", int(self.sms["wheel"]["count"].sum()), 0),
-            ("lines of the LSUs", c("lsu.lines"), c.sum(*L1_ACCESSES) + c("lsu.merged")),
+            ("lines of the LSUs", c.sum("lsu.lines", "lsu.client_lines"), c.sum(*L1_ACCESSES) + c("lsu.merged")),
         ]
         for mechanism in registry.selected(self.gpu):
             laws += mechanism.laws(c)

@@ -5,14 +5,17 @@ binding names, all of which take the address of the tenant's state first; and ``
 one. Some of its fields are known by name:
 
 * a field called as one of the mechanism's sections has the section's values (``spec.parameters.layout``);
-* ``counts``, which is zero when a launch begins, has raw counts: ``<area>.<field>`` for the statistics;
+* ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
+* ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
 * an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware.
+
+The others are zero when a launch begins.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +26,25 @@ from lockstep.models import jit as J
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu, fill
 
-PLACES = {"path": ("lsu", "path")}
-"""Where the binding of a frame slot stands in an SM's record."""
+BINDINGS = {"path": ("lsu", "path"), "operands": ("frame", "operands")}
+"""Where the binding of a frame slot for one tenant stands in an SM's record."""
+
+STACKS = {
+    "gates": ("frame", "gate", "gates"),
+    "claims": ("frame", "claim", "claims"),
+    "order": ("frame", "order", "orders"),
+    "limits": ("frame", "limit", "limits"),
+    "monitors": ("frame", "monitor", "monitors"),
+    "events": ("frame", "events", "listener", "count"),
+    "l1_clients": ("lsu", "client", "clients"),
+}
+"""Where a stack stands: its entries, and beside them how many there are."""
+
+STEPPED = ("gates", "claims", "order", "limits", "monitors", "operands")
+"""Frame slots that the SM looks at in every cycle in which it is stepped, where they have tenants."""
+
+WATCH = "watch"
+"""The function of a monitor of the whole GPU, whose handle is the state of the first SM."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +74,12 @@ class Instance:
             state[name] = self.parameters[name]
 
 
+def _in(records: np.ndarray, path: Iterable[str]) -> np.ndarray:
+    for name in path:
+        records = records[name]
+    return records
+
+
 def _bind(binding: np.ndarray, functions: dict[str, Any], handle: int) -> None:
     for name, function in functions.items():
         binding[name] = J.address(function)
@@ -69,24 +95,42 @@ class Tenant:
         self.states = np.zeros(gpu.core.sms, self._module.STATE)
         for section in self.fields & mechanism.sections.keys():
             fill(self.states[section], gpu.sections[section])
+        self._kept: dict[str, int] = {}
+        blocks_inside = {place.path[0] for place in blocks.instances(self.states.dtype)}
+        self._zeroed = sorted(self.fields - mechanism.sections.keys() - blocks_inside)
 
     @property
     def fields(self) -> set[str]:
         return set(self.states.dtype.names or ())
 
-    def bind(self, sms: np.ndarray) -> None:
-        """Take the frame slots in the records of the SMs."""
+    def bind(self, sms: np.ndarray, run: np.ndarray) -> None:
+        """Take the frame slots in the records of the SMs, and in that of the run."""
         for slot, functions in self._module.TENANTS.items():
-            bindings = sms
-            for name in PLACES[slot]:
-                bindings = bindings[name]
-            for sm in range(len(sms)):
-                _bind(bindings[sm : sm + 1], functions, self.states[sm : sm + 1].ctypes.data)
+            if slot == "placement":
+                _bind(run["placement"], functions, self.states.ctypes.data)
+            elif WATCH in functions:
+                _bind(run["monitor"][run["monitors"]], {"see": functions[WATCH]}, self.states.ctypes.data)
+                run["monitors"] += 1
+            elif slot in STACKS:
+                *path, entries, count = STACKS[slot]
+                self._bind_all(_in(_in(sms, path), [entries])[:, int(_in(sms, path)[count][0])], functions)
+                self._kept[entries] = int(_in(sms, path)[count][0])
+                _in(sms, path)[count] += 1
+            else:
+                self._bind_all(_in(sms, BINDINGS[slot]), functions)
+            if slot in STEPPED and WATCH not in functions:
+                sms["frame"]["tenants"] += 1
+
+    def _bind_all(self, bindings: np.ndarray, functions: dict[str, Any]) -> None:
+        for sm in range(len(bindings)):
+            _bind(bindings[sm : sm + 1], functions, self.states[sm : sm + 1].ctypes.data)
 
     def begin(self) -> None:
-        """A launch begins."""
-        if "counts" in self.fields:
-            self.states["counts"] = np.zeros((), self.states.dtype["counts"])
+        """A launch begins: all but parameters and instances of blocks is zero."""
+        for name in self._zeroed:
+            self.states[name] = np.zeros((), self.states.dtype[name])
+        for name in self._kept.keys() & self.fields:
+            self.states[name] = self._kept[name]
 
     @property
     def counts(self) -> dict[str, np.ndarray]:

@@ -30,6 +30,11 @@ def _hash(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()[:16]
 
 
+def _by_name(rows: list[dict[str, float]]) -> dict[str, str]:
+    """A hash of each column."""
+    return {name: _hash(json.dumps([row[name] for row in rows]).encode()) for name in rows[0]}
+
+
 def observe(run: Run) -> tuple[str, dict[str, Any]]:
     """The name of a run, and what it leaves behind."""
     name, gpu_name, mechanisms, size = run
@@ -41,7 +46,7 @@ def observe(run: Run) -> tuple[str, dict[str, Any]]:
     found = {
         "cycles": [one.cycles for one in gpu.runs],
         "stats": gpu.stats,
-        "per_sm": _hash(json.dumps([one.per_sm for one in gpu.runs]).encode()),
+        "per_sm": _by_name([sm for one in gpu.runs for sm in one.per_sm]),
         "timeline": _hash(json.dumps([one.timeline for one in gpu.runs]).encode()),
         "outputs": {output: _hash(array.tobytes()) for output, array in outputs.items()},
         "memory": _hash(gpu.memory.data[:end].tobytes()),
@@ -51,12 +56,14 @@ def observe(run: Run) -> tuple[str, dict[str, Any]]:
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """What differs between two observations, by name. Statistics that only the second has are new, not different."""
-    wrong = [key for key in before if key != "stats" and before[key] != after[key]]
-    return wrong + [
-        f"{name}: {value} became {after['stats'].get(name, 'nothing')}"
-        for name, value in before["stats"].items()
-        if after["stats"].get(name) != value
-    ]
+    wrong = [key for key in before if key not in ("stats", "per_sm") and before[key] != after[key]]
+    for table in ("stats", "per_sm"):
+        wrong += [
+            f"{table} {name}: {value} became {after[table].get(name, 'nothing')}"
+            for name, value in before[table].items()
+            if after[table].get(name) != value
+        ]
+    return wrong
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -7,12 +7,12 @@ of their lanes. The banks are the lowest bits of the set index.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER
-from lockstep.models.core.lsu import LSU, answered, is_load, take_head
+from lockstep.models.core.lsu import LSU, answered, further_answer, is_load, next_answer, take_head
 from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, record, slot
 from lockstep.models.lsu.path import send
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import l1_answer, l1_holds, l1_step, set_index
+from lockstep.models.memory.l1 import l1_holds, set_index
+from lockstep.models.time import NEVER
 from lockstep.spec.banked_l1 import BANKS
 from lockstep.spec.parameters import CONFIG
 
@@ -60,14 +60,14 @@ def _serve(lsu, port, config, number, now):
 @jit
 def step(state, lsu, port, config, now):
     """One core cycle."""
-    number = i64(l1_step(lsu.l1, port, config, now, True))
+    number = next_answer(lsu, port, config, now, True)
     answers = 1
     while number >= 0:
         answered(lsu, number, now)
-        number = i64(l1_answer(lsu.l1, now)) if answers < BANKS else i64(-1)
+        number = further_answer(lsu, now, True) if answers < BANKS else i64(-1)
         answers += 1
     lsu.entered = 0
-    lsu.path_wake = FOREVER
+    lsu.path_wake = NEVER
     if lsu.count == 0:
         return
     waiting = lsu.queue[lsu.head]

@@ -20,19 +20,29 @@ operands    ``read`` says in which cycle the sources of the instruction in ``ope
             ``take`` may move the results out of the warp's registers, right after the execution; ``write`` says how
             many cycles they take to be written when they are there, or LATER: it then schedules the write-back itself.
             Without a tenant, the register file answers at issue.
+l1_clients  ``ask``, called with the LSU's record, may present a request in the client's entry (``valid``, the kind of
+            access, the address and what ``l1_access`` needs besides, a ``token`` of its own below :data:`TOKENS`), and
+            returns the next cycle in which it has one. ``accepted`` and ``answered`` are called when that happens, the
+            second with the token in ``token``. Who carries data moves them then: into the client's backing store when
+            the L1 accepts, out of it when the L1 answers. The path and the clients with a request take turns at the
+            L1's port; while there is one alone, it waits for nobody.
+limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now.
+placement   ``number`` is called with the number of a dispatch and returns which CTA of the grid it is.
 events      ``hear`` is called at each event, which stands in ``events``.
 monitors    ``see`` is called for every run of equal cycles with the number of them in ``seen.cycles``, and at
             ``wake`` at the latest; the cycles of all calls together are all cycles of the SM, none twice.
+            ``watch`` is called with the record of the whole run, when all SMs have counted up to the same cycle.
 ==========  =======================================================================================================
 
-``update``, ``step`` and ``see`` return the next cycle in which they must be called if nothing else happens: the SM
-sleeps no longer than that. Selecting a mechanism changes addresses in records; nothing is compiled for it.
+``update``, ``step``, ``see`` and ``watch`` return the next cycle in which they must be called if nothing else happens:
+the SM sleeps no longer than that. Selecting a mechanism changes addresses in records; nothing is compiled for it.
 """
 
 from __future__ import annotations
 
 from lockstep.models.execution.isa import LANES
 from lockstep.models.jit import call, i64, jit, record
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_CTAS, MAX_SCHEDULERS, MAX_WARPS
 
 MAX_TENANTS = 8  # of a stack
@@ -43,12 +53,32 @@ KINDS = 5
 
 LATER = -1
 
+TOKENS = 1 << 20
+"""Tokens of a client. On its way through the L1, a client's is ``(1 + client) * TOKENS`` more; the path's are less."""
+
 GATE = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("closed", "i8", (KINDS,))])
 CLASSES = record([("paused", "i8"), ("secondary", "i8"), ("owner", "i8"), ("non_owner", "i8")])
 ORDER = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("classes", CLASSES)])
 CLAIM = record([("ask", "i8"), ("commit", "i8"), ("handle", "i8"), ("waiting", "i8")])
 OPERANDS = record(
     [("read", "i8"), ("step", "i8"), ("take", "i8"), ("write", "i8"), ("handle", "i8"), ("wake", "i8")]
+)
+LIMIT = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("ctas", "i8")])
+CLIENT = record(
+    [
+        ("ask", "i8"),
+        ("accepted", "i8"),
+        ("answered", "i8"),
+        ("handle", "i8"),
+        ("wake", "i8"),
+        ("valid", "i8"),  # the request ...
+        ("kind", "i8"),  # ... as ``memory.l1`` has it
+        ("address", "i8"),
+        ("size", "i8"),  # bytes
+        ("lanes", "i8"),  # of an atomic, on one address
+        ("token", "i8"),
+        ("code", "i8"),  # what the L1 said
+    ]
 )
 LISTENER = record([("hear", "i8"), ("handle", "i8")])
 MONITOR = record([("see", "i8"), ("handle", "i8"), ("wake", "i8")])
@@ -126,6 +156,7 @@ FRAME = record(
         ("orders", "i8"),
         ("claims", "i8"),
         ("monitors", "i8"),
+        ("limits", "i8"),
         ("closed", "i8", (KINDS,)),  # by any gate
         ("waiting", "i8"),  # for any claim
         ("classes", CLASSES),
@@ -139,6 +170,7 @@ FRAME = record(
         ("order", ORDER, (MAX_TENANTS,)),
         ("claim", CLAIM, (MAX_TENANTS,)),
         ("monitor", MONITOR, (MAX_TENANTS,)),
+        ("limit", LIMIT, (MAX_TENANTS,)),
     ]
 )
 
@@ -180,6 +212,9 @@ def update(frame, sm):
         frame.closed[kind] = closed
     if frame.orders != 0:
         changed |= _orders(frame, sm)
+    for k in range(frame.limits):
+        limit = frame.limit[k]
+        limit.wake = call(limit.update, limit.handle, sm)
     if frame.claims != 0:
         waiting = i64(0)
         for k in range(frame.claims):
@@ -207,3 +242,12 @@ def _orders(frame, sm):
     classes.owner = owner
     classes.non_owner = non_owner
     return changed
+
+
+@jit
+def most_ctas(frame):
+    """How many CTAs the SM may hold, as its limits say."""
+    most = i64(NEVER)
+    for k in range(frame.limits):
+        most = min(most, i64(frame.limit[k].ctas))
+    return most

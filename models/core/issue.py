@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from lockstep.models.core import warp as W
 from lockstep.models.core.control import control
-from lockstep.models.core.events import EVENTS, NEVER, RESERVE
+from lockstep.models.core.events import EVENTS, RESERVE
 from lockstep.models.core.fetch import flush, want_fetch
 from lockstep.models.core.frame import ATOMIC, ISSUE, KINDS, LATER, LOAD, STORE, emit_of_warp
 from lockstep.models.core.lsu import issue_memory, keep_room, return_room
@@ -30,6 +30,7 @@ from lockstep.models.execution.isa import PT, Category, Fault, Flag, Group, Memo
 from lockstep.models.execution.operands import read_predicate
 from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_SCHEDULERS
 
 # ------------------------------------------------------------------------------------------------------------- choosing

@@ -26,11 +26,13 @@ accepted before any line of a later one, and every lane exactly once.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER
+from lockstep.models.core.frame import ANSWERED, CLIENT, EVENTS, MAX_TENANTS, SENT, emit_of_warp
+from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.execution.isa import LANES, Fault, Flag, Group, Memory, Space, Texture
-from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount, record
+from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import L1 as L1_PARAMETERS
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
 
@@ -90,6 +92,11 @@ LSU = record(
         ("path", PATH),
         ("answers", "i8"),  # of the L1 per cycle that the path takes
         ("reorders", "i8"),  # the path may exchange requests of different warps
+        ("clients", "i8"),  # beside the path
+        ("turn", "i8"),  # who may access the L1 first in this cycle: 0 the path, then the clients
+        ("accessed", "i8"),  # who has accessed it in this cycle: NOBODY, or as ``turn``
+        ("client_lines", "i8"),  # lines of clients that the L1 has accepted
+        ("events", "i8"),  # host address of the frame's
         ("path_wake", "i8"),  # the next cycle in which the path has something to do by itself
         ("fault", "i8"),
         ("fault_token", "i8"),
@@ -121,9 +128,16 @@ LSU = record(
         ("texture_misses", "i8"),  # ... and the others
         ("order", ORDER, (MAX_WARPS,)),
         ("token", TOKEN, (TOKENS,)),
+        ("client", CLIENT, (MAX_TENANTS,)),
         ("l1", L1.L1),
     ]
 )
+
+NOBODY = -1
+PORT_TAKEN = -100
+"""Refusal of a line because a client has this cycle's access to the L1."""
+
+at_events = pointer_to(EVENTS)
 
 
 @jit
@@ -148,9 +162,12 @@ def lsu_reset(lsu, config):
     lsu.unsent = 0
     lsu.entered = 0
     lsu.entered_loads = 0
+    lsu.turn = 0
+    lsu.accessed = NOBODY
+    lsu.client_lines = 0
     lsu.cohort_warps = MAX_WARPS
     for w in range(MAX_WARPS):
-        lsu.room[w] = FOREVER
+        lsu.room[w] = NEVER
         lsu.staged[w] = 0
         lsu.tickets[w] = 0
         order = lsu.order[w]
@@ -330,6 +347,7 @@ def accepted(lsu, number, lanes, code):
         fail(lsu, Fault.LANES, number)
     lsu.lines += 1
     token.sent += 1
+    emit_of_warp(at_events(lsu.events), SENT, i64(lsu.now), number // TICKETS, i64(token.pc), lanes, i64(0))
     if token.texture != 0:
         if code == L1.HIT:
             lsu.texture_hits += 1
@@ -355,6 +373,7 @@ def complete(lsu, number, now):
     token.ready = max(token.ready, now + BACK_END + token.extra)
     lsu.done[lsu.completed] = number
     lsu.completed += 1
+    emit_of_warp(at_events(lsu.events), ANSWERED, now, number // TICKETS, i64(token.pc), i64(token.mask), i64(0))
 
 
 @jit
@@ -383,6 +402,10 @@ def take_completed(lsu):
 @jit
 def offer(lsu, port, config, number, line, lanes, now, identity):
     """Offer a line of a token's ``lanes`` to the L1, which answers with ``identity``. Returns the L1's code."""
+    if lsu.accessed > 0:
+        lsu.refused = PORT_TAKEN
+        return i64(PORT_TAKEN)
+    lsu.accessed = 0
     token = lsu.token[number]
     count = popcount(lanes)
     size = min(count * i64(token.bytes), i64(config.l1.line_bytes))
@@ -395,13 +418,69 @@ def offer(lsu, port, config, number, line, lanes, now, identity):
 
 
 @jit
+def next_answer(lsu, port, config, now, ready):
+    """Let the L1 take a reply and give an answer: the path's identity, or -1. The path must be ``ready`` for its own.
+
+    A client's answer goes to the client, and takes this cycle's.
+    """
+    L1.l1_fill(lsu.l1, port, now)
+    return further_answer(lsu, now, ready)
+
+
+@jit
+def further_answer(lsu, now, ready):
+    """Another answer of the same cycle."""
+    if lsu.clients == 0:
+        return i64(L1.l1_answer(lsu.l1, now)) if ready else i64(-1)
+    identity = i64(L1.l1_peek(lsu.l1, now))
+    if identity < 0 or (identity < CLIENT_TOKENS and not ready):
+        return i64(-1)
+    L1.l1_answer(lsu.l1, now)
+    if identity < CLIENT_TOKENS:
+        return identity
+    client = lsu.client[identity // CLIENT_TOKENS - 1]
+    client.token = identity % CLIENT_TOKENS
+    call(client.answered, client.handle, addressof(lsu))
+    return i64(-1)
+
+
+@jit
+def _serve_clients(lsu, port, config, first, last, now):
+    """Let the first client with a request, of ``first`` to ``last`` - 1, access the L1, unless somebody has."""
+    for k in range(first, last):
+        client = lsu.client[k]
+        if client.valid != 0 and lsu.accessed == NOBODY:
+            lsu.accessed = 1 + k
+            token = (1 + k) * CLIENT_TOKENS + i64(client.token)
+            kind, address = i64(client.kind), i64(client.address)
+            size, lanes = i64(client.size), i64(client.lanes)
+            client.code = L1.l1_access(lsu.l1, port, config, now, kind, address, size, lanes, token)
+            if client.code >= 0:
+                client.valid = 0
+                lsu.client_lines += 1
+                call(client.accepted, client.handle, addressof(lsu))
+
+
+@jit
 def lsu_step(lsu, port, config, now):
     """One core cycle: L1 answers, line requests, and what lies between the queue and the L1."""
     lsu.now = now
     lsu.refused = 0
     lsu.busy = lsu.unsent != 0
     lsu.port = addressof(port)
+    lsu.accessed = NOBODY
+    clients = i64(lsu.clients)
+    for k in range(clients):
+        client = lsu.client[k]
+        client.wake = call(client.ask, client.handle, addressof(lsu))
+    turn = i64(lsu.turn)
+    if turn != 0:
+        _serve_clients(lsu, port, config, turn - 1, clients, now)
     call(lsu.path.step, lsu.path.handle, addressof(lsu))
+    if clients != 0:
+        _serve_clients(lsu, port, config, i64(0), clients, now)
+        if lsu.accessed != NOBODY:
+            lsu.turn = (lsu.accessed + 1) % (clients + 1)
 
 
 @jit
@@ -415,11 +494,13 @@ def lsu_end(lsu, now):
 @jit
 def lsu_wake(lsu, port, config, now):
     """The next cycle in which a step would change something."""
-    if lsu.entered != 0:
+    if lsu.entered != 0 or lsu.refused == PORT_TAKEN:
         return now + 1
     wake = min(i64(L1.l1_wake(lsu.l1, port, config, now)), i64(lsu.path_wake))
     if lsu.count > 0:
         at = i64(lsu.queue[lsu.head].at)
         if at > now:
             wake = min(wake, at)
+    for k in range(lsu.clients):
+        wake = now if lsu.client[k].valid != 0 else min(wake, i64(lsu.client[k].wake))
     return max(wake, now + 1)

@@ -7,11 +7,12 @@ collector.
 
 from __future__ import annotations
 
-from lockstep.models.core.events import NEVER, schedule
+from lockstep.models.core.events import schedule
 from lockstep.models.core.frame import LATER
 from lockstep.models.core.lsu import lsu_full
 from lockstep.models.core.state import PIPE_LSU, address_of, grid_of
 from lockstep.models.jit import addressof, call, i64, jit
+from lockstep.models.time import NEVER
 
 
 @jit

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from lockstep.models.core import warp as W
 from lockstep.models.core.counters import count
-from lockstep.models.core.events import NEVER, UNBLOCK, next_event, reset_events, take
+from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, request_fetches, want_fetch
 from lockstep.models.core.frame import CTA_START, LEFT, WARP_START, emit, emit_of_warp, update
 from lockstep.models.core.issue import deliver, select
@@ -33,6 +33,7 @@ from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, 
 from lockstep.models.jit import addressof, call, ctz, i64, jit, words_u32
 from lockstep.models.memory.l1 import QUEUE_FULL
 from lockstep.models.scheduling import warp_scheduler
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS, TICKETS
 
 
@@ -157,6 +158,8 @@ def _tenants_wake(frame):
         wake = min(wake, i64(frame.order[k].wake))
     for k in range(frame.monitors):
         wake = min(wake, i64(frame.monitor[k].wake))
+    for k in range(frame.limits):
+        wake = min(wake, i64(frame.limit[k].wake))
     return wake
 
 
@@ -164,6 +167,8 @@ def _tenants_wake(frame):
 def quiet(sm):
     """Whether nothing is left to do: no CTA, no memory instruction, no event."""
     left = sm.ctas_resident | sm.lsu.in_flight | sm.wheel.count | sm.fetch_count | sm.want_fetch
+    for k in range(sm.lsu.clients):
+        left |= sm.lsu.client[k].valid
     return left == 0
 
 
@@ -255,6 +260,7 @@ def reset(sm, index, launch, config):
     sm.outcome = EMPTY
     sm.fetch_entries = i64(config.core.fetches) * (i64(config.core.fetch_latency) + 1)
     sm.frame.events.sm = addressof(sm)
+    sm.lsu.events = addressof(sm.frame.events)
     reset_events(sm.wheel)
     schedulers = i64(config.core.schedulers)
     for k in range(schedulers):

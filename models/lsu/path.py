@@ -6,13 +6,14 @@ cycle, and a refused line is offered again. Everything is in order.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, instance
-from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, offer, take_head
+from lockstep.models.blocks import instance
+from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, next_answer, offer, take_head
 from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, record, slot
 from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, l1_step
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import CONFIG, MAX_MAPS, TICKETS
 
 STATE = record(
@@ -90,7 +91,7 @@ def coalesce(path, lsu, now):
 @jit
 def step(path, lsu, port, config, now):
     """One core cycle."""
-    number = i64(l1_step(lsu.l1, port, config, now, True))
+    number = next_answer(lsu, port, config, now, True)
     if number >= 0:
         answered(lsu, number, now)
     io = path.intra_warp_coalescer.io
@@ -100,7 +101,7 @@ def step(path, lsu, port, config, now):
         line = io.o.line.payload
         number = i64(line.warp) * TICKETS + i64(line.ticket)
         io.i.line.ready = send(lsu, port, config, number, i64(line.number), i64(line.mask), now)
-    lsu.path_wake = now + 1 if coalesce(path, lsu, now) else i64(FOREVER)
+    lsu.path_wake = now + 1 if coalesce(path, lsu, now) else i64(NEVER)
 
 
 @slot

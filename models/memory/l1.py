@@ -15,7 +15,7 @@ token per core cycle: hits ``l1.latency`` after issue, the loads that a fill ser
 ready they alternate.
 """
 
-from lockstep.models.jit import clear, inline, jit, record
+from lockstep.models.jit import clear, i64, inline, jit, record
 from lockstep.models.memory.crossbar import accept_reply
 from lockstep.models.memory.fabric import (
     ATOMIC,
@@ -379,7 +379,7 @@ def l1_access(l1, port, config, now, kind, address, size, lanes, token):
     """Offer the LSU's next access, one line. Returns HIT, MISS, MERGED or STORED, or the reason of a refusal.
 
     ``address`` is any byte of the line, ``size`` the bytes written or operated on, ``lanes`` for an atomic the most
-    lanes on one address; :func:`l1_step` gives ``token`` back when the data are there. A refused access is offered
+    lanes on one address; :func:`l1_answer` gives ``token`` back when the data are there. A refused access is offered
     again, in the next cycle or when :func:`l1_wake` says that it may succeed: the cycles in between count as stalls
     either way.
     """
@@ -450,14 +450,10 @@ def _answer_fill(l1):
 
 
 @jit
-def l1_step(l1, port, config, now, ready):
-    """Accept a reply and, if the receiver is ``ready``, give an answer, if they are due.
-
-    Returns the token of the access that is done, or -1.
-    """
+def l1_fill(l1, port, now):
+    """Accept a reply, if one is there."""
     if port.reply_ready <= now:
         _fill(l1, port, now)
-    return l1_answer(l1, now) if ready else -1
 
 
 @jit
@@ -467,17 +463,21 @@ def l1_holds(l1, line):
     return place >= 0 and l1.lines[place] & RESERVED == 0
 
 
+@inline
+def _hit_is_ready(l1, now):
+    return l1.hit_first != l1.hit_last and l1.hits[l1.hit_first & (l1.ring - 1)].ready <= now
+
+
 @jit
 def l1_answer(l1, now):
     """The token of an access that is done, or -1."""
-    answer = l1.hits[l1.hit_first & (l1.ring - 1)]
-    hit = l1.hit_first != l1.hit_last and answer.ready <= now
+    hit = _hit_is_ready(l1, now)
     if l1.filled != 0 and not (hit and l1.turn):
         l1.turn = 1
         token = _answer_fill(l1)
     elif hit:
         l1.turn = 0
-        token = answer.token
+        token = l1.hits[l1.hit_first & (l1.ring - 1)].token
         l1.hit_first += 1
     else:
         return -1
@@ -486,8 +486,18 @@ def l1_answer(l1, now):
 
 
 @jit
+def l1_peek(l1, now):
+    """What :func:`l1_answer` would return, without effect."""
+    hit = _hit_is_ready(l1, now)
+    if l1.filled != 0 and not (hit and l1.turn):
+        index = l1.filled - 1
+        return i64(l1.token[index * l1.merges + l1.entries[index].drained])
+    return i64(l1.hits[l1.hit_first & (l1.ring - 1)].token) if hit else i64(-1)
+
+
+@jit
 def l1_wake(l1, port, config, now):
-    """The next cycle after ``now`` in which :func:`l1_step` has something to do, or NEVER.
+    """The next cycle after ``now`` in which :func:`l1_fill` or :func:`l1_answer` has something to do, or NEVER.
 
     An access that was refused may succeed after such a step, or, if the queue was full, in a cycle that ``sm_wake``
     names.

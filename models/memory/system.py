@@ -1,6 +1,6 @@
 """The memory system behind the L1s: crossbar, L2 slices and DRAM channels, joined.
 
-In a core cycle the SMs come first (:func:`~lockstep.models.memory.l1.l1_step`, ``l1_access``), then
+In a core cycle the SMs come first (``l1.l1_fill``, ``l1_answer`` and ``l1_access``), then
 :func:`memory_step`. What an SM sends in a cycle is seen in the next one, and the other way round.
 """
 

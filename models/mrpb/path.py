@@ -7,13 +7,12 @@ that is not. A warp's requests stay in order; its stores, barriers and fences wa
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER
-from lockstep.models.core.lsu import LSU, answered
+from lockstep.models.core.lsu import LSU, answered, next_answer
 from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slot
 from lockstep.models.lsu import path
 from lockstep.models.lsu.path import coalesce, send
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import l1_step
+from lockstep.models.time import NEVER
 from lockstep.spec.mrpb import MAX_REQUESTS, Mrpb
 from lockstep.spec.parameters import CONFIG, MAX_WARPS, TICKETS, layout
 
@@ -80,7 +79,7 @@ def _push(buffer, line):
 @jit
 def step(buffer, lsu, port, config, now):
     """One core cycle."""
-    number = i64(l1_step(lsu.l1, port, config, now, True))
+    number = next_answer(lsu, port, config, now, True)
     if number >= 0:
         answered(lsu, number, now)
     io = buffer.coalescing.intra_warp_coalescer.io
@@ -92,7 +91,7 @@ def step(buffer, lsu, port, config, now):
     if coalesce(buffer.coalescing, lsu, now) or work:
         lsu.path_wake = now + 1
     else:
-        lsu.path_wake = FOREVER
+        lsu.path_wake = NEVER
     lsu.drained = ~lsu.unsent
 
 

@@ -7,12 +7,13 @@ lane of a load must be in exactly one.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, instance
-from lockstep.models.core.lsu import LSU, accepted, complete, fail, is_store, offer, take_head
+from lockstep.models.blocks import instance
+from lockstep.models.core.lsu import LSU, accepted, complete, fail, is_store, next_answer, offer, take_head
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, ctz, i64, jit, lanes_equal, pointer_to, record, slot
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS, l1_step
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
+from lockstep.models.time import NEVER
 from lockstep.models.warppool import warp_pool
 from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import CONFIG, TICKETS, layout
@@ -173,7 +174,7 @@ def step(path, lsu, port, config, now):
     counts.overdue += i64(io.o.overdue)
     counts.by_warp += i64(io.o.policy) * (missed + 1)
     counts.answers_held += i64(io.o.answer.ready == 0)
-    identity = i64(l1_step(lsu.l1, port, config, now, io.o.answer.ready != 0))
+    identity = i64(next_answer(lsu, port, config, now, io.o.answer.ready != 0))
     io.i.answer.valid = identity >= 0
     if identity >= 0:
         io.i.answer.payload.id = identity
@@ -191,7 +192,7 @@ def step(path, lsu, port, config, now):
     if idle != 0:
         counts.by_warp -= i64(io.o.policy)  # this cycle is passed over with those that follow
         path.next = now
-        lsu.path_wake = min(now + idle, i64(FOREVER))
+        lsu.path_wake = min(now + idle, i64(NEVER))
         return
     path.next = now + 1
     lsu.path_wake = now + 1

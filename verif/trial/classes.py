@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.core.events import NEVER
 from lockstep.models.core.state import SM
 from lockstep.models.jit import jit, record, slots
+from lockstep.models.time import NEVER
 
 STATE = record([("order", "i8")])
 EVEN = 0x5555_5555_5555_5555

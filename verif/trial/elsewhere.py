@@ -6,12 +6,12 @@ result wrong.
 
 from __future__ import annotations
 
-from lockstep.models.core.events import NEVER
 from lockstep.models.core.frame import LATER
 from lockstep.models.core.state import INSTRUCTION_BYTES, LAUNCH, SM, at_instruction
 from lockstep.models.core.warp import register_address
 from lockstep.models.execution.isa import LANES
 from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slots, words_u32
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
 REGISTERS = 64  # the most of a thread

@@ -9,7 +9,7 @@ import numpy as np
 
 from lockstep.models.jit import argument, i64, jit, record
 from lockstep.models.memory import system
-from lockstep.models.memory.l1 import L1, LOAD, MERGED, l1_access, l1_reset, l1_step, l1_wake
+from lockstep.models.memory.l1 import L1, LOAD, MERGED, l1_access, l1_answer, l1_fill, l1_reset, l1_wake
 from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.models.time import NEVER
 from lockstep.spec import parameters
@@ -42,7 +42,8 @@ def drive(l1s, memory, config, sources, script, length, skip, now, limit):
                 continue
             memory.sm_wake[s] = NEVER
             l1, port = l1s[s], memory.ports[s]
-            token = i64(l1_step(l1, port, config, now, True))
+            l1_fill(l1, port, now)
+            token = i64(l1_answer(l1, now))
             if token >= 0:
                 script[s * length + token].done = now
                 source.outstanding -= 1
