@@ -41,7 +41,7 @@ def observe(run: Run) -> tuple[str, dict[str, Any]]:
     found = {
         "cycles": [one.cycles for one in gpu.runs],
         "stats": gpu.stats,
-        "per_sm": _hash(json.dumps([one.per_sm for one in gpu.runs]).encode()),
+        "per_sm": _hash(json.dumps([one.per_sm for one in gpu.runs], sort_keys=True).encode()),
         "timeline": _hash(json.dumps([one.timeline for one in gpu.runs]).encode()),
         "outputs": {output: _hash(array.tobytes()) for output, array in outputs.items()},
         "memory": _hash(gpu.memory.data[:end].tobytes()),
