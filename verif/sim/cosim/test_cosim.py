@@ -266,7 +266,8 @@ def _renamed(kind: np.dtype) -> np.dtype:
 def test_what_is_not_there_is_refused() -> None:
     machine = Machine(COALESCER, SMALL)
     instances = machine.instances
-    assert len(chosen("all", instances)) == len(chosen("warppool", instances)) == 4
+    for name in ("all", "warppool", "warppool.intra_warp_coalescer", "intra_warp_coalescer", "lsu", "mrpb"):
+        assert len(chosen(name, instances)) == 4
     assert [i.sm for i in chosen(COALESCER, instances, [1])] == [1, 1]
     for rtl, sms, message in (
         ("scheduling", None, "which has lsu.intra_warp_coalescer"),
@@ -293,3 +294,12 @@ def test_files_that_are_no_replays(tmp_path: Path) -> None:
     for name in ("a.npz", "b.npz", "c.npz"):
         with pytest.raises(UsageError, match="not a replay file"):
             replay.load(tmp_path / name)
+
+
+def test_a_replay_of_a_block_under_the_name_that_its_mechanism_gives_it(tmp_path: Path) -> None:
+    arrays = {name: np.zeros(0, kind) for name, kind in replay.ARRAYS.items()}
+    replay.Replay(COALESCER, SMALL, arrays).save(tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as file:
+        about = json.loads(str(file["about"])) | {"block": "warppool.intra_warp_coalescer"}
+    np.savez(tmp_path / "old.npz", about=np.array(json.dumps(about)), **arrays)
+    assert replay.load(tmp_path / "old.npz").block == COALESCER
