@@ -327,8 +327,8 @@ class Machine:
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
         chosen = registry.configuration(gpu)
         with _second_compiler():
-            self._tenants = [tenant for mechanism in chosen for tenant in tenants.tenants(mechanism, gpu)]
-            for tenant in self._tenants:
+            self.tenants = [tenant for mechanism in chosen for tenant in tenants.tenants(mechanism, gpu)]
+            for tenant in self.tenants:
                 tenant.bind(self.sms, self._state)
             self._compile()
         from lockstep.models.execution.execute import SLOTS
@@ -341,7 +341,7 @@ class Machine:
 
     def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
         """The blocks that a mechanism, or the frame, brings."""
-        whole, per_sm = [], [tenant.states for tenant in self._tenants if tenant.mechanism is mechanism]
+        whole, per_sm = [], [tenant.states for tenant in self.tenants if tenant.mechanism is mechanism]
         if mechanism is FRAME:
             whole, per_sm = [self._state], [self.sms]
         return tenants.instances(mechanism, self.gpu, whole, per_sm)
@@ -425,7 +425,7 @@ class Machine:
             self.sms[name] = np.zeros((), self.sms.dtype[name])
         for part, bound in self._bound:
             part[...] = bound
-        for tenant in self._tenants:
+        for tenant in self.tenants:
             tenant.begin()
         state = self._state
         for name in RUN.names or ():
@@ -496,7 +496,7 @@ class Machine:
         }  # fmt: skip
         for direction in ("requests", "replies"):
             raw |= counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
-        for tenant in self._tenants:
+        for tenant in self.tenants:
             raw |= tenant.counts
         return raw
 

@@ -167,8 +167,9 @@ def _tenants_wake(frame):
 def quiet(sm):
     """Whether nothing is left to do: no CTA, no memory instruction, no event."""
     left = sm.ctas_resident | sm.lsu.in_flight | sm.wheel.count | sm.fetch_count | sm.want_fetch
-    for k in range(sm.lsu.clients):
-        left |= sm.lsu.client[k].valid
+    lsu = sm.lsu
+    for k in range(lsu.clients):
+        left |= lsu.client[k].valid | (lsu.l1.stats.tokens_in - lsu.l1.stats.tokens_out)
     return left == 0
 
 
