@@ -23,6 +23,7 @@ import numpy as np
 
 from lockstep.models import blocks
 from lockstep.models import jit as J
+from lockstep.models.core import frame
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu, fill
 
@@ -40,8 +41,16 @@ STACKS = {
 }
 """Where a stack stands: its entries, and beside them how many there are."""
 
-STEPPED = ("gates", "claims", "order", "limits", "monitors", "operands")
-"""Frame slots that the SM looks at in every cycle in which it is stepped, where they have tenants."""
+FLAGS = {
+    "gates": frame.GATES,
+    "order": frame.ORDER,
+    "claims": frame.CLAIMS,
+    "operands": frame.OPERANDS_SLOT,
+    "limits": frame.LIMITS,
+    "monitors": frame.MONITORS,
+    "events": frame.LISTENERS,
+}
+"""What an SM's ``tenants`` says of a frame slot that has one."""
 
 WATCH = "watch"
 """The function of a monitor of the whole GPU, whose handle is the state of the first SM."""
@@ -118,8 +127,8 @@ class Tenant:
                 _in(sms, path)[count] += 1
             else:
                 self._bind_all(_in(sms, BINDINGS[slot]), functions)
-            if slot in STEPPED and WATCH not in functions:
-                sms["frame"]["tenants"] += 1
+            if WATCH not in functions:
+                sms["tenants"] |= FLAGS.get(slot, 0)
 
     def _bind_all(self, bindings: np.ndarray, functions: dict[str, Any]) -> None:
         for sm in range(len(bindings)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockstep.models.core.frame import MONITORS
 from lockstep.models.core.state import EMPTY, IDLE, ISSUED, STALLED
 from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount
 
@@ -14,7 +15,7 @@ def count(sm, now):
     sm.last = now
     if cycles == 0:
         return
-    if sm.frame.monitors != 0:
+    if sm.tenants & MONITORS != 0:
         _show(sm, first, cycles)
     counters = sm.counters
     outcome = i64(sm.outcome)
@@ -34,7 +35,7 @@ def count(sm, now):
             counters.memory_wait_cycles += cycles
         elif outcome == IDLE:
             counters.other_idle_cycles += cycles
-    if sm.frame.seen.held != 0:
+    if sm.tenants != 0 and sm.frame.seen.held != 0:
         counters.gated_cycles += cycles
     pipes = i64(sm.stalled_pipes)
     while pipes != 0:

@@ -51,6 +51,10 @@ OTHER, LOAD, STORE, ATOMIC, SYNC = range(5)
 """Kinds of instructions, for gates: a barrier or a fence is SYNC, accesses beyond the SM are LOAD, STORE or ATOMIC."""
 KINDS = 5
 
+GATES, ORDER, CLAIMS, OPERANDS_SLOT, LIMITS, MONITORS, LISTENERS = (1 << bit for bit in range(7))
+STEPPED = GATES | ORDER | CLAIMS | OPERANDS_SLOT | LIMITS
+"""The frame slots that have tenants, as bits of the SM's ``tenants``, and those that are looked at in every cycle."""
+
 LATER = -1
 
 TOKENS = 1 << 20
@@ -88,7 +92,6 @@ GRANT = record(
     [
         ("valid", "i8"),
         ("refused", "i8"),  # by a claim
-        ("keeps_room", "i8"),  # in the LSU, while the other schedulers choose
         ("slot", "i8"),  # of the warp
         ("pc", "i8"),
         ("instruction", "i8"),  # its address
@@ -151,7 +154,6 @@ EVENTS = record(
 FRAME = record(
     [
         ("now", "i8"),
-        ("tenants", "i8"),  # of gates, order, claims, operands and monitors together
         ("gates", "i8"),  # tenants of each stack
         ("orders", "i8"),
         ("claims", "i8"),
@@ -193,8 +195,7 @@ def emit(events, kind, now, slot, cta, pc, lanes, flags):
 @jit
 def emit_of_warp(events, kind, now, slot, pc, lanes, flags):
     """Tell the listeners what a warp does."""
-    if events.count != 0:
-        emit(events, kind, now, slot, i64(events.cta_of[slot]), pc, lanes, flags)
+    emit(events, kind, now, slot, i64(events.cta_of[slot]), pc, lanes, flags)
 
 
 @jit

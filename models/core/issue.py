@@ -11,7 +11,18 @@ from lockstep.models.core import warp as W
 from lockstep.models.core.control import control
 from lockstep.models.core.events import EVENTS, RESERVE
 from lockstep.models.core.fetch import flush, want_fetch
-from lockstep.models.core.frame import ATOMIC, ISSUE, KINDS, LATER, LOAD, STORE, emit_of_warp
+from lockstep.models.core.frame import (
+    ATOMIC,
+    CLAIMS,
+    GATES,
+    ISSUE,
+    KINDS,
+    LATER,
+    LISTENERS,
+    LOAD,
+    STORE,
+    emit_of_warp,
+)
 from lockstep.models.core.lsu import issue_memory, keep_room, return_room
 from lockstep.models.core.operands import blocked_until, collect, executed, read, reserve, write_back
 from lockstep.models.core.scoreboard import held_by_lsu, hold, hold_sources, refresh, release_sources
@@ -38,18 +49,20 @@ from lockstep.spec.parameters import MAX_SCHEDULERS
 
 @jit
 def _held_by_tenants(sm):
-    """Slots that a gate or a claim does not let issue."""
+    """Ready slots that a gate or a claim does not let issue."""
     frame = sm.frame
     held = i64(frame.waiting)
-    if frame.gates != 0:
-        for kind in range(KINDS):
-            held |= i64(sm.by_kind[kind] & frame.closed[kind])
-    return held
+    for kind in range(KINDS):
+        held |= i64(sm.by_kind[kind] & frame.closed[kind])
+    return held & i64(sm.ready)
 
 
 @jit
-def _requests(sm, config, k, now):
-    """The slots whose next instruction scheduler ``k`` may grant, and the cycle to look again if there is none."""
+def _requests(sm, config, k, tenants, now):
+    """The slots whose next instruction scheduler ``k`` may grant, and the cycle to look again if there is none.
+
+    ``tenants``: the slots that mechanisms hold back.
+    """
     wake = i64(NEVER)
     mine = i64(sm.partition[k])
     if sm.next_issue[k] > now:
@@ -61,9 +74,9 @@ def _requests(sm, config, k, now):
         held = held_by_lsu(sm)
         if held & mine & i64(sm.ready) != 0:
             sm.stalled_pipes |= i64(1) << PIPE_LSU
-        held |= i64(sm.frame.seen.held)
+        mine &= ~(held | tenants)
         for pipe in range(PIPE_KINDS):
-            waiting = i64(sm.by_pipe[pipe]) & mine & ~held
+            waiting = i64(sm.by_pipe[pipe]) & mine
             if waiting != 0:
                 until = blocked_until(sm, config, pipe, now)
                 if until <= now:
@@ -75,38 +88,43 @@ def _requests(sm, config, k, now):
 
 
 @jit
-def _note(sm, launch, config, context, k, now):
-    """Describe what scheduler ``k`` has granted, and count what it takes of what the schedulers share."""
-    grant = sm.frame.grants[k]
-    slot = i64(sm.warp_scheduler[k].io.c.grant.warp)
-    warp = sm.warps[slot]
-    grant.refused = 0
-    grant.keeps_room = 0
-    grant.slot = slot
-    grant.pc = warp.pc
-    grant.instruction = address_of(grid_of(sm, launch, slot), warp.pc)
-    instruction = at_instruction(i64(grant.instruction))
+def _note(sm, launch, config, context, k, slot, now):
+    """Count what a grant takes of what the schedulers share, and describe it for the claims.
+
+    Returns whether an entry of the LSU is kept for it, while the other schedulers choose.
+    """
+    pc = i64(sm.warps[slot].pc)
+    where = address_of(grid_of(sm, launch, slot), pc)
+    instruction = at_instruction(where)
     sm.granted[config.pipelines[instruction.category].pipe] += 1
+    claims = sm.tenants & CLAIMS
     kinds = sm.by_kind
-    beyond = (i64(kinds[LOAD] | kinds[STORE] | kinds[ATOMIC]) >> slot) & 1 != 0 and k + 1 < config.core.schedulers
-    if sm.frame.claims != 0 or beyond:
-        show(sm, launch, context, slot, now)
-        grant.lanes = context.mask
-        _locate(sm, launch, context, grant, instruction)
-        if beyond and grant.touched & ~grant.touched_shared != 0:
-            grant.keeps_room = 1
-            keep_room(sm.lsu, slot)
+    last = k + 1 == config.core.schedulers
+    beyond = not last and (i64(kinds[LOAD] | kinds[STORE] | kinds[ATOMIC]) >> slot) & 1 != 0
+    if claims == 0 and not beyond:
+        return False
+    show(sm, context, instruction, slot, now)
+    grant = sm.frame.grants[k]
+    grant.slot = slot
+    grant.pc = pc
+    grant.instruction = where
+    grant.lanes = context.mask
+    _locate(launch, context, grant, instruction, claims != 0)
+    if beyond and grant.touched & ~grant.touched_shared != 0:
+        keep_room(sm.lsu, slot)
+        return True
+    return False
 
 
 @jit
-def _locate(sm, launch, context, grant, instruction):
-    """Find out where a granted instruction would access memory."""
+def _locate(launch, context, grant, instruction, addresses):
+    """Find out where a granted instruction would access memory: whether at all, or at which ``addresses``."""
     grant.touched = 0
     grant.touched_shared = 0
     group = i64(instruction.group)
     if grant.lanes == 0 or not _is_access(instruction):
         return
-    if sm.frame.claims == 0 and group != Group.TEXTURE and instruction.space != Space.GENERIC:
+    if not addresses and group != Group.TEXTURE and instruction.space != Space.GENERIC:
         grant.touched = grant.lanes
         if group == Group.ATOMIC or instruction.op != Memory.PREFETCH:
             return
@@ -120,66 +138,73 @@ def _locate(sm, launch, context, grant, instruction):
 
 
 @jit
-def _ask(sm):
-    """Ask the claims about the granted instructions of this cycle, all together."""
+def _ask(sm, granted):
+    """Ask the claims about the granted instructions of this cycle, all together; returns the refused schedulers."""
     frame = sm.frame
+    for k in range(MAX_SCHEDULERS):
+        frame.grants[k].valid = (granted >> k) & 1
+        frame.grants[k].refused = 0
     refused = i64(0)
     for k in range(frame.claims):
         claim = frame.claim[k]
         refused |= call(claim.ask, claim.handle, addressof(sm))
+    refused &= granted
     for k in range(MAX_SCHEDULERS):
-        grant = frame.grants[k]
-        if (refused >> k) & 1 != 0 and grant.valid != 0:
-            grant.refused = 1
-            sm.counters.refused_grants += 1
+        frame.grants[k].refused = (refused >> k) & 1
     for k in range(frame.claims):
         claim = frame.claim[k]
         call(claim.commit, claim.handle, addressof(sm))
         frame.waiting |= claim.waiting
+    sm.counters.refused_grants += popcount(refused)
+    return refused
 
 
 @jit
 def select(sm, launch, config, context, now):
     """Issue at most one instruction per scheduler; leaves the outcome in the SM, and returns the cycle to look next."""
     wake = i64(NEVER)
-    frame = sm.frame
     schedulers = i64(config.core.schedulers)
     sm.stalled_pipes = 0
     sm.idle_schedulers = 0
-    _see(sm)
+    held = _held_by_tenants(sm) if sm.tenants & (GATES | CLAIMS) != 0 else i64(0)
+    if sm.tenants != 0:
+        _see(sm, held)
     for pipe in range(PIPE_KINDS):
         sm.granted[pipe] = 0
-    granted = different = i64(0)
+    granted = kept = refused = different = i64(0)
     for k in range(schedulers):
         io = sm.warp_scheduler[k].io
         binding = sm.warp_scheduler[k].binding
-        requests, until = _requests(sm, config, k, now)
+        requests, until = _requests(sm, config, k, held, now)
         wake = min(wake, until)
-        mine = i64(sm.partition[k])
         io.i.request = requests
-        io.i.long_latency = i64(sm.memory_wait | sm.at_barrier | frame.seen.held) & mine
+        io.i.long_latency = (i64(sm.memory_wait | sm.at_barrier) | held) & i64(sm.partition[k])
         different |= call(binding.comb, binding.handle, addressof(io))
-        frame.grants[k].valid = io.c.grant.valid
         if io.c.grant.valid != 0:
-            granted += 1
-            _note(sm, launch, config, context, k, now)
-    for k in range(schedulers if granted != 0 else 0):
-        if frame.grants[k].valid != 0 and frame.grants[k].keeps_room != 0:
-            return_room(sm.lsu, i64(frame.grants[k].slot))
-    if frame.claims != 0 and granted != 0:
-        _ask(sm)
+            granted |= i64(1) << k
+            if _note(sm, launch, config, context, k, i64(io.c.grant.warp), now):
+                kept |= i64(1) << k
+    while kept != 0:
+        return_room(sm.lsu, i64(sm.warp_scheduler[ctz(kept)].io.c.grant.warp))
+        kept &= kept - 1
+    if granted != 0 and sm.tenants & CLAIMS != 0:
+        refused = _ask(sm, granted)
     issued = i64(0)
+    could = i64(sm.ready) & ~held
     for k in range(schedulers):
         io = sm.warp_scheduler[k].io
         binding = sm.warp_scheduler[k].binding
-        grant = frame.grants[k]
-        if grant.valid != 0:
-            sm.next_issue[k] = now + i64(config.core.issue_interval)
-            if grant.refused == 0:
-                issued |= i64(1) << i64(grant.slot)
-                sm.counters.active_cycles += i64(sm.next_issue[k]) - max(now, i64(sm.active_until))
-                sm.active_until = sm.next_issue[k]
-                _issue(sm, launch, config, context, i64(grant.slot), now)
+        if (granted >> k) & 1 != 0:
+            until = now + i64(config.core.issue_interval)
+            sm.next_issue[k] = until
+            slot = i64(io.c.grant.warp)
+            if (refused >> k) & 1 != 0:
+                could &= ~(i64(1) << slot)
+            else:
+                issued |= i64(1) << slot
+                sm.counters.active_cycles += until - max(now, i64(sm.active_until))
+                sm.active_until = until
+                _issue(sm, launch, config, context, slot, now)
         elif sm.next_issue[k] <= now and i64(sm.resident) & i64(sm.partition[k]) != 0:
             sm.idle_schedulers += 1
         different |= call(binding.step, binding.handle, addressof(io))
@@ -190,39 +215,35 @@ def select(sm, launch, config, context, now):
             wake = now + 1
     if different != 0:
         sm.fault = Fault.DIFFERENCE
-    frame.seen.issued = issued
+    if sm.tenants != 0:
+        sm.frame.seen.issued = issued
     if issued != 0:
         sm.outcome = ISSUED
         return now + 1
-    sm.outcome = _outcome(sm)
+    if i64(sm.resident) == 0:
+        sm.outcome = EMPTY
+    else:
+        sm.outcome = STALLED if could != 0 else IDLE
     return wake
 
 
 @jit
-def _see(sm):
+def _see(sm, held):
     """Note in what state the warps are when they are chosen from."""
     seen = sm.frame.seen
     seen.resident = sm.resident
     seen.ready = sm.ready
     seen.waiting = sm.memory_wait
     seen.at_barrier = sm.at_barrier
-    seen.held = _held_by_tenants(sm) & i64(sm.ready)
-
-
-@jit
-def _outcome(sm):
-    """Why nothing was issued."""
-    if i64(sm.resident) == 0:
-        return EMPTY
-    return STALLED if i64(sm.ready) & ~i64(sm.frame.seen.held | sm.frame.waiting) != 0 else IDLE
+    seen.held = held
 
 
 # ------------------------------------------------------------------------------------------------------------ executing
 
 
 @jit
-def show(sm, launch, context, slot, now):
-    """Show the executing functions a warp, and the lanes that its next instruction executes in."""
+def show(sm, context, instruction, slot, now):
+    """Show the executing functions a warp, and the lanes in which it executes an instruction."""
     warp = sm.warps[slot]
     cta = sm.ctas[warp.cta]
     context.active = warp.mask
@@ -240,7 +261,6 @@ def show(sm, launch, context, slot, now):
     context.local_physical = warp.local_physical
     for k in range(3):
         context.ctaid[k] = cta.ctaid[k]
-    instruction = at_instruction(address_of(grid_of(sm, launch, slot), warp.pc))
     mask = i64(warp.mask)
     if instruction.guard != PT:
         mask &= i64(read_predicate(context, i64(instruction.guard), i64(instruction.guard_not)))
@@ -254,7 +274,7 @@ def _issue(sm, launch, config, context, slot, now):
     pc = i64(warp.pc)
     where = address_of(grid_of(sm, launch, slot), pc)
     instruction = at_instruction(where)
-    show(sm, launch, context, slot, now)
+    show(sm, context, instruction, slot, now)
     mask = i64(context.mask)
     counters = sm.counters
     counters.warp_instructions += 1
@@ -262,7 +282,8 @@ def _issue(sm, launch, config, context, slot, now):
     counters.categories[instruction.category] += 1
     if i64(instruction.flags) & Flag.ADDED != 0:
         counters.added_instructions += 1
-    emit_of_warp(sm.frame.events, ISSUE, now, slot, pc, mask, i64(instruction.flags))
+    if sm.tenants & LISTENERS != 0:
+        emit_of_warp(sm.frame.events, ISSUE, now, slot, pc, mask, i64(instruction.flags))
     warp.buffered -= 1
     ready = read(sm, config, instruction, slot, pc, mask, now)
     if ready == LATER:
@@ -434,7 +455,7 @@ def deliver(sm, launch, config, context, slot, now):
     instruction = at_instruction(where)
     warp.put_off_first = (warp.put_off_first + 1) % W.PUT_OFF
     warp.put_off_count -= 1
-    show(sm, launch, context, slot, now)
+    show(sm, context, instruction, slot, now)
     context.mask = kept.mask
     context.active = kept.active
     if instruction.group == Group.CONTROL:

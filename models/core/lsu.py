@@ -96,7 +96,7 @@ LSU = record(
         ("turn", "i8"),  # who may access the L1 first in this cycle: 0 the path, then the clients
         ("accessed", "i8"),  # who has accessed it in this cycle: NOBODY, or as ``turn``
         ("client_lines", "i8"),  # lines of clients that the L1 has accepted
-        ("events", "i8"),  # host address of the frame's
+        ("events", "i8"),  # host address of the frame's, if anybody listens
         ("path_wake", "i8"),  # the next cycle in which the path has something to do by itself
         ("fault", "i8"),
         ("fault_token", "i8"),
@@ -347,7 +347,8 @@ def accepted(lsu, number, lanes, code):
         fail(lsu, Fault.LANES, number)
     lsu.lines += 1
     token.sent += 1
-    emit_of_warp(at_events(lsu.events), SENT, i64(lsu.now), number // TICKETS, i64(token.pc), lanes, i64(0))
+    if lsu.events != 0:
+        emit_of_warp(at_events(lsu.events), SENT, i64(lsu.now), number // TICKETS, i64(token.pc), lanes, i64(0))
     if token.texture != 0:
         if code == L1.HIT:
             lsu.texture_hits += 1
@@ -373,7 +374,8 @@ def complete(lsu, number, now):
     token.ready = max(token.ready, now + BACK_END + token.extra)
     lsu.done[lsu.completed] = number
     lsu.completed += 1
-    emit_of_warp(at_events(lsu.events), ANSWERED, now, number // TICKETS, i64(token.pc), i64(token.mask), i64(0))
+    if lsu.events != 0:
+        emit_of_warp(at_events(lsu.events), ANSWERED, now, number // TICKETS, i64(token.pc), i64(token.mask), i64(0))
 
 
 @jit

@@ -23,7 +23,7 @@ from lockstep.models.core import warp as W
 from lockstep.models.core.counters import count
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, request_fetches, want_fetch
-from lockstep.models.core.frame import CTA_START, LEFT, WARP_START, emit, emit_of_warp, update
+from lockstep.models.core.frame import CTA_START, LEFT, LISTENERS, STEPPED, WARP_START, emit, emit_of_warp, update
 from lockstep.models.core.issue import deliver, select
 from lockstep.models.core.lsu import lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
 from lockstep.models.core.operands import write_back
@@ -53,7 +53,7 @@ def step(sm, port, launch, config, context, now):
     if now >= sm.memory_wake or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
         _memory_side(sm, port, launch, config, now)
     queued = i64(sm.lsu.count)
-    if sm.frame.tenants != 0:
+    if sm.tenants & STEPPED != 0:
         sm.frame.now = now
         _mechanisms(sm, launch, config, context, now)
     if now >= sm.select_wake:
@@ -74,7 +74,7 @@ def _events(sm, launch, config, now):
         pc = i64(sm.wheel.event[e].pc)
         if pc == UNBLOCK:
             bit = i64(1) << slot
-            if i64(sm.at_barrier) & bit != 0:
+            if sm.tenants & LISTENERS != 0 and i64(sm.at_barrier) & bit != 0:
                 emit_of_warp(sm.frame.events, LEFT, now, slot, i64(sm.warps[slot].pc), i64(sm.warps[slot].mask), i64(0))
             sm.blocked = i64(sm.blocked) & ~bit
             sm.at_barrier = i64(sm.at_barrier) & ~bit
@@ -143,7 +143,7 @@ def _sleep(sm, port, now):
         wake = min(wake, next_event(sm.wheel, now))
         if sm.fetch_count != 0:
             wake = min(wake, i64(sm.fetch[sm.fetch_head].time))
-        if sm.frame.tenants != 0:
+        if sm.tenants != 0:
             wake = min(wake, _tenants_wake(sm.frame))
     sm.wake = max(wake, now + 1)
 
@@ -205,7 +205,7 @@ def start_cta(sm, launch, config, index, number, now):
     sm.progress = now
     events = sm.frame.events
     events.grid_of[slot] = index
-    if events.count != 0:
+    if sm.tenants & LISTENERS != 0:
         emit(events, CTA_START, now, i64(-1), slot, i64(-1), i64(0), i64(0))
     for k in range(grid.warps):
         _start_warp(sm, launch, config, grid, cta, slot, k, now)
@@ -245,7 +245,7 @@ def _start_warp(sm, launch, config, grid, cta, cta_slot, k, now):
     sm.blocked = i64(sm.blocked) & ~bit
     sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.start |= bit
     sm.frame.events.cta_of[slot] = cta_slot
-    if sm.frame.events.count != 0:
+    if sm.tenants & LISTENERS != 0:
         emit_of_warp(sm.frame.events, WARP_START, now, slot, i64(0), i64(warp.present), i64(0))
     want_fetch(sm, launch, config, slot)
 
@@ -261,7 +261,7 @@ def reset(sm, index, launch, config):
     sm.outcome = EMPTY
     sm.fetch_entries = i64(config.core.fetches) * (i64(config.core.fetch_latency) + 1)
     sm.frame.events.sm = addressof(sm)
-    sm.lsu.events = addressof(sm.frame.events)
+    sm.lsu.events = addressof(sm.frame.events) if sm.tenants & LISTENERS != 0 else 0
     reset_events(sm.wheel)
     schedulers = i64(config.core.schedulers)
     for k in range(schedulers):
@@ -281,7 +281,9 @@ def reset(sm, index, launch, config):
 
 
 ZEROED = tuple(
-    name for name in SM.names or () if name not in ("fetch", "wheel", "warp_scheduler", "lsu", "ctas", "warps", "frame")
+    name
+    for name in SM.names or ()
+    if name not in ("tenants", "fetch", "wheel", "warp_scheduler", "lsu", "ctas", "warps", "frame")
 )
 """What a launch begins with as zero. Of the others, some is reset above, and the rest is written before it is read."""
 
