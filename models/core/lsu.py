@@ -217,6 +217,13 @@ def _most_on_one_address(x, mask):
 
 
 @jit
+def cohort_mask(lsu, cohort):
+    """The warps of a cohort."""
+    warps = i64(lsu.cohort_warps)
+    return i64((i64(2) << warps - 1) - 1 << cohort * warps)
+
+
+@jit
 def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
     """Queue an executed instruction whose lanes ``mask`` need the L1; the path may take it at cycle ``start``."""
     used = i64(lsu.tickets[warp])
@@ -262,7 +269,7 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
     lsu.staged[cohort] += 1
     lsu.room[cohort] -= 1
     if lsu.room[cohort] <= 0:
-        lsu.admit &= ~(((i64(1) << lsu.cohort_warps) - 1) << cohort * lsu.cohort_warps)
+        lsu.admit &= ~cohort_mask(lsu, cohort)
     waiting = lsu.queue[(lsu.head + lsu.count) % QUEUE]
     waiting.token = number
     waiting.at = start
