@@ -207,7 +207,7 @@ def _take_room(lsu, warp):
     lsu.staged[cohort] += 1
     lsu.room[cohort] -= 1
     if lsu.room[cohort] <= 0:
-        lsu.admit &= ~(((i64(1) << lsu.cohort_warps) - 1) << cohort * lsu.cohort_warps)
+        lsu.admit &= ~cohort_mask(lsu, cohort)
 
 
 @jit
@@ -225,7 +225,7 @@ def return_room(lsu, warp):
     lsu.staged[cohort] -= 1
     lsu.room[cohort] += 1
     if lsu.room[cohort] > 0:
-        lsu.admit |= ((i64(1) << lsu.cohort_warps) - 1) << cohort * lsu.cohort_warps
+        lsu.admit |= cohort_mask(lsu, cohort)
 
 
 @jit
@@ -268,6 +268,13 @@ def _most_on_one_address(x, mask):
                 mask &= ~(i64(1) << lane)
         most = max(most, same)
     return most
+
+
+@jit
+def cohort_mask(lsu, cohort):
+    """The warps of a cohort."""
+    warps = i64(lsu.cohort_warps)
+    return i64((i64(2) << warps - 1) - 1 << cohort * warps)
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Golden model of ``rtl/warppool/intra_warp_coalescer.py``, which documents the block."""
+"""Golden model of ``rtl/lsu/intra_warp_coalescer.py``, which documents the block."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ lane of a load must be in exactly one.
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
-from lockstep.models.core.lsu import LSU, accepted, complete, fail, is_store, next_answer, offer, take_head
+from lockstep.models.core.lsu import LSU, accepted, cohort_mask, complete, fail, is_store, next_answer, offer, take_head
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, ctz, i64, jit, lanes_equal, pointer_to, record, slot
 from lockstep.models.memory.fabric import PORT
@@ -84,11 +84,10 @@ def _gates(path, lsu, io):
     lsu.entered = 0
     lsu.entered_loads = 0
     admitted = i64(0)
-    warps = i64(lsu.cohort_warps)
     for q in range(path.warp_pool.state.queues):
         lsu.room[q] = i64(io.o.free[q]) - lsu.staged[q]
         if lsu.room[q] > 0:
-            admitted |= ((i64(1) << warps) - 1) << q * warps
+            admitted |= cohort_mask(lsu, q)
     lsu.admit = admitted
 
 

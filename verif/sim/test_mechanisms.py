@@ -165,6 +165,12 @@ def test_what_mechanisms_declare_fits_together() -> None:
         assert all(left == right == 0 for _, left, right in mechanism.laws(empty))
 
 
+@pytest.mark.parametrize("warps", [1, 63, 64])
+def test_an_instruction_queue_for_any_number_of_warps(warps: int) -> None:
+    bench = Bench(LOADS, {"warppool.warps_per_queue": warps}, mechanisms=["warppool"])
+    assert bench(grid=2, block=24 * 32).stats["warppool.merged"] > 0
+
+
 def chain(mechanism: str, settings: dict[str, Any]) -> float:
     """Core cycles per load of a chain of loads that hit in the L1."""
 
