@@ -169,7 +169,7 @@ class Arena(Protocol):
 
 
 class Kernel(Protocol):
-    """A kernel, as a launch needs it; ``sim/ptx/program.py`` makes them."""
+    """A kernel, as a launch needs it; ``sim/ptx/kernel.py`` says what is in one."""
 
     code: np.ndarray
     branch_table: list[int]

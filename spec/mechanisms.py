@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from lockstep.spec import warppool
 from lockstep.spec.parameters import BANKS, Gpu
+from lockstep.spec.passes import Pass
 
 PATH = "the path from the load/store unit to the L1"
 
@@ -119,6 +120,11 @@ def copies(gpu: Gpu, block: str) -> int:
     if path(gpu).name == "warppool":
         counts["lsu.intra_warp_coalescer"] = gpu.warppool.coalescers
     return counts.get(block, 1)
+
+
+def passes(gpu: Gpu) -> tuple[Pass, ...]:
+    """What the selected mechanisms do to kernels; none does today."""
+    return ()
 
 
 def check(gpu: Gpu) -> list[str]:

@@ -107,5 +107,5 @@ def test_of_several_writers_one_wins_whole(tmp_path: Path) -> None:
 
 def test_there_is_no_other_writer_of_this_kind() -> None:
     sources = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)]
-    replacing = ("os." + "replace(", "mkstemp", "NamedTemporaryFile")
-    assert [path for path in sources if any(word in path.read_text() for word in replacing)] == [ROOT / "spec/files.py"]
+    signs = ("os.replace(", "mkstemp", "NamedTemporaryFile")
+    assert [path for path in sources if any(sign in path.read_text() for sign in signs)] == [ROOT / "spec/files.py"]
