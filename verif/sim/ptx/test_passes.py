@@ -166,7 +166,7 @@ def shifted(before: Kernel, after: Kernel, every: int) -> None:
     old, new = before.code, after.code
     assert np.flatnonzero(added(new)).tolist() == [n * (every + 1) - 1 for n in range(1, len(old) // every + 1)]
     kept = new[~added(new)]
-    for field in old.dtype.names:
+    for field in old.dtype.names or ():
         if field not in ("target", "reconverge"):
             np.testing.assert_array_equal(kept[field], old[field], field)
     branches = (old["group"] == Group.CONTROL) & (old["op"] == Control.BRANCH)
