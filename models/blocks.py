@@ -10,10 +10,8 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +21,7 @@ import numpy as np
 from lockstep.models import cache
 from lockstep.models.jit import record
 from lockstep.models.time import NEVER
+from lockstep.spec import files
 
 FOREVER = NEVER
 """Another name of what a block's ``idle`` returns when nothing changes as long as its inputs stay."""
@@ -63,9 +62,7 @@ def _derive(path: Path) -> bytes:
     if done.returncode:
         raise RuntimeError(f"the ports of the blocks have no layout: {done.stderr.decode().strip()}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(done.stdout)
-    os.replace(file.name, path)
+    files.write(path, done.stdout)
     return done.stdout
 
 

@@ -30,7 +30,7 @@ from lockstep.models.execution.isa import (
 )
 from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
-from lockstep.models.occupancy import Occupancy, occupancy, round_up
+from lockstep.models.occupancy import Occupancy, plan, round_up
 from lockstep.models.tenants import Instance, counts
 from lockstep.models.time import NEVER
 from lockstep.spec import registry
@@ -222,7 +222,7 @@ class Arena(Protocol):
 
 
 class Kernel(Protocol):
-    """A kernel, as a launch needs it; ``sim/ptx/program.py`` makes them."""
+    """A kernel, as a launch needs it; ``sim/ptx/kernel.py`` says what is in one."""
 
     code: np.ndarray
     branch_table: list[int]
@@ -376,7 +376,7 @@ class Machine:
         gpu = self.gpu
         threads = math.prod(block)
         shared_bytes = kernel.shared_bytes + dynamic_bytes
-        fit = occupancy(gpu, threads, kernel.registers, shared_bytes)
+        fit = plan(gpu, threads, kernel.registers, shared_bytes)
         held = self._prepare(fit, kernel, shared_bytes, grid, block)
         parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
         context = self._context

@@ -52,6 +52,9 @@ FLAGS = {
 }
 """What an SM's ``tenants`` says of a frame slot that has one."""
 
+HOST = ("capacity",)
+"""Frame slots that are no part of a running machine: their tenants are asked before a launch."""
+
 WATCH = "watch"
 """The function of a monitor of the whole GPU, whose handle is the state of the first SM."""
 
@@ -149,7 +152,8 @@ class Tenant:
 
 def tenants(mechanism: Mechanism, gpu: Gpu) -> list[Tenant]:
     """The tenants of a mechanism; a module that fills several frame slots is one."""
-    return [Tenant(mechanism, module, gpu) for module in dict.fromkeys(mechanism.tenants.values())]
+    modules = (module for slot, module in mechanism.tenants.items() if slot not in HOST)
+    return [Tenant(mechanism, module, gpu) for module in dict.fromkeys(modules)]
 
 
 def instances(mechanism: Mechanism, gpu: Gpu, whole: list[np.ndarray], per_sm: list[np.ndarray]) -> Iterator[Instance]:

@@ -6,7 +6,6 @@ import difflib
 import importlib
 import inspect
 import os
-import tempfile
 from argparse import Namespace
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from lockstep.rtl import registry
 from lockstep.sim import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.spec.files import write
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.registry import MECHANISMS
@@ -155,24 +155,11 @@ def verilog(options: Namespace) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            _replace(folder / name, text)
+            write(folder / name, text)
     except OSError as error:
         raise UsageError(f"-o {folder}: {error.strerror}") from None
     print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
     return 0
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 # ---------------------------------------------------------------------------------------------------------------- synth

@@ -44,12 +44,15 @@ _SM = (
           lambda c: ratio(c("sm.resident_cta_cycles"), c("sm.cycles"))),
     of_sm("occupancy.ratio", RATIO, "mean resident warps to the warps that an SM can hold",
           lambda c: ratio(c("sm.resident_warp_cycles"), c("sm.cycles") * c.gpu.core.warps)),
+    counted("sm.asleep_core_cycles", CYCLES, "sm.asleep_cycles", "without a CTA, and allowed none by a mechanism"),
 )  # fmt: skip
 
 _ISSUE = (
     counted("issue.warp_instructions", "instructions", "sm.warp_instructions", "warp instructions issued"),
     counted("issue.thread_instructions", "instructions", "sm.thread_instructions",
             "their lanes that execute, added up"),
+    counted("issue.added_instructions", "instructions", "sm.added_instructions",
+            "warp instructions that mechanisms' compiler passes have added; in no other count of instructions"),
     of_sm("issue.ipc", RATIO, "warp instructions per core cycle of the launch",
           lambda c: ratio(c("sm.warp_instructions"), c("gpu.cycles"))),
     of_sm("issue.lanes", "lanes", "mean lanes that execute per warp instruction",
@@ -72,6 +75,10 @@ _ISSUE = (
             "at least one for memory"),
     counted("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
             "KA's C_idle: idle cycles without those of C_mem"),
+    counted("issue.gated_core_cycles", CYCLES, "sm.gated_cycles",
+            "a mechanism held back a warp that was ready, whether or not another one issued"),
+    counted("issue.refused_grants", "issue slots", "sm.refused_grants",
+            "a mechanism refused the instruction that a scheduler had granted; counted as idle, not as a stall"),
     of_sm("issue.ract", RATIO, "KA's RACT: share of the launch in which SMs issue; an issue counts all its interval",
           lambda c: ratio(c("sm.active_cycles"), c("gpu.cycles") * c.sms)),
     *(counted(f"instructions.{category}", "instructions", "sm.categories",
@@ -92,6 +99,7 @@ _ISSUE = (
 _LSU = (
     counted("lsu.instructions", "instructions", "lsu.line_instructions", "instructions that use the L1"),
     counted("lsu.requests", "lines", "lsu.lines", "lines that they ask the L1 for"),
+    counted("lsu.client_lines", "lines", "lsu.client_lines", "lines that mechanisms other than the path ask it for"),
     of_sm("lsu.requests_per_instruction", RATIO, "lines per instruction",
           lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
     counted("lsu.uncoalesced", "instructions", "lsu.uncoalesced", "instructions that need more than one line"),

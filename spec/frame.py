@@ -31,5 +31,6 @@ DEFAULTS = (
         blocks=(COALESCER,),
         arguments=coalescer,
     ),
+    Mechanism(name="occupancy", doc="as many CTAs as fit", tenants={"capacity": "lockstep.models.occupancy"}),
 )
 """Who fills the frame slots of one tenant that no selected mechanism takes."""

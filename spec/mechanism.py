@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lockstep.spec.parameters import Gpu
+from lockstep.spec.passes import Pass
 from lockstep.spec.statistics import Counts, Statistic
 from lockstep.spec.storage import Storage
 
@@ -32,7 +33,6 @@ FRAME_SLOTS = {
     "placement": "the choice of the SM for a CTA",
     "events": "issue, write-back, requests, warps and CTAs, as they happen",
     "monitors": "the outcome of every cycle",
-    "passes": "transformations of a kernel",
 }
 """The slots of the SM's frame, and what their tenants are."""
 
@@ -70,6 +70,8 @@ class Mechanism:
         How many instances of a block an SM has, where it is not one.
     conflicts : mapping
         Why it cannot be combined with another mechanism, by that one's name; declared by one of the two.
+    passes : function
+        What it does to kernels on a GPU (``sim/ptx/passes``).
     statistics : rows
         Over raw counts: those of the frame, and its own, which are called ``<area>.<count>``.
     laws : function
@@ -93,6 +95,7 @@ class Mechanism:
     parts: Callable[..., Parameters] = lambda **arguments: {}
     copies: Callable[[Gpu], Mapping[str, int]] = lambda gpu: {}
     conflicts: Mapping[str, str] = field(default_factory=dict)
+    passes: Callable[[Gpu], tuple[Pass, ...]] = lambda gpu: ()
     statistics: tuple[Statistic, ...] = ()
     laws: Callable[[Counts], list[Law]] = lambda counts: []
     measures: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from lockstep.spec import banked_l1, mrpb, warppool
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.mechanism import FRAME_SLOTS, ONE_TENANT, Mechanism, Parameters
 from lockstep.spec.parameters import Gpu
+from lockstep.spec.passes import Pass
 
 MECHANISMS: dict[str, Mechanism] = {
     mechanism.name: mechanism for mechanism in (warppool.MECHANISM, mrpb.MECHANISM, banked_l1.MECHANISM)
@@ -62,6 +63,11 @@ def configuration(gpu: Gpu) -> list[Mechanism]:
 def arguments(gpu: Gpu) -> Parameters:
     """The constructor arguments of every block there is, as this GPU would have it."""
     return {block: found for each in DECLARATIONS for block, found in each.arguments(gpu).items()}
+
+
+def passes(gpu: Gpu) -> tuple[Pass, ...]:
+    """What the selected mechanisms do to kernels."""
+    return tuple(each for mechanism in selected(gpu) for each in mechanism.passes(gpu))
 
 
 def check(gpu: Gpu) -> list[str]:

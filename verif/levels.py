@@ -25,6 +25,7 @@ from typing import Any
 
 from lockstep.rtl import netlist, registry
 from lockstep.sim.cosim.replay import Replay, load
+from lockstep.spec.files import write
 from lockstep.verif import formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
@@ -172,8 +173,8 @@ def _random(declared: Declaration, options: Options) -> Check:
     coverage = measure(declared, bins, traces)
     if options.folder:
         source = options.folder / f"{declared.block}.v"
-        source.write_text(declared.verilog(declared.first))
-        (options.folder / f"{declared.block}.info").write_text(coverage.lcov(str(source)))
+        write(source, declared.verilog(declared.first))
+        write(options.folder / f"{declared.block}.info", coverage.lcov(str(source)))
     hit = sum(any(counts[name] for counts in bins.values()) for name in declared.bins)
     shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
     detail = f"{cycles:,} cycles; bins {hit} of {len(declared.bins)}, {shares}; {len(coverage.waived)} waived"

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import lockstep.models.gpu  # noqa: F401  (what refers to the models by their names has done so before one is replaced)
 from lockstep.models import cache
 from lockstep.rtl import registry
+from lockstep.spec.files import write
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def model(fault: Fault) -> ModuleType:
     area, block = fault.block.split(".")
     path = cache.folder() / "planted" / key / f"{block}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(fault.source)
+    write(path, fault.source)
     name = f"lockstep.models.{area}.planted_{block}_{key}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.sim import Gpu, description, kernels
+from lockstep.spec.files import write
 from lockstep.spec.registry import MECHANISMS
 
 Run = tuple[str, str, str, str]
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
                 wrong += 1
                 print(f"{name}: {len(lines)} differences: {'; '.join(lines[:4])}", flush=True)
     if options.action == "record":
-        options.file.write_text(json.dumps(after, sort_keys=True))
+        write(options.file, json.dumps(after, sort_keys=True))
     print(f"{len(after)} runs{f', {wrong} of them differ' if options.action == 'compare' else ' recorded'}")
     return 1 if wrong else 0
 

@@ -277,11 +277,12 @@ def _issue(sm, launch, config, context, slot, now):
     show(sm, context, instruction, slot, now)
     mask = i64(context.mask)
     counters = sm.counters
-    counters.warp_instructions += 1
-    counters.thread_instructions += popcount(mask)
-    counters.categories[instruction.category] += 1
     if i64(instruction.flags) & Flag.ADDED != 0:
         counters.added_instructions += 1
+    else:
+        counters.warp_instructions += 1
+        counters.thread_instructions += popcount(mask)
+        counters.categories[instruction.category] += 1
     if sm.tenants & LISTENERS != 0:
         emit_of_warp(sm.frame.events, ISSUE, now, slot, pc, mask, i64(instruction.flags))
     warp.buffered -= 1

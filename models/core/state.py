@@ -53,7 +53,7 @@ COUNTERS = record(
         ("resident_cta_cycles", "i8"),
         ("warp_instructions", "i8"),
         ("thread_instructions", "i8"),
-        ("added_instructions", "i8"),  # warp instructions that a compiler pass of a mechanism has added
+        ("added_instructions", "i8"),  # warp instructions that a mechanism's pass has added: in no count before
         ("categories", "i8", (len(CATEGORIES),)),  # warp instructions
         ("branches", "i8"),
         ("divergent_branches", "i8"),

@@ -94,8 +94,8 @@ class Flag(IntEnum):
     UNIFORM = 64  # bra.uni, call.uni
     CACHE_GLOBAL = 128  # .cg: cached in the L2 only
     RELU = 256
-    ADDED = 512  # by a compiler pass of a mechanism
-    HINT = 1024  # priority-shift hint for the warp scheduler
+    ADDED = 512  # by a pass of the compiler: counted apart from the program's own
+    HINT = 1024  # shifts the priority of region-p scheduling; costs nothing
 
 
 class Round(IntEnum):

@@ -37,6 +37,7 @@ from lockstep.models import blocks
 from lockstep.rtl.registry import select
 from lockstep.sim.cosim import build, library
 from lockstep.sim.errors import UsageError
+from lockstep.spec import files
 
 FORMAT = 1
 ARRAYS = {"repeats": "u4", "counts": "u2", "words": "u2", "values": "u8", "resets": "u4"}
@@ -97,7 +98,8 @@ class Replay:
     def save(self, path: Path) -> None:
         about = {name: value for name, value in vars(self).items() if name != "arrays"}
         about |= {"format": FORMAT, "signature": signature(self.block)}
-        np.savez_compressed(path, about=np.array(json.dumps(about)), **self.arrays)  # type: ignore[arg-type]
+        with files.replacing(path) as file:
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **self.arrays)  # type: ignore[arg-type]
 
 
 def signature(block: str) -> str:

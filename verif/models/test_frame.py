@@ -138,6 +138,14 @@ def test_one_cta_at_a_time_from_the_last_on(names: list[str]) -> None:
     assert (run.raw["sm.resident_cta_cycles"] <= run.raw["sm.cycles"]).all() == bool(names)
 
 
+@pytest.mark.parametrize(("names", "most"), [([], 8), (["trial-half"], 4), (["trial-half", "trial-one-cta"], 1)])
+def test_the_plan_says_how_many_ctas_an_sm_can_hold(names: list[str], most: int) -> None:
+    """Eight of a warp each; of a limit and the plan the smaller counts."""
+    run = Bench(chain(400), mechanisms=names)(grid=16)
+    mean = run.raw["sm.resident_cta_cycles"].sum() / run.raw["sm.cycles"].sum()
+    assert 0.9 * most < mean <= most
+
+
 def test_classes_decide_before_the_policy() -> None:
     """Warps in even slots are secondary: none of them issues in a cycle in which another one could."""
     passed = {}
