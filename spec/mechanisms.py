@@ -102,7 +102,10 @@ def path(gpu: Gpu) -> Mechanism:
 
 def arguments(gpu: Gpu) -> dict[str, dict[str, int]]:
     """The constructor arguments of every block there is, as this GPU would have it."""
-    common = {"cta.cta_dispatcher": dict(sms=gpu.core.sms), "scheduling.warp_scheduler": dict(warps=gpu.core.warps)}
+    common = {
+        "cta.cta_dispatcher": dict(sms=gpu.core.sms),
+        "scheduling.warp_scheduler": dict(warps=gpu.core.warps, patience=gpu.core.patience),
+    }
     return common | warppool.parameters(gpu)
 
 

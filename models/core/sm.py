@@ -254,8 +254,16 @@ def reset(sm, index, config):
         io.i.start = 0
         io.i.finish = 0
         io.i.long_latency = 0
+        io.i.global_wait = 0
+        io.i.paused = 0
+        io.i.secondary = 0
+        io.i.owner = 0
+        io.i.non_owner = 0
+        io.i.hint = 0
+        io.i.refused = 0
         io.i.policy = config.core.scheduler
         io.i.active_warps = config.core.active_warps
+        io.i.patience = config.core.patience
     for c in range(MAX_CTAS):
         sm.ctas[c].live = 0
     lsu_reset(sm.lsu, config)
@@ -805,6 +813,7 @@ def _select(sm, launch, config, x, now):
                         wake = min(wake, until)
         io.i.request = requests
         io.i.long_latency = (i64(sm.memory_wait) | i64(sm.at_barrier)) & mine
+        io.i.global_wait = i64(sm.memory_wait) & mine
         different = call(binding.comb, binding.handle, addressof(io))
         if io.c.grant.valid != 0:
             s = i64(io.c.grant.warp)
