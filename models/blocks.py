@@ -20,11 +20,7 @@ import numpy as np
 
 from lockstep.models import cache
 from lockstep.models.jit import record
-from lockstep.models.time import NEVER
 from lockstep.spec import files
-
-FOREVER = NEVER
-"""Another name of what a block's ``idle`` returns when nothing changes as long as its inputs stay."""
 
 Layout = dict[str, list[dict[str, Any]]]
 

@@ -19,7 +19,10 @@ FRAME = Mechanism(
     name="frame",
     doc="the SMs, and what surrounds them",
     blocks=(DISPATCHER, SCHEDULER),
-    arguments=lambda gpu: {DISPATCHER: dict(sms=gpu.core.sms), SCHEDULER: dict(warps=gpu.core.warps)},
+    arguments=lambda gpu: {
+        DISPATCHER: dict(sms=gpu.core.sms),
+        SCHEDULER: dict(warps=gpu.core.warps, patience=gpu.core.patience),
+    },
     copies=lambda gpu: {SCHEDULER: gpu.core.schedulers},
 )
 

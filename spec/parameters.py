@@ -25,6 +25,7 @@ MAX_MAPS = 32  # thread-map entries that a coalescer is told of
 MAX_CTAS = 32  # per SM
 MAX_GRIDS = 2  # that run at once
 MAX_SCHEDULERS = 4
+MAX_PATIENCE = 4095  # grants to higher classes
 MAX_COLLECTORS = 32
 MAX_REGISTER_BANKS = 32
 MAX_L1_LINES = 2048
@@ -42,7 +43,7 @@ CATEGORIES = (
 """Instruction categories, in the order of ``models.execution.isa.Category`` (after table 4-1 of Chen's thesis)."""
 
 PIPES = ("alu", "sfu", "dp", "lsu")
-SCHEDULERS = ("lrr", "gto", "oldest", "two-level")
+SCHEDULERS = ("lrr", "gto", "oldest", "two-level", "simple-p", "region-p")
 DISPATCHERS = ("round-robin", "load-balanced")
 
 
@@ -81,6 +82,9 @@ class Core:
     schedulers: int = integer(2, 1, MAX_SCHEDULERS, "schedulers", "warp w belongs to scheduler w mod schedulers")
     scheduler: str = choice("gto", SCHEDULERS, "warp scheduling policy")
     active_warps: int = integer(8, 1, MAX_WARPS, "warps", "two-level scheduler: active set per scheduler")
+    patience: int = integer(
+        1024, 0, MAX_PATIENCE, "grants", "to higher classes of warps, after which a ready warp is next; 0: no limit"
+    )
     issue_interval: int = integer(1, 1, 16, "core cycles", "a scheduler issues once in so many cycles")
     fetch_width: int = integer(2, 1, 4, "instructions", "instructions that one fetch brings for one warp")
     fetch_latency: int = integer(2, 1, 64, "core cycles", "fetch to instruction buffer; the cache always hits")

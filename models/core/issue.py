@@ -20,6 +20,7 @@ from lockstep.models.core.frame import (
     LATER,
     LISTENERS,
     LOAD,
+    ORDER,
     STORE,
     emit_of_warp,
 )
@@ -97,6 +98,7 @@ def _note(sm, launch, config, context, k, slot, now):
     where = address_of(grid_of(sm, launch, slot), pc)
     instruction = at_instruction(where)
     sm.granted[config.pipelines[instruction.category].pipe] += 1
+    sm.warp_scheduler[k].io.i.hint = 1 if i64(instruction.flags) & Flag.HINT != 0 else 0
     claims = sm.tenants & CLAIMS
     kinds = sm.by_kind
     last = k + 1 == config.core.schedulers
@@ -178,7 +180,11 @@ def select(sm, launch, config, context, now):
         requests, until = _requests(sm, config, k, held, now)
         wake = min(wake, until)
         io.i.request = requests
-        io.i.long_latency = (i64(sm.memory_wait | sm.at_barrier) | held) & i64(sm.partition[k])
+        mine = i64(sm.partition[k])
+        io.i.long_latency = (i64(sm.memory_wait | sm.at_barrier) | held) & mine
+        io.i.global_wait = (i64(sm.memory_wait) | held) & mine
+        if sm.tenants & ORDER != 0:
+            _rank(sm.frame.classes, io.i, mine)
         different |= call(binding.comb, binding.handle, addressof(io))
         if io.c.grant.valid != 0:
             granted |= i64(1) << k
@@ -198,7 +204,8 @@ def select(sm, launch, config, context, now):
             until = now + i64(config.core.issue_interval)
             sm.next_issue[k] = until
             slot = i64(io.c.grant.warp)
-            if (refused >> k) & 1 != 0:
+            io.i.refused = (refused >> k) & 1
+            if io.i.refused != 0:
                 could &= ~(i64(1) << slot)
             else:
                 issued |= i64(1) << slot
@@ -225,6 +232,15 @@ def select(sm, launch, config, context, now):
     else:
         sm.outcome = STALLED if could != 0 else IDLE
     return wake
+
+
+@jit
+def _rank(classes, inputs, mine):
+    """Show a scheduler the classes of its warps."""
+    inputs.paused = i64(classes.paused) & mine
+    inputs.secondary = i64(classes.secondary) & mine
+    inputs.owner = i64(classes.owner) & mine
+    inputs.non_owner = i64(classes.non_owner) & mine
 
 
 @jit

@@ -30,7 +30,7 @@ from lockstep.models.core.operands import write_back
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
 from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
-from lockstep.models.jit import addressof, call, ctz, i64, jit, words_u32
+from lockstep.models.jit import addressof, call, clear, ctz, i64, jit, words_u32
 from lockstep.models.memory.l1 import QUEUE_FULL
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.time import NEVER
@@ -269,12 +269,10 @@ def reset(sm, index, launch, config):
             sm.partition[k] = i64(i64(sm.partition[k]) | i64(1) << slot)
         io = sm.warp_scheduler[k].io
         warp_scheduler.reset(sm.warp_scheduler[k].state, io)
-        io.i.request = 0
-        io.i.start = 0
-        io.i.finish = 0
-        io.i.long_latency = 0
+        clear(io.i)
         io.i.policy = config.core.scheduler
         io.i.active_warps = config.core.active_warps
+        io.i.patience = config.core.patience
     for slot in range(MAX_CTAS):
         sm.ctas[slot].live = 0
     lsu_reset(sm.lsu, config)
