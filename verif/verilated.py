@@ -30,7 +30,7 @@ def simulator(verilog: str, top: str, ports: Sequence[FlatPort]) -> Path:
     program = Program(
         verilog, top, main.read_text(), top,
         files={"public.vlt": public, "Vtop.h": '#include "program.h"\nusing Vtop = Block;\n', **_program()},
-        verilate=["--vpi", "public.vlt"], compile=["-DVM_TRACE=0", "-DVM_COVERAGE=0"],
+        verilate=["--vpi", "public.vlt"],
         link=[f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator"],
     )  # fmt: skip
     return build("cocotb", program)
@@ -42,7 +42,7 @@ def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = ""
         f"#define {side} {' '.join(f'P({port.name})' for port in ports if port.is_input == is_input)}\n"
         for side, is_input in (("INPUTS", True), ("OUTPUTS", False))
     )
-    defines = ["-DVM_TRACE=0", f"-DVM_COVERAGE={int(coverage)}", *([f"-DMUTANT={selector}"] if selector else [])]
+    defines = [*(["-DVM_COVERAGE=1"] if coverage else []), *([f"-DMUTANT={selector}"] if selector else [])]
     program = Program(
         verilog, top, (NATIVE / "player.cpp").read_text(), "player", files={"ports.h": header, **_program()},
         optimise=LIGHTLY if coverage else OPTIMISED, verilate=COVERAGE if coverage else (), compile=defines,

@@ -15,13 +15,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lockstep.models import blocks, cache
-from lockstep.sim.cosim import toolchain
-from lockstep.sim.cosim.verilator import OPTIMISED, Program, build
+from lockstep.sim.cosim import toolchain, verilator
+from lockstep.sim.cosim.verilator import LIGHTLY, OPTIMISED, Program
 
 Make = Callable[..., Any]
 """Makes a component from its parameters; a test gives one with a fault in it."""
@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 VERILOG = ("read_rtlil block.il", "proc -nomux -norom", "memory_collect", "write_verilog -norename block.v")
 LIBRARY = "block.so"
 VERILATE = ("--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing")
-COMPILE = ("-fvisibility=hidden", "-DVM_COVERAGE=0")
+COMPILE = ("-fvisibility=hidden",)
 LINK = ("-shared", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
 
 
@@ -70,18 +70,16 @@ def libraries(requests: Sequence[Request]) -> list[Path]:
 
 
 def _library(request: Request, sources: Sources) -> Path:
-    name = request.block.split(".")[1]
+    program = Program(
+        sources.verilog, request.block.split(".")[1], sources.shim, LIBRARY, optimise=OPTIMISED, verilate=VERILATE,
+        compile=COMPILE, link=LINK,
+    )  # fmt: skip
     if request.traced:
-        program = Program(
-            sources.verilog + sources.traced, "traced", sources.shim, LIBRARY, verilate=[*VERILATE, "--trace-vcd"],
-            compile=[*COMPILE, "-DTRACED", "-DVM_TRACE=1"], link=LINK,
+        program = replace(
+            program, verilog=sources.verilog + sources.traced, top="traced", optimise=LIGHTLY,
+            verilate=[*VERILATE, "--trace-vcd"], compile=[*COMPILE, "-DTRACED"],
         )  # fmt: skip
-    else:
-        program = Program(
-            sources.verilog, name, sources.shim, LIBRARY, optimise=OPTIMISED, verilate=VERILATE,
-            compile=[*COMPILE, "-DVM_TRACE=0"], link=LINK,
-        )  # fmt: skip
-    return build(request.block, program) / LIBRARY
+    return verilator.build(request.block, program) / LIBRARY
 
 
 def instance(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Any:

@@ -18,12 +18,9 @@ from lockstep.sim.cosim.toolchain import call, compiler, digest, once, root
 
 OPTIMISED, LIGHTLY = "-O2", "-O1"  # for whole runs, and for what is played once: benches, coverage, waves
 VERILATE = ("--cc", "-O3", "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet", "--prefix", "Block")
-# What Verilator's own makefile defines for a design without threads and timing; the handlers of fatal errors are the
-# program's, since the runtime's would end the process.
-COMPILE = (
-    "-std=c++17", "-fPIC", "-fno-gnu-unique", "-w", "-DVM_SC=0",
-    "-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH",
-)  # fmt: skip
+# The handlers of fatal errors are the program's, since the runtime's would end the process.
+HANDLERS = ("-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
+COMPILE = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-w", *HANDLERS)
 RUNTIME = ("verilated", "verilated_threads", "verilated_vcd_c", "verilated_vpi", "verilated_cov")
 HEADERS = '#include "verilated.h"\n#include "verilated_vcd_c.h"\n#include "verilated_vpi.h"\n'
 
@@ -48,7 +45,7 @@ class Program:
 
     @property
     def key(self) -> str:
-        return digest(json.dumps(asdict(self)), *VERILATE, *COMPILE, *RUNTIME, HEADERS, Path(__file__).read_text())
+        return digest(json.dumps(asdict(self)), Path(__file__).read_text())
 
 
 def build(name: str, program: Program) -> Path:
@@ -67,8 +64,9 @@ def _make(program: Program, where: Path) -> None:
     includes = [f'#include "{part}"' for part in ["Block.h", "Block__Syms.h", *parts]]
     text = "".join((work / part).read_text() for part in parts)
     (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]))
-    own = ["-I.", *program.compile, "main.cpp", str(runtime()), *program.link, "-pthread", "-o", f"../{program.output}"]
-    _compile(work, program.optimise, "-include", str(_headers(program.optimise) / "headers.h"), *own)
+    headers, libraries = _headers(program.optimise), [_runtime(), *program.link, "-pthread"]
+    flags = [program.optimise, "-include", headers, "-I.", *program.compile]
+    _compile(work, *flags, "main.cpp", *libraries, "-o", f"../{program.output}")
     shutil.rmtree(work)
 
 
@@ -77,18 +75,18 @@ def _compile(where: Path, *arguments: str) -> None:
     call([compiler(), *COMPILE, f"-I{include}", f"-I{include / 'vltstd'}", *arguments], where)
 
 
-def _headers(optimise: str) -> Path:
-    """A folder with the headers of Verilator's runtime, precompiled for an optimisation."""
+def _headers(optimise: str) -> str:
+    """A file with the headers of Verilator's runtime, and beside it what they are precompiled."""
 
     def make(where: Path) -> None:
         (where / "headers.h").write_text(HEADERS)
         _compile(where, optimise, "-x", "c++-header", "headers.h", "-o", "headers.h.gch")
 
-    return once("headers-" + digest(optimise, *COMPILE, HEADERS), make)
+    return str(once("headers-" + digest(optimise, *COMPILE, HEADERS), make) / "headers.h")
 
 
-def runtime() -> Path:
-    """Verilator's runtime as an archive, of which a program takes what it uses."""
+def _runtime() -> str:
+    """Verilator's runtime: an archive, of which a program takes what it uses."""
 
     def make(where: Path) -> None:
         def compile(name: str) -> None:
@@ -98,7 +96,7 @@ def runtime() -> Path:
             list(pool.map(compile, RUNTIME))
         call(["ar", "rcs", "runtime.a", *(f"{name}.o" for name in RUNTIME)], where)
 
-    return once("runtime-" + digest(LIGHTLY, *COMPILE, *RUNTIME), make) / "runtime.a"
+    return str(once("runtime-" + digest(LIGHTLY, *COMPILE, *RUNTIME), make) / "runtime.a")
 
 
 # The two trigger computations of a module whose only trigger is a rising edge of clk.
