@@ -21,6 +21,8 @@ from lockstep.verif.blocks import Declaration
 from lockstep.verif.trace import Run
 
 SIMULATORS = ("verilator", "icarus")
+# cocotb would have pytest rewrite the assertions of every module that the bench imports, which takes seconds.
+NO_REWRITING = {"COCOTB_REWRITE_ASSERTION_FILES": ""}
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def simulate(
             runner.test(
                 test_module="lockstep.verif.cocotb_bench", hdl_toplevel=top, hdl_toplevel_lang="verilog",
                 build_dir=build, test_dir=folder, results_xml=str(folder / "results.xml"),
-                extra_env={"LOCKSTEP_RUNS": json.dumps(task)}, log_file=folder / "simulator.log",
+                extra_env={"LOCKSTEP_RUNS": json.dumps(task), **NO_REWRITING}, log_file=folder / "simulator.log",
             )  # fmt: skip
         results = _results(folder / "results.xml")
         if len(results) != len(runs) + len(replays):

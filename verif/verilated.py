@@ -1,57 +1,22 @@
-"""Builds of a block's exported Verilog: for cocotb, for playing traces, and for code coverage.
-
-The tools are those of :mod:`lockstep.sim.cosim.toolchain`. Each build is kept in the cache under the hash of all that
-it is made from; Verilator's runtime is compiled once for all of them.
-"""
+"""Programs around a block's exported Verilog: for cocotb, for playing traces, and for code coverage."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from lockstep.rtl.flat import FlatPort
-from lockstep.sim.cosim.toolchain import call, compiler, digest, includes, once, root
+from lockstep.sim.cosim.toolchain import call, root
+from lockstep.sim.cosim.verilator import LIGHTLY, OPTIMISED, Program, build
 from lockstep.verif.trace import Trace
 
-PLAYER = Path(__file__).resolve().parent / "native" / "player.cpp"
-RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_vpi.cpp", "verilated_cov.cpp")
-COMPILE = ("-std=c++17", "-w", "-DVM_SC=0", "-DVM_TRACE=0")
+NATIVE = Path(__file__).resolve().parent / "native"
 COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-max-width", "65536")
-
-
-def _built(name: str, key: Sequence[str], make: Callable[[Path], None]) -> Path:
-    """The folder that ``make`` fills, once per key."""
-    return once(f"{name}-{digest(*COMPILE, *key)}", make)
-
-
-def _compile(where: Path, *arguments: str | Path) -> None:
-    call([compiler(), *COMPILE, *includes(), *map(str, arguments)], where)
-
-
-def runtime() -> list[Path]:
-    """The object files of Verilator's runtime."""
-
-    def make(where: Path) -> None:
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda name: _compile(where, "-O2", "-c", root() / "include" / name), RUNTIME))
-
-    return sorted(_built("verif-runtime", RUNTIME, make).glob("*.o"))
-
-
-def _verilate(where: Path, verilog: str, top: str, flags: Sequence[str]) -> None:
-    """C++ for the module ``top``, as class ``Vtop``, joined to one file: ``unity.cpp``."""
-    (where / f"{top}.v").write_text(verilog)
-    quiet = ["-Wno-lint", "-Wno-style", "-Wno-fatal"]  # mutants have circular words, and lint is a check of its own
-    command = [str(root() / "bin" / "verilator_bin"), "--cc", "-O3", *quiet, "--prefix", "Vtop", "--top-module", top]
-    call([*command, "--Mdir", ".", *flags, f"{top}.v"], where)
-    parts = sorted(path.name for path in where.glob("Vtop*.cpp"))
-    (where / "unity.cpp").write_text("".join(f'#include "{part}"\n' for part in parts))
 
 
 def simulator(verilog: str, top: str, ports: Sequence[FlatPort]) -> Path:
@@ -62,14 +27,13 @@ def simulator(verilog: str, top: str, ports: Sequence[FlatPort]) -> Path:
     names = ["clk", "rst", *(port.name for port in ports)]
     public = "`verilator_config\n" + "".join(f'public_flat_rw -module "{top}" -var "{name}"\n' for name in names)
     libraries = Path(cocotb.libs_dir)
-
-    def make(where: Path) -> None:
-        (where / "public.vlt").write_text(public)
-        _verilate(where, verilog, top, ["--vpi", "public.vlt"])
-        link = [f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator", "-pthread", "-o", top]
-        _compile(where, "-O1", "-DVM_COVERAGE=0", "-I.", main, "unity.cpp", *runtime(), *link)
-
-    return _built("cocotb", [verilog, public, main.read_text(), str(libraries)], make)
+    program = Program(
+        verilog, top, main.read_text(), top,
+        files={"public.vlt": public, "Vtop.h": '#include "program.h"\nusing Vtop = Block;\n', **_program()},
+        verilate=["--vpi", "public.vlt"],
+        link=[f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator"],
+    )  # fmt: skip
+    return build("cocotb", program)
 
 
 def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = "", coverage: bool = False) -> Path:
@@ -78,16 +42,16 @@ def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = ""
         f"#define {side} {' '.join(f'P({port.name})' for port in ports if port.is_input == is_input)}\n"
         for side, is_input in (("INPUTS", True), ("OUTPUTS", False))
     )
-    flags = COVERAGE if coverage else ()
-    defines = [f"-DVM_COVERAGE={int(coverage)}", *([f"-DMUTANT={selector}"] if selector else [])]
+    defines = [*(["-DVM_COVERAGE=1"] if coverage else []), *([f"-DMUTANT={selector}"] if selector else [])]
+    program = Program(
+        verilog, top, (NATIVE / "player.cpp").read_text(), "player", files={"ports.h": header, **_program()},
+        optimise=LIGHTLY if coverage else OPTIMISED, verilate=COVERAGE if coverage else (), compile=defines,
+    )  # fmt: skip
+    return build("player", program)
 
-    def make(where: Path) -> None:
-        (where / "ports.h").write_text(header)
-        _verilate(where, verilog, top, flags)
-        level = "-O1" if coverage else "-O2"
-        _compile(where, level, *defines, "-I.", PLAYER, "unity.cpp", *runtime(), "-pthread", "-o", "player")
 
-    return _built("player", [verilog, header, *defines, *flags, PLAYER.read_text()], make)
+def _program() -> dict[str, str]:
+    return {"program.h": (NATIVE / "program.h").read_text()}
 
 
 def play(player: Path, traces: Sequence[Trace], ports: Sequence[FlatPort], mutants: int = 0) -> tuple[list[int], str]:

@@ -13,16 +13,15 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lockstep.models import blocks, cache
-from lockstep.sim.cosim import toolchain
+from lockstep.sim.cosim import toolchain, verilator
+from lockstep.sim.cosim.verilator import LIGHTLY, OPTIMISED, Program
 
 Make = Callable[..., Any]
 """Makes a component from its parameters; a test gives one with a fault in it."""
@@ -30,6 +29,10 @@ Make = Callable[..., Any]
 HERE = Path(__file__).parent
 # Of the export's netlist, but with processes: with multiplexers in their place, wide blocks are slower to simulate.
 VERILOG = ("read_rtlil block.il", "proc -nomux -norom", "memory_collect", "write_verilog -norename block.v")
+LIBRARY = "block.so"
+VERILATE = ("--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing")
+COMPILE = ("-fvisibility=hidden",)
+LINK = ("-shared", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
 
 
 @dataclass(frozen=True)
@@ -62,23 +65,21 @@ def libraries(requests: Sequence[Request]) -> list[Path]:
         when a component's ports do not fit into its block's record.
     """
     sources = [generate(r.block, r.parameters, r.make) if r.make else _kept(r.block, r.parameters) for r in requests]
-    toolchain.runtime()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(_library, requests, sources))
 
 
 def _library(request: Request, sources: Sources) -> Path:
-    block, traced = request.block, request.traced
-    verilog = sources.verilog + sources.traced if traced else sources.verilog
-    flags = [*_flags(traced), *toolchain.VERILATE]
-    key = toolchain.digest(block, str(traced), verilog, sources.shim, *flags, Path(__file__).read_text())
-    name = f"{block}-{key}"
-    return toolchain.once(name, lambda where: _compile(block, verilog, sources.shim, traced, where)) / "block.so"
-
-
-def _flags(traced: bool) -> list[str]:
-    own = [toolchain.LIGHTLY, "-DTRACED"] if traced else [toolchain.OPTIMISE]
-    return [*own, *toolchain.COMPILE, *toolchain.DEFINES]
+    program = Program(
+        sources.verilog, request.block.split(".")[1], sources.shim, LIBRARY, optimise=OPTIMISED, verilate=VERILATE,
+        compile=COMPILE, link=LINK,
+    )  # fmt: skip
+    if request.traced:
+        program = replace(
+            program, verilog=sources.verilog + sources.traced, top="traced", optimise=LIGHTLY,
+            verilate=[*VERILATE, "--trace-vcd"], compile=[*COMPILE, "-DTRACED"],
+        )  # fmt: skip
+    return verilator.build(request.block, program) / LIBRARY
 
 
 def instance(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Any:
@@ -128,51 +129,3 @@ def _traced(name: str, places: list[Any]) -> str:
     joined = ", ".join(f".{port}({port})" for port in ["clk", "rst", *(port.name for port in flat)])
     wrong = " || ".join(f"{port.name} !== expected_{port.name}" for port in outputs)
     return f"\nmodule traced(\n{lines}\n);\n    wire differs = {wrong};\n    {name} rtl({joined});\nendmodule\n"
-
-
-# The two trigger computations of a module whose only trigger is a rising edge of clk.
-EDGE = """
-    __VactTriggered[0U] = (QData)((IData)((
-        (IData)(vlSelfRef.clk) & (~ (IData)(vlSelfRef.__Vtrigprevexpr___TOP__clk__0)))));
-"""
-START = """
-    __VicoTriggered[0U] = ((0xfffffffffffffffeULL & vlSelfRef.__VicoTriggered[0U])
-        | (IData)((IData)(vlSelfRef.__VicoFirstIteration)));
-"""
-
-
-def _form(text: str) -> list[str]:
-    """What the shim may rely on in Verilator's code: nothing, or that a rising edge of ``clk`` is the only trigger."""
-    edge, start = (_squeezed(_body(text, f"eval_triggers_vec__{region}")) for region in ("act", "ico"))
-    if _squeezed(EDGE) not in edge or _body(text, "eval_act"):
-        return []
-    if not start:
-        return ["#define DIRECT"]
-    return ["#define DIRECT", "#define HAS_ICO"] if _squeezed(START) in start else []
-
-
-def _body(text: str, function: str) -> str:
-    """A function of the generated code, without its first line; empty if there is none."""
-    found = re.search(rf"^\w+ Block___024root___{function}\([^\n]*\) {{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
-
-
-def _compile(block: str, verilog: str, shim: str, traced: bool, where: Path) -> None:
-    source = where / "block.v"
-    source.write_text(verilog)
-    work = where / "work"
-    toolchain.verilate(source, "traced" if traced else block.split(".")[1], work, traced)
-    parts = sorted(path.name for path in work.glob("*.cpp"))
-    includes = [f'#include "{part}"' for part in ["Block.h", "Block__Syms.h", *parts]]
-    text = "".join((work / part).read_text() for part in parts)
-    (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]))
-    (work / "shim.cc").write_text(shim)
-    objects = [str(path) for path in toolchain.runtime()]
-    command = [toolchain.compiler(), *_flags(traced), "-shared", "-Wl,-Bsymbolic", *toolchain.includes(), "-I."]
-    toolchain.call([*command, "shim.cc", *objects, "-o", "../block.so", "-pthread"], work)
-    shutil.copy(work / "shim.cc", where)
-    shutil.rmtree(work)

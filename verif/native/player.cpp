@@ -16,8 +16,7 @@
 #include <memory>
 #include <vector>
 
-#include "Vtop.h"
-#include "verilated.h"
+#include "program.h"
 #include "ports.h"
 #if VM_COVERAGE
 #include "verilated_cov.h"
@@ -43,7 +42,7 @@ std::vector<char> contents(const char* path) {
 
 // The first cycle in which an output differs, or -1.
 int64_t play(VerilatedContext& context, const std::vector<char>& trace, uint32_t mutant) {
-    const auto top = std::make_unique<Vtop>(&context, "top");
+    const auto top = std::make_unique<Block>(&context, "top");
 #define P(name) {&top->name, sizeof(top->name)},
     const std::vector<Wire> inputs = {{&top->rst, 1}, INPUTS}, outputs = {OUTPUTS};
 #undef P

@@ -16,6 +16,7 @@ import pytest
 from lockstep.sim import Gpu, kernels
 from lockstep.spec.registry import MECHANISMS
 from lockstep.verif.bench import elsewhere
+from lockstep.verif.conftest import Shared
 
 INTERPRETED = dict(NUMBA_DISABLE_JIT="1")
 CHECKED = dict(NUMBA_BOUNDSCHECK="1")
@@ -62,19 +63,19 @@ def differences(left: Observation, right: Observation) -> list[str]:
     return wrong
 
 
-@pytest.fixture(scope="module")
-def compiled() -> dict[str, Observation]:
-    return elsewhere(observe, kernels.names())
+@pytest.fixture
+def compiled(shared: Shared) -> dict[str, Observation]:
+    return shared("compiled", lambda: elsewhere(observe, kernels.names()))
 
 
-@pytest.fixture(scope="module")
-def checked() -> dict[str, Observation]:
-    return elsewhere(observe, kernels.names(), **CHECKED)
+@pytest.fixture
+def checked(shared: Shared) -> dict[str, Observation]:
+    return shared("checked", lambda: elsewhere(observe, kernels.names(), **CHECKED))
 
 
-@pytest.fixture(scope="module")
-def unskipped() -> dict[str, Observation]:
-    return elsewhere(observe, kernels.names(), False)
+@pytest.fixture
+def unskipped(shared: Shared) -> dict[str, Observation]:
+    return shared("unskipped", lambda: elsewhere(observe, kernels.names(), False))
 
 
 @pytest.mark.parametrize("kernel", kernels.names())

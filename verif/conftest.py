@@ -1,0 +1,50 @@
+"""How the test suite shares work between its processes: what is long begins first, what is costly is done once."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lockstep.models import cache
+
+Shared = Callable[[str, Callable[[], Any]], Any]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let two workers compile the golden model from its two ends; each finds in the cache what the other has done."""
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        odd = int(worker["workerid"].removeprefix("gw")) % 2 == 1
+        for file in sorted((cache.ROOT / "models").glob("*/*.py"), reverse=odd):
+            importlib.import_module(f"lockstep.models.{file.parent.name}.{file.stem}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that are marked as long, so that all workers end together."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """Give what a function returns, through JSON, computed by one worker for all of them."""
+    own = tmp_path_factory.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    known: dict[str, Any] = {}
+
+    def get(name: str, make: Callable[[], Any]) -> Any:
+        path = folder / f"{name}.json"
+        if name not in known:
+            with path.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not path.exists():
+                    path.write_text(json.dumps(make()))
+            known[name] = json.loads(path.read_text())
+        return known[name]
+
+    return get
