@@ -18,7 +18,7 @@ from lockstep.models import cache, tenants
 from lockstep.models import jit as J
 from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
-from lockstep.models.core.frame import LIMITS, MAX_TENANTS, MONITOR, most_ctas
+from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
 from lockstep.models.core.lsu import lsu_end
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
@@ -133,7 +133,7 @@ def run(state, sms, memory, launch, settings, context, until):
                     state.progress = now
                     state.dispatcher_wake = now + 1
                     following = now + 1
-                if sm.tenants & LIMITS != 0 and _limited(sm):
+                if sm.tenants & HAS_LIMITS != 0 and _limited(sm):
                     state.dispatcher_wake = now + 1
                     following = now + 1
                 if sm.fault != Fault.NONE:

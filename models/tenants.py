@@ -42,13 +42,13 @@ STACKS = {
 """Where a stack stands: its entries, and beside them how many there are."""
 
 FLAGS = {
-    "gates": frame.GATES,
-    "order": frame.ORDER,
-    "claims": frame.CLAIMS,
-    "operands": frame.OPERANDS_SLOT,
-    "limits": frame.LIMITS,
-    "monitors": frame.MONITORS,
-    "events": frame.LISTENERS,
+    "gates": frame.HAS_GATES,
+    "order": frame.HAS_ORDER,
+    "claims": frame.HAS_CLAIMS,
+    "operands": frame.HAS_OPERANDS,
+    "limits": frame.HAS_LIMITS,
+    "monitors": frame.HAS_MONITORS,
+    "events": frame.HAS_LISTENERS,
 }
 """What an SM's ``tenants`` says of a frame slot that has one."""
 

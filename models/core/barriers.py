@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.core import warp as W
 from lockstep.models.core.events import UNBLOCK, schedule
-from lockstep.models.core.frame import ARRIVED, LISTENERS, emit_of_warp
+from lockstep.models.core.frame import ARRIVED, HAS_LISTENERS, emit_of_warp
 from lockstep.models.core.operands import executed
 from lockstep.models.execution.isa import LANES, PT, RZ, Category, Control, Fault, Kind
 from lockstep.models.execution.operands import read_predicate, register_address
@@ -57,7 +57,7 @@ def barrier(sm, launch, config, context, instruction, slot, now):
         cta.votes[which] += popcount(votes)
         cta.voters[which] += popcount(i64(context.mask))
     waits = instruction.op != Control.ARRIVE
-    if sm.tenants & LISTENERS != 0:
+    if sm.tenants & HAS_LISTENERS != 0:
         emit_of_warp(sm.frame.events, ARRIVED, now, slot, i64(warp.pc), i64(context.mask), i64(0))
     W.arrive(cta, which, slot, warp, threads, waits)
     if waits:

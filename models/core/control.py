@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockstep.models.core import warp as W
 from lockstep.models.core.barriers import barrier, deadlocked, open_barrier
 from lockstep.models.core.events import UNBLOCK, schedule
-from lockstep.models.core.frame import CTA_END, LISTENERS, WARP_END, emit
+from lockstep.models.core.frame import CTA_END, HAS_LISTENERS, WARP_END, emit
 from lockstep.models.core.operands import reserve
 from lockstep.models.core.state import grid_of
 from lockstep.models.execution.isa import LANES, Control, Fault
@@ -83,12 +83,12 @@ def _end_warp(sm, config, slot, now):
     sm.progress = now
     cta.live -= 1
     cta.warps = i64(cta.warps) & ~bit
-    if sm.tenants & LISTENERS != 0:
+    if sm.tenants & HAS_LISTENERS != 0:
         emit(sm.frame.events, WARP_END, now, slot, i64(warp.cta), i64(-1), i64(0), i64(0))
     if cta.live == 0:
         sm.ended += 1
         sm.ctas_resident -= 1
-        if sm.tenants & LISTENERS != 0:
+        if sm.tenants & HAS_LISTENERS != 0:
             emit(sm.frame.events, CTA_END, now, i64(-1), i64(warp.cta), i64(-1), i64(0), i64(0))
         return i64(Fault.NONE)
     for b in range(W.BARRIERS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.models.core.frame import MONITORS
+from lockstep.models.core.frame import HAS_MONITORS
 from lockstep.models.core.state import EMPTY, IDLE, ISSUED, STALLED
 from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount
 
@@ -15,7 +15,7 @@ def count(sm, now):
     sm.last = now
     if cycles == 0:
         return
-    if sm.tenants & MONITORS != 0:
+    if sm.tenants & HAS_MONITORS != 0:
         _show(sm, first, cycles)
     counters = sm.counters
     outcome = i64(sm.outcome)

@@ -51,8 +51,8 @@ OTHER, LOAD, STORE, ATOMIC, SYNC = range(5)
 """Kinds of instructions, for gates: a barrier or a fence is SYNC, accesses beyond the SM are LOAD, STORE or ATOMIC."""
 KINDS = 5
 
-GATES, ORDER, CLAIMS, OPERANDS_SLOT, LIMITS, MONITORS, LISTENERS = (1 << bit for bit in range(7))
-STEPPED = GATES | ORDER | CLAIMS | OPERANDS_SLOT | LIMITS
+HAS_GATES, HAS_ORDER, HAS_CLAIMS, HAS_OPERANDS, HAS_LIMITS, HAS_MONITORS, HAS_LISTENERS = (1 << bit for bit in range(7))
+STEPPED = HAS_GATES | HAS_ORDER | HAS_CLAIMS | HAS_OPERANDS | HAS_LIMITS
 """The frame slots that have tenants, as bits of the SM's ``tenants``, and those that are looked at in every cycle."""
 
 LATER = -1

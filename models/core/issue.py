@@ -13,14 +13,14 @@ from lockstep.models.core.events import EVENTS, RESERVE
 from lockstep.models.core.fetch import flush, want_fetch
 from lockstep.models.core.frame import (
     ATOMIC,
-    CLAIMS,
-    GATES,
+    HAS_CLAIMS,
+    HAS_GATES,
+    HAS_LISTENERS,
+    HAS_ORDER,
     ISSUE,
     KINDS,
     LATER,
-    LISTENERS,
     LOAD,
-    ORDER,
     STORE,
     emit_of_warp,
 )
@@ -99,7 +99,7 @@ def _note(sm, launch, config, context, k, slot, now):
     instruction = at_instruction(where)
     sm.granted[config.pipelines[instruction.category].pipe] += 1
     sm.warp_scheduler[k].io.i.hint = 1 if i64(instruction.flags) & Flag.HINT != 0 else 0
-    claims = sm.tenants & CLAIMS
+    claims = sm.tenants & HAS_CLAIMS
     kinds = sm.by_kind
     last = k + 1 == config.core.schedulers
     beyond = not last and (i64(kinds[LOAD] | kinds[STORE] | kinds[ATOMIC]) >> slot) & 1 != 0
@@ -168,7 +168,7 @@ def select(sm, launch, config, context, now):
     schedulers = i64(config.core.schedulers)
     sm.stalled_pipes = 0
     sm.idle_schedulers = 0
-    held = _held_by_tenants(sm) if sm.tenants & (GATES | CLAIMS) != 0 else i64(0)
+    held = _held_by_tenants(sm) if sm.tenants & (HAS_GATES | HAS_CLAIMS) != 0 else i64(0)
     if sm.tenants != 0:
         _see(sm, held)
     for pipe in range(PIPE_KINDS):
@@ -183,7 +183,7 @@ def select(sm, launch, config, context, now):
         mine = i64(sm.partition[k])
         io.i.long_latency = (i64(sm.memory_wait | sm.at_barrier) | held) & mine
         io.i.global_wait = (i64(sm.memory_wait) | held) & mine
-        if sm.tenants & ORDER != 0:
+        if sm.tenants & HAS_ORDER != 0:
             _rank(sm.frame.classes, io.i, mine)
         different |= call(binding.comb, binding.handle, addressof(io))
         if io.c.grant.valid != 0:
@@ -193,7 +193,7 @@ def select(sm, launch, config, context, now):
     while kept != 0:
         return_room(sm.lsu, i64(sm.warp_scheduler[ctz(kept)].io.c.grant.warp))
         kept &= kept - 1
-    if granted != 0 and sm.tenants & CLAIMS != 0:
+    if granted != 0 and sm.tenants & HAS_CLAIMS != 0:
         refused = _ask(sm, granted)
     issued = i64(0)
     could = i64(sm.ready) & ~held
@@ -299,7 +299,7 @@ def _issue(sm, launch, config, context, slot, now):
         counters.warp_instructions += 1
         counters.thread_instructions += popcount(mask)
         counters.categories[instruction.category] += 1
-    if sm.tenants & LISTENERS != 0:
+    if sm.tenants & HAS_LISTENERS != 0:
         emit_of_warp(sm.frame.events, ISSUE, now, slot, pc, mask, i64(instruction.flags))
     warp.buffered -= 1
     ready = read(sm, config, instruction, slot, pc, mask, now)

@@ -8,7 +8,7 @@ collector.
 from __future__ import annotations
 
 from lockstep.models.core.events import schedule
-from lockstep.models.core.frame import LATER, OPERANDS_SLOT
+from lockstep.models.core.frame import HAS_OPERANDS, LATER
 from lockstep.models.core.lsu import lsu_full
 from lockstep.models.core.state import PIPE_LSU, instruction_at
 from lockstep.models.jit import addressof, call, i64, jit
@@ -31,7 +31,7 @@ def blocked_until(sm, config, pipe, now):
 def read(sm, config, instruction, slot, pc, lanes, now):
     """The cycle in which the sources of an instruction that issues are there, or LATER."""
     sm.counters.register_reads += i64(instruction.reads)
-    if sm.tenants & OPERANDS_SLOT != 0:
+    if sm.tenants & HAS_OPERANDS != 0:
         ready = _asked(sm, i64(sm.frame.operands.read), instruction, slot, pc, lanes, now)
     else:
         ready = now + 1
@@ -91,14 +91,14 @@ def reserve(sm, config, instruction, ready, cycles):
 @jit
 def executed(sm, instruction, slot, pc, lanes, now):
     """Let the operands' tenant take the results out of the warp's registers."""
-    if sm.tenants & OPERANDS_SLOT != 0 and sm.frame.operands.take != 0:
+    if sm.tenants & HAS_OPERANDS != 0 and sm.frame.operands.take != 0:
         _asked(sm, i64(sm.frame.operands.take), instruction, slot, pc, lanes, now)
 
 
 @jit
 def write_back(sm, launch, time, slot, pc, now):
     """The results of an instruction are there at ``time``: write them, and tell the scoreboard then."""
-    if sm.tenants & OPERANDS_SLOT != 0 and sm.frame.operands.write != 0:
+    if sm.tenants & HAS_OPERANDS != 0 and sm.frame.operands.write != 0:
         sm.frame.operand.ready = time
         instruction = instruction_at(sm, launch, slot, pc)
         cycles = _asked(sm, i64(sm.frame.operands.write), instruction, slot, pc, i64(sm.warps[slot].present), now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.models.core.frame import ATOMIC, KINDS, LISTENERS, LOAD, OTHER, STORE, SYNC, WRITTEN, emit_of_warp
+from lockstep.models.core.frame import ATOMIC, HAS_LISTENERS, KINDS, LOAD, OTHER, STORE, SYNC, WRITTEN, emit_of_warp
 from lockstep.models.core.lsu import closed, is_load, is_store, request_kind
 from lockstep.models.core.state import instruction_at
 from lockstep.models.core.warp import PUT_OFF
@@ -115,6 +115,6 @@ def release(sm, launch, config, slot, pc, now):
     warp.pending_predicates = warp.pending_predicates & ~instruction.pwrites
     if instruction.group == Group.MEMORY or instruction.group == Group.ATOMIC or instruction.group == Group.TEXTURE:
         warp.outstanding -= 1
-    if sm.tenants & LISTENERS != 0:
+    if sm.tenants & HAS_LISTENERS != 0:
         emit_of_warp(sm.frame.events, WRITTEN, now, slot, pc, i64(warp.present), i64(0))
     refresh(sm, launch, config, slot)

@@ -23,7 +23,7 @@ from lockstep.models.core import warp as W
 from lockstep.models.core.counters import count
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, request_fetches, want_fetch
-from lockstep.models.core.frame import CTA_START, LEFT, LISTENERS, STEPPED, WARP_START, emit, emit_of_warp, update
+from lockstep.models.core.frame import CTA_START, HAS_LISTENERS, LEFT, STEPPED, WARP_START, emit, emit_of_warp, update
 from lockstep.models.core.issue import deliver, select
 from lockstep.models.core.lsu import lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
 from lockstep.models.core.operands import write_back
@@ -74,7 +74,7 @@ def _events(sm, launch, config, now):
         pc = i64(sm.wheel.event[e].pc)
         if pc == UNBLOCK:
             bit = i64(1) << slot
-            if sm.tenants & LISTENERS != 0 and i64(sm.at_barrier) & bit != 0:
+            if sm.tenants & HAS_LISTENERS != 0 and i64(sm.at_barrier) & bit != 0:
                 emit_of_warp(sm.frame.events, LEFT, now, slot, i64(sm.warps[slot].pc), i64(sm.warps[slot].mask), i64(0))
             sm.blocked = i64(sm.blocked) & ~bit
             sm.at_barrier = i64(sm.at_barrier) & ~bit
@@ -205,7 +205,7 @@ def start_cta(sm, launch, config, index, number, now):
     sm.progress = now
     events = sm.frame.events
     events.grid_of[slot] = index
-    if sm.tenants & LISTENERS != 0:
+    if sm.tenants & HAS_LISTENERS != 0:
         emit(events, CTA_START, now, i64(-1), slot, i64(-1), i64(0), i64(0))
     for k in range(grid.warps):
         _start_warp(sm, launch, config, grid, cta, slot, k, now)
@@ -245,7 +245,7 @@ def _start_warp(sm, launch, config, grid, cta, cta_slot, k, now):
     sm.blocked = i64(sm.blocked) & ~bit
     sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.start |= bit
     sm.frame.events.cta_of[slot] = cta_slot
-    if sm.tenants & LISTENERS != 0:
+    if sm.tenants & HAS_LISTENERS != 0:
         emit_of_warp(sm.frame.events, WARP_START, now, slot, i64(0), i64(warp.present), i64(0))
     want_fetch(sm, launch, config, slot)
 
@@ -261,7 +261,7 @@ def reset(sm, index, launch, config):
     sm.outcome = EMPTY
     sm.fetch_entries = i64(config.core.fetches) * (i64(config.core.fetch_latency) + 1)
     sm.frame.events.sm = addressof(sm)
-    sm.lsu.events = addressof(sm.frame.events) if sm.tenants & LISTENERS != 0 else 0
+    sm.lsu.events = addressof(sm.frame.events) if sm.tenants & HAS_LISTENERS != 0 else 0
     reset_events(sm.wheel)
     schedulers = i64(config.core.schedulers)
     for k in range(schedulers):

@@ -81,7 +81,7 @@ FETCH = record(
 SM = record(
     [
         ("index", "i8"),
-        ("tenants", "i8"),  # frame slots that have any, as ``frame.GATES`` and the others
+        ("tenants", "i8"),  # frame slots that have any, as ``frame.HAS_GATES`` and the others
         ("wake", "i8"),  # next cycle in which a step does something: the earliest of the parts' below, and of events
         ("select_wake", "i8"),  # ... in which the choice of warps may differ from the last one
         ("memory_wake", "i8"),  # ... in which the memory side has something to do by itself
