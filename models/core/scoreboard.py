@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from lockstep.models.core.frame import ATOMIC, HAS_LISTENERS, KINDS, LOAD, OTHER, STORE, SYNC, WRITTEN, emit_of_warp
+from lockstep.models.core.frame import (
+    ATOMIC,
+    HAS_LISTENERS,
+    HAS_OPERANDS,
+    KINDS,
+    LOAD,
+    OTHER,
+    STORE,
+    SYNC,
+    WRITTEN,
+    emit_of_warp,
+)
 from lockstep.models.core.lsu import closed, is_load, is_store, request_kind
 from lockstep.models.core.state import instruction_at
 from lockstep.models.core.warp import PUT_OFF
@@ -72,7 +83,10 @@ def held_by_lsu(sm):
     """Slots whose next instruction the load/store unit does not let issue."""
     kinds = sm.by_kind
     held = closed(sm.lsu, i64(kinds[LOAD]), i64(kinds[STORE] | kinds[ATOMIC]), i64(kinds[SYNC]))
-    return held | i64(sm.ordered) & ~i64(kinds[OTHER])
+    if sm.tenants & HAS_OPERANDS != 0:
+        # What was delivered in this cycle is in the LSU, but the path's masks do not know of it yet.
+        held |= i64(sm.ordered | sm.lsu.entered) & ~i64(kinds[OTHER])
+    return held
 
 
 @jit
