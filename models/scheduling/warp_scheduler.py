@@ -120,14 +120,18 @@ def _lower(io, warp):
 
 
 @inline
-def _in_question(state, io):
+def _candidates(state, io):
+    """The slots that may be granted."""
+    requesting = i64(io.i.request) & state.live
+    return requesting & (state.active | state.urgent) if io.i.policy == TWO_LEVEL else requesting
+
+
+@jit
+def _foremost(state, io):
     """The candidates among which the policy decides."""
-    candidates = i64(io.i.request) & state.live
-    if io.i.policy == TWO_LEVEL:
-        candidates &= state.active | state.urgent
-    if candidates & state.urgent != 0:
-        return candidates & state.urgent
-    return candidates if _classified(io) == 0 else _highest(io, candidates)
+    candidates = _candidates(state, io)
+    overdue = candidates & state.urgent
+    return overdue if overdue != 0 else _highest(io, candidates)
 
 
 @jit
@@ -151,7 +155,10 @@ def _grant(state, io, candidates):
 @jit
 def comb(state, io):
     """The grant, from this cycle's requests."""
-    _grant(state, io, _in_question(state, io))
+    if _classified(io) | state.urgent == 0:
+        _grant(state, io, _candidates(state, io))
+    else:
+        _grant(state, io, _foremost(state, io))
     return i64(0)
 
 
@@ -195,18 +202,25 @@ def _yielding(state, io, active, warp):
     return lowest & _lower(io, warp) & i64(1) << _next(lowest, state.promoted)
 
 
+@jit
+def _contender(state, io, pending, active):
+    """Two-level, where there are classes: the pending warp that becomes active; -1 for none."""
+    warp = _next(_highest(io, pending), state.promoted)
+    if popcount(active) >= i64(io.i.active_warps) and _yielding(state, io, active, warp) == 0:
+        return i64(-1)
+    return warp
+
+
 @inline
 def _activated(state, io):
     """Two-level: the pending warp that becomes active at the end of this cycle; -1 for none."""
     staying = _staying(state, io)
-    pending = staying & ~state.active
+    active, pending = staying & state.active, staying & ~state.active
     if pending == 0:
         return i64(-1)
-    full = popcount(staying & state.active) >= i64(io.i.active_warps)
-    if _classified(io) == 0:
-        return i64(-1) if full else _next(pending, state.promoted)
-    warp = _next(_highest(io, pending), state.promoted)
-    return i64(-1) if full and _yielding(state, io, staying & state.active, warp) == 0 else warp
+    if _classified(io) != 0:
+        return _contender(state, io, pending, active)
+    return i64(-1) if popcount(active) >= i64(io.i.active_warps) else _next(pending, state.promoted)
 
 
 @jit
@@ -311,16 +325,19 @@ def step(state, io):
 
 
 @jit
+def _moves(state, io):
+    """Without a grant, a start or a finish: whether active warps or the priority change at the end of this cycle."""
+    if io.i.policy == TWO_LEVEL:
+        return state.active & i64(io.i.long_latency) != 0 or _activated(state, io) >= 0
+    return (state.held == 0 and state.live != 0) or _shifts(state, io, False)
+
+
+@jit
 def idle(state, io):
     """Steps, after :func:`comb` and with these inputs held, that change nothing."""
     if io.c.grant.valid != 0 or io.i.start | io.i.finish != 0:
         return i64(0)
-    policy = io.i.policy
-    if policy == TWO_LEVEL and (state.active & i64(io.i.long_latency) != 0 or _activated(state, io) >= 0):
-        return i64(0)
-    if policy >= SIMPLE_P and ((state.held == 0 and state.live != 0) or _shifts(state, io, False)):
-        return i64(0)
-    return i64(NEVER)
+    return i64(0) if io.i.policy >= TWO_LEVEL and _moves(state, io) else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, comb=comb, step=step, idle=idle)

@@ -23,11 +23,11 @@ class WarpScheduler(wiring.Component):
 
     **Classes.** Of the candidates, those of the highest class come into question: warps that are not paused before
     paused ones; among these, primary before secondary ones; among these, owners before unshared warps before
-    non-owners. The policy decides among them, over one state for all classes: a grant to any class moves it on.
+    non-owners. The policy decides among them, over one state for all classes: an issue of any class moves it on.
 
     ========== =============================================================================================
-    lrr        the first slot after the one granted last, circularly; slot 0 first
-    gto        the warp granted last, while it comes into question; else the oldest
+    lrr        the first slot after the one that issued last, circularly; slot 0 first
+    gto        the warp that issued last, while it comes into question; else the oldest
     oldest     the oldest
     two-level  as lrr; candidates are at most ``active_warps`` active warps, and those that patience lets go
     simple-p   the first by age, circularly, from the holder of the priority on. The priority passes on, one
@@ -67,7 +67,7 @@ class WarpScheduler(wiring.Component):
         Warp slots of the SM. A scheduler that serves some of them sees zeros in the other bits.
     patience : int
         The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and one bit more: for 1,024 and
-        48 warps 528 bits. 0: no counters, and no port ``patience``.
+        48 warps 528 bits. 0: no counters, and nobody looks at the port.
 
     Members
     -------
@@ -76,7 +76,7 @@ class WarpScheduler(wiring.Component):
     active_warps : In
         Two-level: the most active warps; constant, at least 1.
     patience : In
-        Constant; 0 if it never ends.
+        Grants to higher classes that a warp lets pass; constant, and 0 if its patience never ends.
     start : In, one bit per slot
         The slot holds a new warp from the next cycle on, also in the cycle of its last warp's finish.
     finish : In, one bit per slot
@@ -120,7 +120,7 @@ class WarpScheduler(wiring.Component):
             {
                 "policy": In(range(len(SCHEDULERS))),
                 "active_warps": In(range(warps + 1)),
-                **({"patience": In(range(patience + 1))} if patience else {}),
+                "patience": In(range(max(patience, 1) + 1)),
                 "start": In(warps),
                 "finish": In(warps),
                 "long_latency": In(warps),
