@@ -198,6 +198,8 @@ def start_cta(sm, launch, config, index, number, now):
         cta.at[b] = 0
         cta.votes[b] = 0
         cta.voters[b] = 0
+    first = i64(sm.index) * MAX_WARPS + i64(cta.first_warp)
+    cta.registers = i64(launch.register_file) + first * i64(grid.registers) * (4 * LANES)
     cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_bytes)
     sm.ctas_resident += 1
     sm.counters.ctas += 1
@@ -230,7 +232,7 @@ def _start_warp(sm, launch, config, grid, cta, cta_slot, k, now):
     warp.grid = cta.grid
     warp.cta = cta_slot
     warp.index = k
-    warp.regs = i64(launch.register_file) + position * i64(grid.registers) * (4 * LANES)
+    warp.regs = i64(cta.registers) + k * i64(grid.registers) * (4 * LANES)
     warp.own_registers = MAX_REGISTERS
     warp.preds = i64(launch.predicate_file) + position * (4 * (MAX_PREDICATES + 1))
     words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF

@@ -68,7 +68,8 @@ CTA = record(
         ("live", "i4"),  # warps that have not ended
         ("warps", "i8"),  # their slots
         ("waiting", "i8"),  # slots that wait at any barrier
-        ("shared", "i8"),  # host address of the scratchpad part
+        ("registers", "i8"),  # host addresses: of its first warp's registers, the others' follow; of its scratchpad
+        ("shared", "i8"),
         ("arrived", "i4", (BARRIERS,)),  # threads
         ("expected", "i4", (BARRIERS,)),  # threads; 0: all of the CTA
         ("at", "i8", (BARRIERS,)),  # slots that wait here
