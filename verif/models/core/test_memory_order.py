@@ -120,7 +120,7 @@ def _everything_goes(state, io):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("name", ["load-store", "store-load", "many loads", "barrier"])
 def test_without_the_counters_the_order_breaks(name: str) -> None:
     _, module, data = prepare(name, 33, "warppool")
-    machine = data.gpu.machine
+    machine = module.gpu.machine
     for instance in machine.instances:
         if instance.block == "warppool.load_store_order":
             instance.record["binding"]["step"] = address(_everything_goes)
