@@ -375,29 +375,32 @@ class Machine:
         """
         gpu = self.gpu
         threads = math.prod(block)
-        shared_bytes = kernel.shared_bytes + dynamic_bytes
-        fit = plan(gpu, threads, kernel.registers, shared_bytes)
-        held = self._prepare(fit, kernel, shared_bytes, grid, block)
-        parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
+        fit = plan(gpu, threads, kernel.registers, kernel.shared_bytes + dynamic_bytes)
+        held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params)
         context = self._context
         for name, value in dict(
-            lanes=LANES, ntid=block, nctaid=grid, warps=gpu.core.warps, sms=gpu.core.sms, grid=self.grids,
-            memory=arena.address, memory_bytes=arena.bytes, valid=arena.valid_address, shared_bytes=shared_bytes,
-            dynamic_bytes=dynamic_bytes, local_bytes=kernel.local_bytes, param=parameters.ctypes.data,
-            param_bytes=len(params), textures=arena.textures.ctypes.data, texture_count=len(arena.textures),
+            lanes=LANES, warps=gpu.core.warps, sms=gpu.core.sms, memory=arena.address, memory_bytes=arena.bytes,
+            valid=arena.valid_address, textures=arena.textures.ctypes.data, texture_count=len(arena.textures),
             fault_lane=-1, fault_address=0, fault=0,
         ).items():  # fmt: skip
             context[name] = value
         self.grids += 1
         self._run(progress)
-        del held, parameters
+        del held
         return self._collect(fit)
 
     def _prepare(
-        self, fit: Occupancy, kernel: Kernel, shared_bytes: int, grid: tuple[int, ...], block: tuple[int, ...]
+        self,
+        fit: Occupancy,
+        kernel: Kernel,
+        dynamic_bytes: int,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        params: bytes,
     ) -> list[np.ndarray]:
         """Fill the launch record and reset everything that a launch starts with. Returns what must stay alive."""
         registers, local_bytes = kernel.registers, kernel.local_bytes
+        shared_bytes = kernel.shared_bytes + dynamic_bytes
         gpu = self.gpu
         sms = gpu.core.sms
         self._registers = self._at_least(self._registers, sms * MAX_WARPS * registers * LANES * 4)
@@ -406,11 +409,13 @@ class Machine:
         self._local = self._at_least(self._local, sms * MAX_WARPS * local_bytes * LANES)
         code = np.ascontiguousarray(kernel.code)
         table = np.array(kernel.branch_table, np.int32)
+        parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
         launch = self._launch
         for name, value in dict(
-            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, size=grid,
-            total=math.prod(grid), threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas,
-            registers=registers, shared_bytes=stride, local_bytes=local_bytes,
+            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, number=self.grids, block=block,
+            size=grid, total=math.prod(grid), threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas,
+            registers=registers, shared_bytes=shared_bytes, shared_stride=stride, dynamic_bytes=dynamic_bytes,
+            local_bytes=local_bytes, param=parameters.ctypes.data, param_bytes=len(params),
         ).items():  # fmt: skip
             launch["grids"][0][name] = value
         for name, value in dict(

@@ -211,8 +211,8 @@ if COMPILED:
         return njit(**_OPTIONS)(function)
 
     def inline(function: Callable) -> Any:
-        """Compile into every caller: for one-line helpers."""
-        return register_jitable(function)
+        """Compile into every caller: for what is short, or called at one place that runs often."""
+        return register_jitable(forceinline=True)(function)
 
     entry = jit
 

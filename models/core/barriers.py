@@ -41,7 +41,7 @@ def _value(context, instruction, which, otherwise):
 
 
 @jit
-def barrier(sm, launch, config, context, instruction, slot, now):
+def barrier(sm, config, context, instruction, slot, now):
     """Execute a barrier instruction. Returns a fault."""
     warp = sm.warps[slot]
     cta = sm.ctas[warp.cta]

@@ -7,44 +7,54 @@ from lockstep.models.core.barriers import barrier, deadlocked, open_barrier
 from lockstep.models.core.events import UNBLOCK, schedule
 from lockstep.models.core.frame import CTA_END, HAS_LISTENERS, WARP_END, emit
 from lockstep.models.core.operands import reserve
-from lockstep.models.core.state import grid_of
-from lockstep.models.execution.isa import LANES, Control, Fault
+from lockstep.models.core.state import stop
+from lockstep.models.execution.isa import GRID, LANES, Control, Fault
 from lockstep.models.execution.operands import register_address
-from lockstep.models.jit import i64, jit, words_i32, words_u32
+from lockstep.models.jit import i64, jit, pointer_to, words_i32, words_u32
+
+at_grid = pointer_to(GRID)
 
 
 @jit
-def control(sm, launch, config, context, instruction, slot, ready, now):
-    """Execute a control instruction whose sources are there at ``ready``. Returns the fault and the start cycle."""
+def control(sm, config, context, instruction, slot, ready, now):
+    """Execute a control instruction whose sources are there at ``ready``; returns its start cycle."""
     warp = sm.warps[slot]
+    pc = i64(warp.pc)
     op = i64(instruction.op)
-    mask = i64(context.mask)
     start = reserve(sm, config, instruction, ready, i64(1))
-    fault = i64(Fault.NONE)
     if op == Control.BRANCH or op == Control.INDEXED:
-        fault = _branch(sm, launch, config, context, instruction, slot)
+        fault = _branch(sm, config, context, instruction, slot)
         sm.blocked = i64(sm.blocked) | (i64(1) << slot)
         resume = start - 1 + i64(config.pipelines[instruction.category].latency)
         schedule(sm.wheel, resume, slot, UNBLOCK)
-        return fault, start
-    if mask != 0:
-        if op == Control.EXIT:
-            if W.exit_lanes(warp, mask) != 0:
-                fault = _end_warp(sm, config, slot, now)
-            return fault, start
-        if op == Control.TRAP:
-            return i64(Fault.ASSERT) if instruction.sub == 1 else i64(Fault.TRAP), start
-        if op == Control.BARRIER or op == Control.ARRIVE or op == Control.REDUCE:
-            fault = barrier(sm, launch, config, context, instruction, slot, now)
-        elif op == Control.FENCE:
-            sm.counters.fences += 1
-    warp.pc += 1
-    W.pop_reconverged(warp)
-    return fault, start
+    elif op == Control.EXIT and context.mask != 0:
+        fault = _exit(sm, config, slot, i64(context.mask), now)
+    else:
+        fault = i64(Fault.NONE)
+        if context.mask != 0:
+            fault = _synchronise(sm, config, context, instruction, slot, now)
+        warp.pc += 1
+        W.pop_reconverged(warp)
+    if fault != Fault.NONE:
+        stop(sm, fault, slot, pc)
+    return start
 
 
 @jit
-def _branch(sm, launch, config, context, instruction, slot):
+def _synchronise(sm, config, context, instruction, slot, now):
+    """A barrier or a fence; a trap, after which there is nothing to go on with. Returns the fault."""
+    op = i64(instruction.op)
+    if op == Control.TRAP:
+        return i64(Fault.ASSERT) if instruction.sub == 1 else i64(Fault.TRAP)
+    if op == Control.BARRIER or op == Control.ARRIVE or op == Control.REDUCE:
+        return barrier(sm, config, context, instruction, slot, now)
+    if op == Control.FENCE:
+        sm.counters.fences += 1
+    return i64(Fault.NONE)
+
+
+@jit
+def _branch(sm, config, context, instruction, slot):
     warp = sm.warps[slot]
     mask = i64(context.mask)
     limit = i64(config.core.reconvergence_stack)
@@ -54,7 +64,7 @@ def _branch(sm, launch, config, context, instruction, slot):
             sm.counters.divergent_branches += 1
         return W.branch(warp, i64(instruction.target), i64(instruction.reconverge), mask, limit)
     entries = i64(instruction.imm[3])
-    table = words_i32(i64(grid_of(sm, launch, slot).branch_table) + i64(instruction.target) * 4, entries)
+    table = words_i32(i64(at_grid(context.grid).branch_table) + i64(instruction.target) * 4, entries)
     index = words_u32(register_address(context, i64(instruction.src[0])), LANES)
     targets = context.address
     for lane in range(LANES):
@@ -71,10 +81,12 @@ def _branch(sm, launch, config, context, instruction, slot):
 
 
 @jit
-def _end_warp(sm, config, slot, now):
-    """The last lane of a warp has exited."""
+def _exit(sm, config, slot, mask, now):
+    """Lanes of a warp exit; with the last one, the warp ends. Returns the fault."""
     bit = i64(1) << slot
     warp = sm.warps[slot]
+    if W.exit_lanes(warp, mask) == 0:
+        return i64(Fault.NONE)
     cta = sm.ctas[warp.cta]
     sm.resident = i64(sm.resident) & ~bit
     sm.want_fetch = i64(sm.want_fetch) & ~bit

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from lockstep.models.core.scoreboard import refresh
-from lockstep.models.core.state import grid_of
 from lockstep.models.jit import ctz, i64, jit
 from lockstep.spec.parameters import MAX_WARPS
 
 
 @jit
-def want_fetch(sm, launch, config, slot):
+def want_fetch(sm, config, slot):
     """Ask for a fetch if the warp has room, and instructions left."""
     warp = sm.warps[slot]
     if (
         (i64(sm.fetching) >> slot) & 1 == 0
         and warp.buffered + config.core.fetch_width <= config.core.instruction_buffer
-        and warp.pc + warp.buffered < grid_of(sm, launch, slot).length
+        and warp.pc + warp.buffered < warp.length
     ):
         sm.want_fetch = i64(sm.want_fetch) | (i64(1) << slot)
 
 
 @jit
-def flush(sm, launch, config, slot):
+def flush(sm, config, slot):
     """The warp jumped: drop what was fetched and what is on its way."""
     warp = sm.warps[slot]
     warp.buffered = 0
     warp.epoch += 1
     sm.fetching = i64(sm.fetching) & ~(i64(1) << slot)
-    want_fetch(sm, launch, config, slot)
+    want_fetch(sm, config, slot)
 
 
 @jit
-def deliver_fetches(sm, launch, config, now):
+def deliver_fetches(sm, config, now):
     """Put what has arrived into the buffers."""
     while sm.fetch_count > 0 and sm.fetch[sm.fetch_head].time <= now:
         k = i64(sm.fetch_head)
@@ -42,14 +41,14 @@ def deliver_fetches(sm, launch, config, now):
             sm.fetching = i64(sm.fetching) & ~(i64(1) << slot)
             warp.buffered += sm.fetch[k].size
             if was_empty:
-                refresh(sm, launch, config, slot)
-            want_fetch(sm, launch, config, slot)
+                refresh(sm, config, slot)
+            want_fetch(sm, config, slot)
         sm.fetch_head = (k + 1) % i64(sm.fetch_entries)
         sm.fetch_count -= 1
 
 
 @jit
-def request_fetches(sm, launch, config, now):
+def request_fetches(sm, config, now):
     """Start this cycle's fetches."""
     for _ in range(config.core.fetches):
         want = i64(sm.want_fetch)
@@ -65,6 +64,6 @@ def request_fetches(sm, launch, config, now):
         fetch.time = now + i64(config.core.fetch_latency)
         fetch.warp = slot
         fetch.epoch = warp.epoch
-        left = i64(grid_of(sm, launch, slot).length) - i64(warp.pc) - i64(warp.buffered)
+        left = i64(warp.length) - i64(warp.pc) - i64(warp.buffered)
         fetch.size = min(i64(config.core.fetch_width), left)
         sm.fetch_count += 1

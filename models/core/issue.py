@@ -1,8 +1,8 @@
 """Issue: choose a warp for each scheduler, ask the claims about all of them together, and execute what remains.
 
-A cycle of issue is three passes over the schedulers. First each grants one of its requests; what a grant will take of
-collectors and of the LSU's room is counted for the schedulers after it. Then the claims are asked. Then the granted
-instructions that nobody refuses issue in the order of the schedulers, and the schedulers see what became of theirs.
+Each scheduler in turn grants one of its requests, which issues. Where there are claims, it issues when all schedulers
+have granted: what it will take of collectors and of the LSU's room is counted for the schedulers after its own, the
+claims are asked about all grants together, and what none of them refuses issues. Then the schedulers' clocks tick.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from lockstep.models.core.state import (
     STALLED,
     address_of,
     at_instruction,
-    grid_of,
+    stop,
 )
-from lockstep.models.execution.isa import PT, Category, Fault, Flag, Group, Memory, Space
+from lockstep.models.execution.isa import PT, Category, Fault, Flag, Group, Space
 from lockstep.models.execution.operands import read_predicate
-from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount
+from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_SCHEDULERS
@@ -58,60 +58,65 @@ def _held_by_tenants(sm):
     return held & i64(sm.ready)
 
 
-@jit
-def _requests(sm, config, k, tenants, now):
-    """The slots whose next instruction scheduler ``k`` may grant, and the cycle to look again if there is none.
+@inline
+def _request(sm, config, k, tenants, now):
+    """Show a scheduler the slots whose next instruction it may grant; returns the cycle to look again if there is none.
 
     ``tenants``: the slots that mechanisms hold back.
     """
     wake = i64(NEVER)
     mine = i64(sm.partition[k])
+    waits = (i64(sm.memory_wait) | tenants) & mine
+    late = waits | i64(sm.at_barrier) & mine
+    inputs = sm.warp_scheduler[k].io.i
+    if i64(inputs.global_wait) ^ waits | i64(inputs.long_latency) ^ late | i64(inputs.start) != 0:
+        sm.settled &= ~(i64(1) << k)
+    inputs.request = 0
+    inputs.global_wait = waits
+    inputs.long_latency = late
     if sm.next_issue[k] > now:
-        if i64(sm.resident) & mine != 0:
-            wake = i64(sm.next_issue[k])
-        return i64(0), wake
+        return i64(sm.next_issue[k]) if i64(sm.resident) & mine != 0 else wake
+    if i64(sm.ready) & mine == 0 or sm.wheel.count >= EVENTS - RESERVE:
+        return wake
+    held = held_by_lsu(sm)
+    if held & mine & i64(sm.ready) != 0:
+        sm.stalled_pipes |= i64(1) << PIPE_LSU
+    mine &= ~(held | tenants)
     requests = i64(0)
-    if i64(sm.ready) & mine != 0 and sm.wheel.count < EVENTS - RESERVE:
-        held = held_by_lsu(sm)
-        if held & mine & i64(sm.ready) != 0:
-            sm.stalled_pipes |= i64(1) << PIPE_LSU
-        mine &= ~(held | tenants)
-        for pipe in range(PIPE_KINDS):
-            waiting = i64(sm.by_pipe[pipe]) & mine
-            if waiting != 0:
-                until = blocked_until(sm, config, pipe, now)
-                if until <= now:
-                    requests |= waiting
-                else:
-                    sm.stalled_pipes = i64(sm.stalled_pipes) | (i64(1) << pipe)
-                    wake = min(wake, until)
-    return requests, wake
+    for pipe in range(PIPE_KINDS):
+        waiting = i64(sm.by_pipe[pipe]) & mine
+        if waiting != 0:
+            until = blocked_until(sm, config, pipe, now)
+            if until <= now:
+                requests |= waiting
+            else:
+                sm.stalled_pipes = i64(sm.stalled_pipes) | (i64(1) << pipe)
+                wake = min(wake, until)
+    inputs.request = requests
+    if requests != 0:
+        sm.settled &= ~(i64(1) << k)
+    return wake
 
 
 @jit
-def _note(sm, launch, config, context, k, slot, now):
-    """Count what a grant takes of what the schedulers share, and describe it for the claims.
+def _note(sm, launch, config, context, k, now):
+    """Describe a grant for the claims, and count what it takes of what the schedulers share.
 
     Returns whether an entry of the LSU is kept for it, while the other schedulers choose.
     """
-    pc = i64(sm.warps[slot].pc)
-    where = address_of(grid_of(sm, launch, slot), pc)
-    instruction = at_instruction(where)
-    sm.granted[config.pipelines[instruction.category].pipe] += 1
-    sm.warp_scheduler[k].io.i.hint = 1 if i64(instruction.flags) & Flag.HINT != 0 else 0
-    claims = sm.tenants & HAS_CLAIMS
-    kinds = sm.by_kind
-    last = k + 1 == config.core.schedulers
-    beyond = not last and (i64(kinds[LOAD] | kinds[STORE] | kinds[ATOMIC]) >> slot) & 1 != 0
-    if claims == 0 and not beyond:
-        return False
-    show(sm, context, instruction, slot, now)
+    slot = i64(sm.warp_scheduler[k].io.c.grant.warp)
+    warp = sm.warps[slot]
     grant = sm.frame.grants[k]
     grant.slot = slot
-    grant.pc = pc
-    grant.instruction = where
+    grant.pc = warp.pc
+    grant.instruction = address_of(warp, warp.pc)
+    instruction = at_instruction(i64(grant.instruction))
+    show(sm, launch, context, instruction, slot, now)
     grant.lanes = context.mask
-    _locate(launch, context, grant, instruction, claims != 0)
+    _locate(launch, context, grant, instruction)
+    sm.granted[config.pipelines[instruction.category].pipe] += 1
+    kinds = sm.by_kind
+    beyond = (i64(kinds[LOAD] | kinds[STORE] | kinds[ATOMIC]) >> slot) & 1 != 0
     if beyond and grant.touched & ~grant.touched_shared != 0:
         keep_room(sm.lsu, slot)
         return True
@@ -119,17 +124,13 @@ def _note(sm, launch, config, context, k, slot, now):
 
 
 @jit
-def _locate(launch, context, grant, instruction, addresses):
-    """Find out where a granted instruction would access memory: whether at all, or at which ``addresses``."""
+def _locate(launch, context, grant, instruction):
+    """Find out where a granted instruction would access memory."""
     grant.touched = 0
     grant.touched_shared = 0
     group = i64(instruction.group)
     if grant.lanes == 0 or not _is_access(instruction):
         return
-    if not addresses and group != Group.TEXTURE and instruction.space != Space.GENERIC:
-        grant.touched = grant.lanes
-        if group == Group.ATOMIC or instruction.op != Memory.PREFETCH:
-            return
     context.probe = 1
     call(i64(launch.execute[group]), addressof(context), i64(grant.instruction))
     context.probe = 0
@@ -168,63 +169,60 @@ def select(sm, launch, config, context, now):
     schedulers = i64(config.core.schedulers)
     sm.stalled_pipes = 0
     sm.idle_schedulers = 0
+    if sm.tenants & HAS_ORDER != 0:
+        sm.settled = 0
     held = _held_by_tenants(sm) if sm.tenants & (HAS_GATES | HAS_CLAIMS) != 0 else i64(0)
+    could = i64(sm.ready) & ~held
+    claims = sm.tenants & HAS_CLAIMS != 0
     if sm.tenants != 0:
         _see(sm, held)
-    for pipe in range(PIPE_KINDS):
-        sm.granted[pipe] = 0
     granted = kept = refused = different = i64(0)
     for k in range(schedulers):
         io = sm.warp_scheduler[k].io
         binding = sm.warp_scheduler[k].binding
-        requests, until = _requests(sm, config, k, held, now)
-        wake = min(wake, until)
-        io.i.request = requests
-        mine = i64(sm.partition[k])
-        io.i.long_latency = (i64(sm.memory_wait | sm.at_barrier) | held) & mine
-        io.i.global_wait = (i64(sm.memory_wait) | held) & mine
+        wake = min(wake, _request(sm, config, k, held, now))
+        if (sm.settled >> k) & 1 != 0:
+            continue
         if sm.tenants & HAS_ORDER != 0:
-            _rank(sm.frame.classes, io.i, mine)
+            _rank(sm.frame.classes, io.i, i64(sm.partition[k]))
         different |= call(binding.comb, binding.handle, addressof(io))
         if io.c.grant.valid != 0:
             granted |= i64(1) << k
-            if _note(sm, launch, config, context, k, i64(io.c.grant.warp), now):
+            if not claims:
+                _issue(sm, launch, config, context, k, now)
+            elif _note(sm, launch, config, context, k, now):
                 kept |= i64(1) << k
-    while kept != 0:
-        return_room(sm.lsu, i64(sm.warp_scheduler[ctz(kept)].io.c.grant.warp))
-        kept &= kept - 1
-    if granted != 0 and sm.tenants & HAS_CLAIMS != 0:
+    if claims and granted != 0:
+        _return(sm, kept)
         refused = _ask(sm, granted)
-    issued = i64(0)
-    could = i64(sm.ready) & ~held
+        _issue_all(sm, launch, config, context, granted & ~refused, now)
+    until = now + i64(config.core.issue_interval)
+    if granted != refused:
+        sm.counters.active_cycles += until - max(now, i64(sm.active_until))
+        sm.active_until = until
     for k in range(schedulers):
         io = sm.warp_scheduler[k].io
         binding = sm.warp_scheduler[k].binding
         if (granted >> k) & 1 != 0:
-            until = now + i64(config.core.issue_interval)
             sm.next_issue[k] = until
-            slot = i64(io.c.grant.warp)
-            io.i.refused = (refused >> k) & 1
-            if io.i.refused != 0:
-                could &= ~(i64(1) << slot)
-            else:
-                issued |= i64(1) << slot
-                sm.counters.active_cycles += until - max(now, i64(sm.active_until))
-                sm.active_until = until
-                _issue(sm, launch, config, context, slot, now)
         elif sm.next_issue[k] <= now and i64(sm.resident) & i64(sm.partition[k]) != 0:
             sm.idle_schedulers += 1
+        io.i.refused = (refused >> k) & 1
+        if io.i.refused != 0:
+            could &= ~(i64(1) << i64(io.c.grant.warp))
+        if (sm.settled >> k) & 1 != 0:
+            continue
         different |= call(binding.step, binding.handle, addressof(io))
         io.i.start = 0
         io.i.finish = 0
         # A request that was not granted waits for its warp to become active (two-level), which the step may have done.
-        if issued == 0 and (io.i.request != 0 or call(binding.idle, binding.handle, addressof(io)) == 0):
+        if io.i.request != 0 or call(binding.idle, binding.handle, addressof(io)) < NEVER:
             wake = now + 1
+        else:
+            sm.settled |= i64(1) << k
     if different != 0:
         sm.fault = Fault.DIFFERENCE
-    if sm.tenants != 0:
-        sm.frame.seen.issued = issued
-    if issued != 0:
+    if granted != refused:
         sm.outcome = ISSUED
         return now + 1
     if i64(sm.resident) == 0:
@@ -232,6 +230,24 @@ def select(sm, launch, config, context, now):
     else:
         sm.outcome = STALLED if could != 0 else IDLE
     return wake
+
+
+@jit
+def _return(sm, kept):
+    """Give back the LSU's entries that were kept for the grants of some schedulers."""
+    while kept != 0:
+        return_room(sm.lsu, i64(sm.warp_scheduler[ctz(kept)].io.c.grant.warp))
+        kept &= kept - 1
+    for pipe in range(PIPE_KINDS):
+        sm.granted[pipe] = 0
+
+
+@jit
+def _issue_all(sm, launch, config, context, granted, now):
+    """Issue the granted instructions of some schedulers."""
+    while granted != 0:
+        _issue(sm, launch, config, context, ctz(granted), now)
+        granted &= granted - 1
 
 
 @jit
@@ -243,7 +259,7 @@ def _rank(classes, inputs, mine):
     inputs.non_owner = i64(classes.non_owner) & mine
 
 
-@jit
+@inline
 def _see(sm, held):
     """Note in what state the warps are when they are chosen from."""
     seen = sm.frame.seen
@@ -252,16 +268,18 @@ def _see(sm, held):
     seen.waiting = sm.memory_wait
     seen.at_barrier = sm.at_barrier
     seen.held = held
+    seen.issued = 0
 
 
 # ------------------------------------------------------------------------------------------------------------ executing
 
 
-@jit
-def show(sm, context, instruction, slot, now):
+@inline
+def show(sm, launch, context, instruction, slot, now):
     """Show the executing functions a warp, and the lanes in which it executes an instruction."""
     warp = sm.warps[slot]
     cta = sm.ctas[warp.cta]
+    context.grid = addressof(launch.grids[cta.grid])
     context.active = warp.mask
     context.regs = warp.regs
     context.own_registers = warp.own_registers
@@ -273,6 +291,8 @@ def show(sm, context, instruction, slot, now):
     context.slot = slot
     context.now = now
     context.shared = cta.shared
+    context.own_shared = cta.own_shared
+    context.pair_shared = cta.pair_shared
     context.local = warp.local
     context.local_physical = warp.local_physical
     for k in range(3):
@@ -284,92 +304,80 @@ def show(sm, context, instruction, slot, now):
 
 
 @jit
-def _issue(sm, launch, config, context, slot, now):
-    """Issue the next instruction of a warp, and execute it if its sources are there."""
+def _issue(sm, launch, config, context, k, now):
+    """Issue the instruction that scheduler ``k`` has granted, and execute it if its sources are there."""
+    io = sm.warp_scheduler[k].io
+    slot = i64(io.c.grant.warp)
     warp = sm.warps[slot]
     pc = i64(warp.pc)
-    where = address_of(grid_of(sm, launch, slot), pc)
+    where = address_of(warp, pc)
     instruction = at_instruction(where)
-    show(sm, context, instruction, slot, now)
+    show(sm, launch, context, instruction, slot, now)
     mask = i64(context.mask)
+    flags = i64(instruction.flags)
+    io.i.hint = 1 if flags & Flag.HINT != 0 else 0
     counters = sm.counters
-    if i64(instruction.flags) & Flag.ADDED != 0:
+    if flags & Flag.ADDED != 0:
         counters.added_instructions += 1
     else:
         counters.warp_instructions += 1
         counters.thread_instructions += popcount(mask)
         counters.categories[instruction.category] += 1
-    if sm.tenants & HAS_LISTENERS != 0:
-        emit_of_warp(sm.frame.events, ISSUE, now, slot, pc, mask, i64(instruction.flags))
+    if sm.tenants != 0:
+        sm.frame.seen.issued |= i64(1) << slot
+        if sm.tenants & HAS_LISTENERS != 0:
+            emit_of_warp(sm.frame.events, ISSUE, now, slot, pc, mask, flags)
     warp.buffered -= 1
     ready = read(sm, config, instruction, slot, pc, mask, now)
     if ready == LATER:
-        _put_off(sm, config, context, instruction, slot, pc)
-        if instruction.group == Group.CONTROL:
-            refresh(sm, launch, config, slot)
-            return
-        _go_on(sm, launch, config, slot, pc)
+        if not _put_off(sm, config, context, instruction, slot, pc):
+            _go_on(sm, config, slot, pc)
+        refresh(sm, config, slot)
         return
     if instruction.group == Group.CONTROL:
-        fault, start = control(sm, launch, config, context, instruction, slot, ready, now)
+        start = control(sm, config, context, instruction, slot, ready, now)
     else:
         warp.pc += 1
         W.pop_reconverged(warp)
-        fault, start = _execute(sm, launch, config, context, where, slot, pc, ready, now)
+        start = _execute(sm, launch, config, context, where, slot, pc, ready, now)
     collect(sm, config, instruction, start)
-    if fault != Fault.NONE:
-        stop(sm, fault, slot, pc)
-    else:
-        _go_on(sm, launch, config, slot, pc)
+    if sm.fault == Fault.NONE:
+        _go_on(sm, config, slot, pc)
+        refresh(sm, config, slot)
 
 
-@jit
-def stop(sm, fault, slot, pc):
-    """End the launch at an instruction."""
-    sm.fault = fault
-    sm.fault_pc = pc
-    sm.fault_warp = slot
-
-
-@jit
-def _go_on(sm, launch, config, slot, pc):
-    """Fetch for a warp that has issued, and find out what its next instruction waits for."""
+@inline
+def _go_on(sm, config, slot, pc):
+    """Fetch for a warp that has issued, unless that was its last instruction."""
     if (i64(sm.resident) >> slot) & 1 != 0:
         if sm.warps[slot].pc != pc + 1:
-            flush(sm, launch, config, slot)
+            flush(sm, config, slot)
         else:
-            want_fetch(sm, launch, config, slot)
-    refresh(sm, launch, config, slot)
+            want_fetch(sm, config, slot)
 
 
 @jit
 def _execute(sm, launch, config, context, where, slot, pc, ready, now):
-    """Execute an instruction of the warp that the context shows; its sources are there at ``ready``.
-
-    Returns the fault and the start cycle.
-    """
+    """Execute an instruction of the warp in the context, whose sources are there at ``ready``; returns its start."""
     instruction = at_instruction(where)
-    mask = i64(context.mask)
-    warp = sm.warps[slot]
     context.touched = 0
     context.touched_shared = 0
-    fault = i64(Fault.NONE)
-    if mask != 0:
+    if context.mask != 0:
         fault = call(i64(launch.execute[instruction.group]), addressof(context), where)
+        if fault != Fault.NONE:
+            stop(sm, fault, slot, pc)
     if _is_access(instruction):
-        start = _access(sm, launch, config, context, instruction, slot, pc, ready, now)
-    else:
-        start = reserve(sm, config, instruction, ready, i64(1))
-        written = hold(warp, instruction, False)
-        sm.counters.register_writes += written
-        executed(sm, instruction, slot, pc, mask, now)
-        if written != 0 or i64(instruction.pwrites) != 0:
-            latency = i64(config.pipelines[instruction.category].latency)
-            write_back(sm, launch, start - 1 + latency, slot, pc, now)
-    return fault, start
+        return _access(sm, config, context, instruction, slot, pc, ready, now)
+    start = reserve(sm, config, instruction, ready, i64(1))
+    written = hold(sm.warps[slot], instruction, False)
+    sm.counters.register_writes += written
+    executed(sm, instruction, slot, pc, i64(context.mask), now)
+    if written != 0 or i64(instruction.pwrites) != 0:
+        write_back(sm, start - 1 + i64(config.pipelines[instruction.category].latency), slot, pc, now)
+    return start
 
 
-@jit
+@inline
 def _is_access(instruction):
     """Whether an instruction may touch memory."""
     group = instruction.group
@@ -400,8 +408,8 @@ def _distinct(context):
     return count
 
 
-@jit
-def _access(sm, launch, config, context, instruction, slot, pc, ready, now):
+@inline
+def _access(sm, config, context, instruction, slot, pc, ready, now):
     """Time a load, a store, an atomic or a texture fetch that has been executed; returns the start cycle."""
     warp = sm.warps[slot]
     counters = sm.counters
@@ -428,7 +436,7 @@ def _access(sm, launch, config, context, instruction, slot, pc, ready, now):
     executed(sm, instruction, slot, pc, i64(context.mask), now)
     done = start - 1 + latency + cycles - 1
     if cached == 0:
-        write_back(sm, launch, done, slot, pc, now)
+        write_back(sm, done, slot, pc, now)
     else:
         shared_done = done if in_scratchpad != 0 else i64(0)
         issue_memory(sm.lsu, config, context, instruction, cached, start, shared_done, slot, pc)
@@ -440,7 +448,10 @@ def _access(sm, launch, config, context, instruction, slot, pc, ready, now):
 
 @jit
 def _put_off(sm, config, context, instruction, slot, pc):
-    """Keep an instruction until its sources are delivered. Its warp waits if it decides where the warp goes on."""
+    """Keep an instruction until its sources are delivered.
+
+    Returns whether its warp waits, since the instruction decides where it goes on.
+    """
     warp = sm.warps[slot]
     bit = i64(1) << slot
     kept = warp.put_off[(i64(warp.put_off_first) + i64(warp.put_off_count)) % W.PUT_OFF]
@@ -452,13 +463,14 @@ def _put_off(sm, config, context, instruction, slot, pc):
     if instruction.group == Group.CONTROL:
         warp.buffered += 1
         sm.blocked = i64(sm.blocked) | bit
-        return
+        return True
     hold_sources(warp, instruction)
     warp.pc += 1
     W.pop_reconverged(warp)
     if _is_access(instruction):
         sm.ordered = i64(sm.ordered) | bit
         warp.outstanding += 1
+    return False
 
 
 @jit
@@ -468,27 +480,24 @@ def deliver(sm, launch, config, context, slot, now):
     bit = i64(1) << slot
     kept = warp.put_off[warp.put_off_first]
     pc = i64(kept.pc)
-    where = address_of(grid_of(sm, launch, slot), pc)
+    where = address_of(warp, pc)
     instruction = at_instruction(where)
     warp.put_off_first = (warp.put_off_first + 1) % W.PUT_OFF
     warp.put_off_count -= 1
-    show(sm, context, instruction, slot, now)
+    show(sm, launch, context, instruction, slot, now)
     context.mask = kept.mask
     context.active = kept.active
     if instruction.group == Group.CONTROL:
         warp.buffered -= 1
         sm.blocked = i64(sm.blocked) & ~bit
-        fault, start = control(sm, launch, config, context, instruction, slot, now, now)
+        start = control(sm, config, context, instruction, slot, now, now)
     else:
         release_sources(warp, instruction)
         if _is_access(instruction):
             sm.ordered = i64(sm.ordered) & ~bit
             warp.outstanding -= 1
-        fault, start = _execute(sm, launch, config, context, where, slot, pc, now, now)
+        start = _execute(sm, launch, config, context, where, slot, pc, now, now)
     sm.collector[config.pipelines[instruction.category].pipe, kept.collector] = start
-    if fault != Fault.NONE:
-        stop(sm, fault, slot, pc)
-    elif instruction.group == Group.CONTROL:
-        _go_on(sm, launch, config, slot, pc)
-    else:
-        refresh(sm, launch, config, slot)
+    if instruction.group == Group.CONTROL:
+        _go_on(sm, config, slot, pc)
+    refresh(sm, config, slot)

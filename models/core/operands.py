@@ -10,12 +10,12 @@ from __future__ import annotations
 from lockstep.models.core.events import schedule
 from lockstep.models.core.frame import HAS_OPERANDS, LATER
 from lockstep.models.core.lsu import lsu_full
-from lockstep.models.core.state import PIPE_LSU, instruction_at
-from lockstep.models.jit import addressof, call, i64, jit
+from lockstep.models.core.state import PIPE_LSU, instruction_of
+from lockstep.models.jit import addressof, call, i64, inline, jit
 from lockstep.models.time import NEVER
 
 
-@jit
+@inline
 def blocked_until(sm, config, pipe, now):
     """The cycle up to which a pipeline takes no further instruction: no collector is free."""
     if pipe == PIPE_LSU and lsu_full(sm.lsu, config):
@@ -27,7 +27,7 @@ def blocked_until(sm, config, pipe, now):
     return i64(sm.collector[pipe, (i64(sm.collector_at[pipe]) + granted) % collectors])
 
 
-@jit
+@inline
 def read(sm, config, instruction, slot, pc, lanes, now):
     """The cycle in which the sources of an instruction that issues are there, or LATER."""
     sm.counters.register_reads += i64(instruction.reads)
@@ -57,7 +57,7 @@ def _asked(sm, function, instruction, slot, pc, lanes, now):
     return call(function, i64(sm.frame.operands.handle), addressof(sm))
 
 
-@jit
+@inline
 def collect(sm, config, instruction, start):
     """Take a collector up to ``start``; returns which."""
     pipe = i64(config.pipelines[instruction.category].pipe)
@@ -67,7 +67,7 @@ def collect(sm, config, instruction, start):
     return at
 
 
-@jit
+@inline
 def reserve(sm, config, instruction, ready, cycles):
     """Reserve a pipeline for ``cycles`` from ``ready`` on, when the sources are there; returns the start cycle."""
     pipe = i64(config.pipelines[instruction.category].pipe)
@@ -88,20 +88,21 @@ def reserve(sm, config, instruction, ready, cycles):
     return start
 
 
-@jit
+@inline
 def executed(sm, instruction, slot, pc, lanes, now):
     """Let the operands' tenant take the results out of the warp's registers."""
     if sm.tenants & HAS_OPERANDS != 0 and sm.frame.operands.take != 0:
         _asked(sm, i64(sm.frame.operands.take), instruction, slot, pc, lanes, now)
 
 
-@jit
-def write_back(sm, launch, time, slot, pc, now):
+@inline
+def write_back(sm, time, slot, pc, now):
     """The results of an instruction are there at ``time``: write them, and tell the scoreboard then."""
     if sm.tenants & HAS_OPERANDS != 0 and sm.frame.operands.write != 0:
         sm.frame.operand.ready = time
-        instruction = instruction_at(sm, launch, slot, pc)
-        cycles = _asked(sm, i64(sm.frame.operands.write), instruction, slot, pc, i64(sm.warps[slot].present), now)
+        warp = sm.warps[slot]
+        instruction = instruction_of(warp, pc)
+        cycles = _asked(sm, i64(sm.frame.operands.write), instruction, slot, pc, i64(warp.present), now)
         if cycles == LATER:
             return
         time += cycles

@@ -6,7 +6,6 @@ from lockstep.models.core.frame import (
     ATOMIC,
     HAS_LISTENERS,
     HAS_OPERANDS,
-    KINDS,
     LOAD,
     OTHER,
     STORE,
@@ -15,14 +14,14 @@ from lockstep.models.core.frame import (
     emit_of_warp,
 )
 from lockstep.models.core.lsu import closed, is_load, is_store, request_kind
-from lockstep.models.core.state import instruction_at
+from lockstep.models.core.state import instruction_of
 from lockstep.models.core.warp import PUT_OFF
 from lockstep.models.execution.isa import Control, Group, Space
-from lockstep.models.jit import i64, jit, popcount
+from lockstep.models.jit import i64, inline, jit, popcount
 
 
-@jit
-def kind_of(config, instruction):
+@inline
+def _kind(config, instruction):
     """The kind of an instruction, for gates."""
     if instruction.group == Group.CONTROL:
         op = instruction.op
@@ -40,7 +39,7 @@ def kind_of(config, instruction):
 
 
 @jit
-def refresh(sm, launch, config, slot):
+def refresh(sm, config, slot):
     """Find out anew what a warp waits for: after an issue, a write-back, a fetch or a jump."""
     bit = i64(1) << slot
     sm.select_wake = 0
@@ -48,9 +47,10 @@ def refresh(sm, launch, config, slot):
     sm.memory_wait = i64(sm.memory_wait) & ~bit
     warp = sm.warps[slot]
     sm.by_pipe[warp.pipe] &= ~bit
+    sm.by_kind[warp.kind] &= ~bit
     if i64(sm.blocked) & bit != 0 or warp.buffered == 0 or warp.put_off_count == PUT_OFF:
         return
-    instruction = instruction_at(sm, launch, slot, warp.pc)
+    instruction = instruction_of(warp, warp.pc)
     busy = i64(warp.pending_predicates & instruction.pneed)
     from_memory = i64(0)
     for k in range(4):
@@ -72,13 +72,11 @@ def refresh(sm, launch, config, slot):
     warp.pipe = config.pipelines[instruction.category].pipe
     sm.ready = i64(sm.ready) | bit
     sm.by_pipe[warp.pipe] |= bit
-    kind = kind_of(config, instruction)
-    for other in range(KINDS):
-        sm.by_kind[other] &= ~bit
-    sm.by_kind[kind] |= bit
+    warp.kind = _kind(config, instruction)
+    sm.by_kind[warp.kind] |= bit
 
 
-@jit
+@inline
 def held_by_lsu(sm):
     """Slots whose next instruction the load/store unit does not let issue."""
     kinds = sm.by_kind
@@ -89,7 +87,7 @@ def held_by_lsu(sm):
     return held
 
 
-@jit
+@inline
 def hold(warp, instruction, memory):
     """Mark the results of an instruction as pending; returns how many registers it writes."""
     written = i64(0)
@@ -118,11 +116,11 @@ def release_sources(warp, instruction):
     warp.pending_predicates = warp.pending_predicates & ~(instruction.pneed & ~instruction.pwrites)
 
 
-@jit
-def release(sm, launch, config, slot, pc, now):
+@inline
+def release(sm, config, slot, pc, now):
     """An instruction's results are written."""
     warp = sm.warps[slot]
-    instruction = instruction_at(sm, launch, slot, pc)
+    instruction = instruction_of(warp, pc)
     for k in range(4):
         warp.pending[k] &= ~instruction.writes[k]
         warp.from_memory[k] &= ~instruction.writes[k]
@@ -131,4 +129,4 @@ def release(sm, launch, config, slot, pc, now):
         warp.outstanding -= 1
     if sm.tenants & HAS_LISTENERS != 0:
         emit_of_warp(sm.frame.events, WRITTEN, now, slot, pc, i64(warp.present), i64(0))
-    refresh(sm, launch, config, slot)
+    refresh(sm, config, slot)

@@ -30,7 +30,7 @@ from lockstep.models.core.operands import write_back
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
 from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
-from lockstep.models.jit import addressof, call, clear, ctz, i64, jit, words_u32
+from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, words_u32
 from lockstep.models.memory.l1 import QUEUE_FULL
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.time import NEVER
@@ -46,12 +46,12 @@ def step(sm, port, launch, config, context, now):
     count(sm, now)
     sm.ended = 0
     if sm.wheel.count != 0:
-        _events(sm, launch, config, now)
+        _events(sm, config, now)
     if sm.fetch_count != 0:
-        deliver_fetches(sm, launch, config, now)
+        deliver_fetches(sm, config, now)
     # A refused line is offered again after an event of the L1, or when the queue to the crossbar may have room again.
     if now >= sm.memory_wake or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
-        _memory_side(sm, port, launch, config, now)
+        _memory_side(sm, port, config, now)
     queued = i64(sm.lsu.count)
     if sm.tenants & STEPPED != 0:
         sm.frame.now = now
@@ -61,12 +61,12 @@ def step(sm, port, launch, config, context, now):
     if sm.lsu.count != queued:
         sm.memory_wake = min(i64(sm.memory_wake), lsu_wake(sm.lsu, port, config, now))
     if sm.want_fetch != 0:
-        request_fetches(sm, launch, config, now)
+        request_fetches(sm, config, now)
     _sleep(sm, port, now)
 
 
-@jit
-def _events(sm, launch, config, now):
+@inline
+def _events(sm, config, now):
     """Write back what is due, and let warps go on that waited for a branch or a barrier."""
     e = take(sm.wheel, now)
     while e >= 0:
@@ -78,14 +78,14 @@ def _events(sm, launch, config, now):
                 emit_of_warp(sm.frame.events, LEFT, now, slot, i64(sm.warps[slot].pc), i64(sm.warps[slot].mask), i64(0))
             sm.blocked = i64(sm.blocked) & ~bit
             sm.at_barrier = i64(sm.at_barrier) & ~bit
-            refresh(sm, launch, config, slot)
+            refresh(sm, config, slot)
         else:
-            release(sm, launch, config, slot, pc, now)
+            release(sm, config, slot, pc, now)
         e = take(sm.wheel, now)
 
 
-@jit
-def _memory_side(sm, port, launch, config, now):
+@inline
+def _memory_side(sm, port, config, now):
     """Step the LSU and the L1, and let the instructions that they have completed write back."""
     lsu = sm.lsu
     held = held_by_lsu(sm)
@@ -93,7 +93,7 @@ def _memory_side(sm, port, launch, config, now):
     completed = take_completed(lsu)
     while completed >= 0:
         token = lsu.token[completed]
-        write_back(sm, launch, i64(token.ready), completed // TICKETS, i64(token.pc), now)
+        write_back(sm, i64(token.ready), completed // TICKETS, i64(token.pc), now)
         completed = take_completed(lsu)
     if (i64(sm.stalled_pipes) >> PIPE_LSU) & 1 != 0 and not lsu_full(lsu, config):
         sm.select_wake = 0
@@ -122,7 +122,7 @@ def _mechanisms(sm, launch, config, context, now):
         sm.select_wake = 0
 
 
-@jit
+@inline
 def _select(sm, launch, config, context, now):
     """Issue, and see when the next choice of warps can differ from this one."""
     sm.select_wake = NEVER
@@ -133,7 +133,7 @@ def _select(sm, launch, config, context, now):
     sm.all_wait_for_memory = 1 if waiting != 0 and (waiting | i64(sm.at_barrier)) & resident == resident else 0
 
 
-@jit
+@inline
 def _sleep(sm, port, now):
     """The next cycle in which any part has something to do."""
     wake = min(i64(sm.select_wake), i64(sm.memory_wake), i64(port.reply_ready))
@@ -200,7 +200,8 @@ def start_cta(sm, launch, config, index, number, now):
         cta.voters[b] = 0
     first = i64(sm.index) * MAX_WARPS + i64(cta.first_warp)
     cta.registers = i64(launch.register_file) + first * i64(grid.registers) * (4 * LANES)
-    cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_bytes)
+    cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_stride)
+    cta.own_shared = grid.shared_bytes
     sm.ctas_resident += 1
     sm.counters.ctas += 1
     sm.counters.warps += i64(grid.warps)
@@ -229,7 +230,8 @@ def _start_warp(sm, launch, config, grid, cta, cta_slot, k, now):
     bit = i64(1) << slot
     warp = sm.warps[slot]
     position = i64(sm.index) * MAX_WARPS + slot
-    warp.grid = cta.grid
+    warp.code = grid.code
+    warp.length = grid.length
     warp.cta = cta_slot
     warp.index = k
     warp.regs = i64(cta.registers) + k * i64(grid.registers) * (4 * LANES)
@@ -249,7 +251,7 @@ def _start_warp(sm, launch, config, grid, cta, cta_slot, k, now):
     sm.frame.events.cta_of[slot] = cta_slot
     if sm.tenants & HAS_LISTENERS != 0:
         emit_of_warp(sm.frame.events, WARP_START, now, slot, i64(0), i64(warp.present), i64(0))
-    want_fetch(sm, launch, config, slot)
+    want_fetch(sm, config, slot)
 
 
 @jit

@@ -10,8 +10,8 @@ from lockstep.models.core import warp as W
 from lockstep.models.core.events import EVENT_WHEEL
 from lockstep.models.core.frame import FRAME, KINDS
 from lockstep.models.core.lsu import LSU
-from lockstep.models.execution.isa import INSTRUCTION, Group
-from lockstep.models.jit import i64, inline, pointer_to, record
+from lockstep.models.execution.isa import GRID, INSTRUCTION, Group
+from lockstep.models.jit import i64, inline, jit, pointer_to, record
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.spec.parameters import (
     CATEGORIES,
@@ -92,7 +92,7 @@ SM = record(
         ("memory_wait", "i8"),  # slots whose next instruction waits for a load
         ("at_barrier", "i8"),
         ("by_pipe", "i8", (PIPE_KINDS,)),  # ready slots by the pipeline of their next instruction
-        ("by_kind", "i8", (KINDS,)),  # slots by the kind of their next instruction (``frame``), once it was ready
+        ("by_kind", "i8", (KINDS,)),  # ... and by its kind (``frame``)
         ("ordered", "i8"),  # slots with a memory instruction that has not reached the LSU yet
         ("granted", "i8", (PIPE_KINDS,)),  # instructions that schedulers have granted in this cycle
         ("pipe_free", "i8", (PIPE_KINDS, MAX_PIPES)),
@@ -100,6 +100,7 @@ SM = record(
         ("collector_at", "i8", (PIPE_KINDS,)),
         ("bank_free", "i8", (MAX_REGISTER_BANKS,)),
         ("next_issue", "i8", (MAX_SCHEDULERS,)),
+        ("settled", "i8"),  # schedulers that had no request and change nothing until an input differs
         ("want_fetch", "i8"),  # slots with room in their buffer
         ("fetching", "i8"),  # slots with a fetch on its way
         ("fetch_pointer", "i8"),
@@ -134,24 +135,6 @@ SM = record(
     ]
 )
 
-# A grid that runs.
-GRID = record(
-    [
-        ("code", "i8"),  # host address of the instructions
-        ("length", "i8"),
-        ("branch_table", "i8"),  # host address, i4
-        ("block", "i8", (3,)),
-        ("size", "i8", (3,)),  # CTAs
-        ("total", "i8"),  # CTAs
-        ("threads", "i8"),  # per CTA
-        ("warps", "i8"),  # per CTA
-        ("per_sm", "i8"),  # resident CTAs
-        ("registers", "i8"),  # per thread
-        ("shared_bytes", "i8"),  # of a CTA, with the padding between CTAs
-        ("local_bytes", "i8"),
-    ]
-)
-
 # What all SMs share during a launch.
 LAUNCH = record(
     [
@@ -170,18 +153,20 @@ INSTRUCTION_BYTES = INSTRUCTION.itemsize
 
 
 @inline
-def grid_of(sm, launch, slot):
-    """The grid of a warp."""
-    return launch.grids[sm.warps[slot].grid]
+def address_of(warp, pc):
+    """Where an instruction of a warp stands in host memory."""
+    return i64(warp.code) + i64(pc) * INSTRUCTION_BYTES
 
 
 @inline
-def address_of(grid, pc):
-    """Where an instruction stands in host memory."""
-    return i64(grid.code) + i64(pc) * INSTRUCTION_BYTES
+def instruction_of(warp, pc):
+    """An instruction of a warp."""
+    return at_instruction(address_of(warp, pc))
 
 
-@inline
-def instruction_at(sm, launch, slot, pc):
-    """An instruction of a warp's grid."""
-    return at_instruction(address_of(grid_of(sm, launch, slot), pc))
+@jit
+def stop(sm, fault, slot, pc):
+    """End the launch at an instruction."""
+    sm.fault = fault
+    sm.fault_pc = pc
+    sm.fault_warp = slot

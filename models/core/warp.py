@@ -32,13 +32,15 @@ WARP = record(
         ("rpc", "i4"),
         ("mask", "i8"),  # lanes on top of the stack
         ("depth", "i4"),  # entries below the top
-        ("grid", "i4"),
         ("cta", "i4"),  # CTA slot
         ("index", "i4"),  # warp in its CTA
-        ("pipe", "i4"),  # of the next instruction, when it is ready
+        ("pipe", "i4"),  # of the next instruction, when it is ready ...
+        ("kind", "i4"),  # ... and its kind, for gates
         ("buffered", "i4"),  # instructions in the buffer
         ("epoch", "i4"),  # counts jumps: what was fetched before one is dropped
         ("outstanding", "i4"),  # memory instructions not yet performed
+        ("length", "i4"),  # of its code, instructions
+        ("code", "i8"),  # host address
         ("alive", "i8"),  # lanes that have not exited
         ("present", "i8"),  # lanes that exist
         ("pending", "u8", (4,)),  # registers to be written
@@ -68,8 +70,10 @@ CTA = record(
         ("live", "i4"),  # warps that have not ended
         ("warps", "i8"),  # their slots
         ("waiting", "i8"),  # slots that wait at any barrier
-        ("registers", "i8"),  # host addresses: of its first warp's registers, the others' follow; of its scratchpad
-        ("shared", "i8"),
+        ("registers", "i8"),  # host address of its first warp's registers, the others' follow
+        ("shared", "i8"),  # ... of its scratchpad, ...
+        ("own_shared", "i8"),  # ... of which so many bytes (a multiple of 32) are its own; the others are its pair's
+        ("pair_shared", "i8"),  # host address of the pair's, as if it had all
         ("arrived", "i4", (BARRIERS,)),  # threads
         ("expected", "i4", (BARRIERS,)),  # threads; 0: all of the CTA
         ("at", "i8", (BARRIERS,)),  # slots that wait here

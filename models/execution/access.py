@@ -14,7 +14,7 @@ from lockstep.models.execution.space import (
     FAULTY,
     GENERIC,
     GLOBAL,
-    PARAM,
+    PAIRED,
     UNIFORM,
     device_address,
     host_address,
@@ -139,7 +139,7 @@ def execute_memory(context, address):
         return i64(Fault.NONE)
     first = last = space = found & (CONSECUTIVE - 1)
     if space == GENERIC:
-        first, last = GLOBAL, PARAM
+        first, last = GLOBAL, PAIRED
     for each in range(first, last + 1):
         lanes = x.mask if space != GENERIC else lanes_in(x, each)
         if lanes != 0:

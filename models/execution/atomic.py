@@ -22,7 +22,7 @@ from lockstep.models.execution.space import (
     FAULTY,
     GENERIC,
     GLOBAL,
-    PARAM,
+    PAIRED,
     device_address,
     host_address,
     lanes_in,
@@ -169,7 +169,7 @@ def execute_atomic(context, address):
         return i64(Fault.NONE)
     first = last = space = found & (CONSECUTIVE - 1)
     if space == GENERIC:
-        first, last = GLOBAL, PARAM
+        first, last = GLOBAL, PAIRED
     for each in range(first, last + 1):
         lanes = x.mask if space != GENERIC else lanes_in(x, each)
         if lanes != 0:

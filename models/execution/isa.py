@@ -608,6 +608,29 @@ LOCAL_PHYSICAL = 0xC000_0000  # where local memory lies for caches and DRAM
 GRANULE = 256  # allocations start on a multiple of it
 
 # What the executing functions see: the lanes of the warp that issues. One per GPU, filled at each issue.
+# A grid that runs.
+GRID = record(
+    [
+        ("code", "i8"),  # host address of the instructions
+        ("length", "i8"),
+        ("branch_table", "i8"),  # host address, i4
+        ("number", "i8"),  # of the launch on this GPU
+        ("block", "i8", (3,)),
+        ("size", "i8", (3,)),  # CTAs
+        ("total", "i8"),  # CTAs
+        ("threads", "i8"),  # per CTA
+        ("warps", "i8"),  # per CTA
+        ("per_sm", "i8"),  # resident CTAs
+        ("registers", "i8"),  # per thread
+        ("shared_bytes", "i8"),  # of a CTA ...
+        ("shared_stride", "i8"),  # ... with the padding between CTAs
+        ("dynamic_bytes", "i8"),  # of them, those that the launch adds to the kernel's
+        ("local_bytes", "i8"),  # per thread
+        ("param", "i8"),  # host address
+        ("param_bytes", "i8"),
+    ]
+)
+
 CONTEXT = record(
     [
         ("lanes", "i8"),  # 32; a field, so that loops over it vectorise before they unroll
@@ -622,8 +645,6 @@ CONTEXT = record(
         ("c", "u8", (LANES,)),
         ("d", "u8", (LANES,)),
         ("r", "u8", (LANES,)),  # ... and the result before the write
-        ("ntid", "i4", (3,)),
-        ("nctaid", "i4", (3,)),
         ("ctaid", "i4", (3,)),
         ("warp", "i4"),  # in its CTA
         ("warps", "i4"),  # warp slots per SM
@@ -633,18 +654,15 @@ CONTEXT = record(
         ("present", "i8"),  # lanes that exist in this warp
         ("now", "i8"),  # core cycles
         ("nanoseconds", "i8"),
-        ("grid", "i8"),
+        ("grid", "i8"),  # host address of the grid's record
         ("memory", "i8"),  # host address of the global arena; device address GLOBAL_BASE is its first byte
         ("memory_bytes", "i8"),
         ("valid", "i8"),  # host address of i2[memory_bytes / GRANULE]: valid bytes at the granule's start (0..256)
-        ("shared", "i8"),  # host address of the CTA's scratchpad
-        ("shared_bytes", "i8"),
-        ("dynamic_bytes", "i8"),
+        ("shared", "i8"),  # host address of the CTA's scratchpad ...
+        ("own_shared", "i8"),  # ... of which so many bytes are its own ...
+        ("pair_shared", "i8"),  # ... and from there on those at this address, as if all were there
         ("local", "i8"),  # host address of the warp's local memory: u32[word][lane]
-        ("local_bytes", "i8"),  # per thread
         ("local_physical", "i8"),  # device address of the same for caches
-        ("param", "i8"),
-        ("param_bytes", "i8"),
         ("textures", "i8"),  # host address of TEXTURE records; handle h is record h - 1
         ("texture_count", "i8"),
         ("probe", "i8"),  # find out where an access would touch, and perform nothing

@@ -14,6 +14,7 @@ from __future__ import annotations
 from lockstep.models.execution.isa import (
     GLOBAL_BASE,
     GRANULE,
+    GRID,
     LANES,
     LOCAL_PHYSICAL,
     LOCAL_WINDOW,
@@ -26,10 +27,14 @@ from lockstep.models.execution.isa import (
     Space,
 )
 from lockstep.models.execution.operands import ALL, register_address, scratch_address
-from lockstep.models.jit import ctz, i64, inline, jit, u64, words_i16, words_i64, words_u32
+from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, u64, words_i16, words_i64, words_u32
+
+at_grid = pointer_to(GRID)
 
 GENERIC, GLOBAL, SHARED = int(Space.GENERIC), int(Space.GLOBAL), int(Space.SHARED)
 LOCAL, CONST, PARAM = int(Space.LOCAL), int(Space.CONST), int(Space.PARAM)
+PAIRED = int(max(Space)) + 1
+"""The part of a CTA's scratchpad that lies in its pair's segment: in no instruction, but what lanes resolve to."""
 FAULTY = -1
 CONSECUTIVE, UNIFORM = 8, 16
 """Added to the space that :func:`resolve` returns when all lanes access memory: lane ``l`` at lane 0 plus ``l`` times
@@ -68,12 +73,12 @@ def window(space, generic):
 @inline
 def extent(x, space):
     """Bytes of a space, as one thread sees it."""
-    if space == SHARED:
-        return x.shared_bytes
+    if space == SHARED or space == PAIRED:
+        return at_grid(x.grid).shared_bytes
     if space == LOCAL:
-        return x.local_bytes
+        return at_grid(x.grid).local_bytes
     if space == PARAM:
-        return x.param_bytes
+        return at_grid(x.grid).param_bytes
     return x.memory_bytes
 
 
@@ -85,14 +90,14 @@ def host_address(x, space):
     if space == LOCAL:
         return x.local
     if space == PARAM:
-        return x.param
-    return x.memory
+        return at_grid(x.grid).param
+    return x.pair_shared if space == PAIRED else x.memory
 
 
 @inline
 def device_address(x, space):
     """The address in the context of the first byte of a space."""
-    if space == SHARED:
+    if space == SHARED or space == PAIRED:
         return 0
     if space == LOCAL:
         return x.local_physical
@@ -208,7 +213,8 @@ def resolve(x, instruction, size, writes):
     """Check the accesses of all lanes of the mask, ``size`` bytes each, and fill ``address`` and ``touched``.
 
     Returns the space of all lanes (plus CONSECUTIVE or UNIFORM), GENERIC when they are in several (:func:`lanes_in`),
-    or FAULTY with the fault of the first lane at fault in the context. Addresses of 32 bits wrap, as in hardware.
+    or FAULTY with the fault of the first lane at fault in the context. A scratchpad whose upper bytes lie in the pair's
+    segment counts as two spaces. Addresses of 32 bits wrap, as in hardware.
     """
     x.touched = 0
     x.touched_shared = 0
@@ -249,15 +255,38 @@ def resolve(x, instruction, size, writes):
         _place(x, space, start)
         if space == LOCAL:  # interleaved: neither on the device
             return i64(space)
+        if space == SHARED and x.own_shared < at_grid(x.grid).shared_bytes:
+            space = _segment(x)
+            if space == GENERIC:
+                return i64(GENERIC)
         return i64(space + (CONSECUTIVE if consecutive else 0) + (UNIFORM if uniform else 0))
     return _resolve_lanes(x, i64(instruction.space), size, writes)
 
 
 @jit
+def _paired(x):
+    """Of the lanes that access the scratchpad, those that access the pair's segment of it."""
+    lanes = i64(0)
+    for lane in range(x.lanes):
+        lanes |= i64(x.address[lane] >= x.own_shared) << lane
+    return lanes & i64(x.touched_shared)
+
+
+@jit
+def _segment(x):
+    """The segment of lanes that all access the scratchpad: SHARED, PAIRED, or GENERIC for both."""
+    paired = _paired(x)
+    if paired == 0:
+        return SHARED
+    return PAIRED if paired == x.touched_shared else GENERIC
+
+
+@jit
 def lanes_in(x, space):
     """Of lanes resolved in several spaces, those in one."""
-    if space == SHARED:
-        return i64(x.touched_shared)
+    if space == SHARED or space == PAIRED:
+        paired = _paired(x)
+        return paired if space == PAIRED else i64(x.touched_shared) & ~paired
     lanes = i64(0)
     rest = x.touched & ~x.touched_shared
     while rest != 0:

@@ -7,7 +7,7 @@ instruction together.
 
 from __future__ import annotations
 
-from lockstep.models.execution.isa import CONTEXT, INSTRUCTION, LANES, Fault, Kind, Special, Warp, Write
+from lockstep.models.execution.isa import CONTEXT, GRID, INSTRUCTION, LANES, Fault, Kind, Special, Warp, Write
 from lockstep.models.execution.operands import (
     ALL,
     fill_words,
@@ -35,18 +35,18 @@ LANEMASK_EQ, LANEMASK_GE = int(Special.LANEMASK_EQ), int(Special.LANEMASK_GE)
 CLOCK, CLOCK_HI, CLOCK64 = int(Special.CLOCK), int(Special.CLOCK_HI), int(Special.CLOCK64)
 GLOBALTIMER, GLOBALTIMER_HI = int(Special.GLOBALTIMER), int(Special.GLOBALTIMER_HI)
 DYNAMIC_SMEM_SIZE, TOTAL_SMEM_SIZE = int(Special.DYNAMIC_SMEM_SIZE), int(Special.TOTAL_SMEM_SIZE)
-at_context, at_instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
+at_context, at_grid, at_instruction = pointer_to(CONTEXT), pointer_to(GRID), pointer_to(INSTRUCTION)
 
 
 @inline
 def _uniform(x, which):
     """A special register that is the same in all lanes."""
     if which < CTAID_X:
-        return i64(x.ntid[which - NTID_X])
+        return i64(at_grid(x.grid).block[which - NTID_X])
     if which < NCTAID_X:
         return i64(x.ctaid[which - CTAID_X])
     if which < LANEID:
-        return i64(x.nctaid[which - NCTAID_X])
+        return i64(at_grid(x.grid).size[which - NCTAID_X])
     if which == WARPID:
         return i64(x.warp)
     if which == NWARPID:
@@ -56,7 +56,7 @@ def _uniform(x, which):
     if which == NSMID:
         return i64(x.sms)
     if which == GRIDID:
-        return i64(x.grid)
+        return i64(at_grid(x.grid).number)
     if which == CLOCK or which == CLOCK64:
         return i64(x.now)
     if which == CLOCK_HI:
@@ -66,8 +66,8 @@ def _uniform(x, which):
     if which == GLOBALTIMER_HI:
         return i64(x.nanoseconds >> 32)
     if which == DYNAMIC_SMEM_SIZE:
-        return i64(x.dynamic_bytes)
-    return i64(x.shared_bytes) if which == TOTAL_SMEM_SIZE else i64(0)
+        return i64(at_grid(x.grid).dynamic_bytes)
+    return i64(at_grid(x.grid).shared_bytes) if which == TOTAL_SMEM_SIZE else i64(0)
 
 
 @jit
@@ -75,7 +75,8 @@ def _special(x, which, long):
     values = words_i64(result_address(x), LANES)
     if which <= TID_Z:
         # Thread numbers count up with the lane: x first, then y, then z.
-        width, height = i64(x.ntid[0]), i64(x.ntid[1])
+        grid = at_grid(x.grid)
+        width, height = i64(grid.block[0]), i64(grid.block[1])
         thread = i64(x.warp) * LANES
         tx, ty, tz = thread % width, thread // width % height, thread // (width * height)
         for lane in range(x.lanes):

@@ -127,9 +127,8 @@ def _candidates(state, io):
 
 
 @jit
-def _foremost(state, io):
-    """The candidates among which the policy decides."""
-    candidates = _candidates(state, io)
+def _foremost(state, io, candidates):
+    """Of the slots that may be granted, those among which the policy decides."""
     overdue = candidates & state.urgent
     return overdue if overdue != 0 else _highest(io, candidates)
 
@@ -155,10 +154,10 @@ def _grant(state, io, candidates):
 @jit
 def comb(state, io):
     """The grant, from this cycle's requests."""
-    if _classified(io) | state.urgent == 0:
-        _grant(state, io, _candidates(state, io))
-    else:
-        _grant(state, io, _foremost(state, io))
+    candidates = _candidates(state, io)
+    if candidates != 0 and _classified(io) | state.urgent != 0:
+        candidates = _foremost(state, io, candidates)
+    _grant(state, io, candidates)
     return i64(0)
 
 

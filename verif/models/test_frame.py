@@ -14,7 +14,7 @@ from lockstep.sim import Gpu, kernels
 from lockstep.sim.errors import UsageError
 from lockstep.spec import registry
 from lockstep.verif.models.micro import Bench
-from lockstep.verif.trial import client, monitor, watcher
+from lockstep.verif.trial import client, monitor, segments, watcher
 from lockstep.verif.trial.mechanisms import TRIALS, registered
 
 STEPS = 16
@@ -136,6 +136,40 @@ def test_one_cta_at_a_time_from_the_last_on(names: list[str]) -> None:
     numbers = bench.gpu.memory.view(bench.buffer.address + 256, 24).view(np.uint32).tolist()
     assert (numbers == [5, 4, 3, 2, 1, 0]) == bool(names)
     assert (run.raw["sm.resident_cta_cycles"] <= run.raw["sm.cycles"]).all() == bool(names)
+
+
+SCRATCHPAD = """
+    shl.b32 %r5, %r1, 2;
+    st.shared.u32 [%r5], %r1;
+    st.shared.u32 [%r5+128], %r1;
+    atom.shared.add.u32 %r6, [%r5], 100;
+    ld.shared.u32 %r7, [%r5+128];
+    sub.s32 %r8, 124, %r5;
+    ld.shared.u32 %r9, [%r8];
+    add.u32 %r9, %r9, %r6;
+    add.u32 %r9, %r9, %r7;
+    cvt.u64.u32 %rd5, %r5;
+    add.u64 %rd5, %rd5, %rd1;
+    st.global.u32 [%rd5], %r9;
+"""
+
+
+def test_registers_and_scratchpad_have_two_segments() -> None:
+    """Half of the lanes access the pair's segment, or all of them; results and cycles stay."""
+    thread = np.arange(32)
+    found = []
+    for names in ([], ["trial-segments"]):
+        bench = Bench(SCRATCHPAD, mechanisms=names)
+        found.append(bench(shared=512).raw)
+        values = bench.gpu.memory.view(bench.buffer.address, 128).view(np.uint32)
+        assert (values == 31 - thread + 100 + 2 * thread).all()
+    assert all((found[0][name] == found[1][name]).all() for name in found[0])
+    own, state = segments.OWN_BYTES // 4, states(bench.gpu, "trial-segments")[0]
+    pair = state["ctas"][0]["words"]
+    assert not pair[:own].any() and (pair[own:32] == thread[own:] + 100).all() and (pair[32:64] == thread).all()
+    registers = state["warps"][0]["words"].reshape(-1, 32)
+    used = range(segments.OWN_REGISTERS, bench.registers)
+    assert np.flatnonzero(registers.any(axis=1)).tolist() == list(used) and len(used) > 1
 
 
 @pytest.mark.parametrize(("names", "most"), [([], 8), (["trial-half"], 4), (["trial-half", "trial-one-cta"], 1)])

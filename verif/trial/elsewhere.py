@@ -7,10 +7,10 @@ result wrong.
 from __future__ import annotations
 
 from lockstep.models.core.frame import LATER
-from lockstep.models.core.state import INSTRUCTION_BYTES, LAUNCH, SM, at_instruction
+from lockstep.models.core.state import SM, at_instruction, instruction_of
 from lockstep.models.core.warp import register_address
 from lockstep.models.execution.isa import LANES
-from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slots, words_u32
+from lockstep.models.jit import ctz, i64, jit, record, slots, words_u32
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
@@ -18,7 +18,6 @@ REGISTERS = 64  # the most of a thread
 POISON = 0xDEAD_BEEF
 DELAY = 2  # cycles from issue; the register file takes one
 
-at_launch = pointer_to(LAUNCH)
 
 STATE = record(
     [
@@ -61,8 +60,7 @@ def step(state, sm):
         if state.due[slot * 4 + state.first[slot]] <= sm.frame.now:
             warp = sm.warps[slot]
             kept = warp.put_off[warp.put_off_first]
-            grid = at_launch(i64(sm.launch)).grids[warp.grid]
-            _move(state, warp, slot, at_instruction(i64(grid.code) + i64(kept.pc) * INSTRUCTION_BYTES))
+            _move(state, warp, slot, instruction_of(warp, kept.pc))
             sm.frame.delivered |= i64(1) << slot
             state.first[slot] = (state.first[slot] + 1) % 4
             state.count[slot] -= 1

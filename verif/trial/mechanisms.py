@@ -26,6 +26,7 @@ TRIALS = {
         _trial("trial-client", "lines are written and read back", "l1_clients"),
         _trial("trial-one-cta", "one CTA on an SM, the last of the grid first", "limits", "placement"),
         _trial("trial-half", "half as many CTAs as fit", "capacity"),
+        _trial("trial-segments", "upper registers and scratchpad bytes lie elsewhere", "events"),
         _trial("trial-monitor", "windows of seven cycles, and events", "monitors", "events"),
         _trial("trial-watcher", "a look at all SMs every thousand cycles", "monitors"),
     )
