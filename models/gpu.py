@@ -20,6 +20,7 @@ from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
 from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
 from lockstep.models.core.lsu import lsu_end
+from lockstep.models.core.placement import store_bytes
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
     CONTEXT,
@@ -64,7 +65,11 @@ RUN = record(
 
 @jit
 def _dispatch(state, sms, launch, settings, now):
-    """One cycle of the CTA dispatcher. The cycles since its last one are passed over: nothing changed in them."""
+    """One cycle of the CTA dispatcher. The cycles since its last one are passed over: nothing changed in them.
+
+    Preempted CTAs are resumed before others start. Returns the SM in which a CTA was placed, or -1.
+    """
+    placed = i64(-1)
     binding, io = state.cta_dispatcher.binding, state.cta_dispatcher.io
     if now > state.dispatcher_next:
         call(binding.skip, binding.handle, now - i64(state.dispatcher_next))
@@ -73,19 +78,42 @@ def _dispatch(state, sms, launch, settings, now):
     for s in range(state.sms):
         load = i64(sms[s].ctas_resident)
         io.i.load[s] = load
-        if load < min(i64(launch.grids[0].per_sm), i64(sms[s].limit)):
+        if launch.stored == 0 and _has_room(sms[s], launch):
             io.i.room[s >> 6] |= u64(i64(1) << (s & 63))
     if io.o.dispatch.valid != 0:
-        s = i64(io.o.dispatch.sm)
+        placed = i64(io.o.dispatch.sm)
         number = i64(io.o.dispatch.cta)
         if state.placement.number != 0:
             number = call(state.placement.number, state.placement.handle, number)
-        SM.start_cta(sms[s], launch, settings, i64(0), number, now)
+        SM.start_cta(sms[placed], launch, settings, i64(0), number, now)
+    elif launch.stored != 0:
+        placed = _emptiest(state, sms, launch)
+        if placed >= 0:
+            SM.resume_cta(sms[placed], launch, settings, now)
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
     io.i.launch = 0
     state.dispatcher_next = now + 1
     state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
+    if launch.stored != 0 and placed >= 0:
+        state.dispatcher_wake = now + 1
+    return placed
+
+
+@jit
+def _has_room(sm, launch):
+    """Whether an SM may hold another CTA."""
+    return sm.ctas_resident < min(i64(launch.grids[0].per_sm), i64(sm.limit))
+
+
+@jit
+def _emptiest(state, sms, launch):
+    """Of the SMs with room the first with the fewest CTAs, or -1."""
+    found = i64(-1)
+    for s in range(state.sms):
+        if _has_room(sms[s], launch) and (found < 0 or sms[s].ctas_resident < sms[found].ctas_resident):
+            found = i64(s)
+    return found
 
 
 @entry
@@ -115,11 +143,9 @@ def run(state, sms, memory, launch, settings, context, until):
         now = i64(state.now)
         following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
         if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
-            dispatch = state.cta_dispatcher.io.o.dispatch
-            started = i64(dispatch.sm) if dispatch.valid != 0 else i64(-1)
-            _dispatch(state, sms, launch, settings, now)
-            if started >= 0:
-                wakes[started] = now
+            placed = _dispatch(state, sms, launch, settings, now)
+            if placed >= 0:
+                wakes[placed] = now
         following = min(following, i64(state.dispatcher_wake))
         for s in range(count):
             if wakes[s] <= now or state.skip == 0:
@@ -133,7 +159,7 @@ def run(state, sms, memory, launch, settings, context, until):
                     state.progress = now
                     state.dispatcher_wake = now + 1
                     following = now + 1
-                if sm.tenants & HAS_LIMITS != 0 and _limited(sm):
+                if sm.tenants & HAS_LIMITS != 0 and (_limited(sm) or sm.left != 0):
                     state.dispatcher_wake = now + 1
                     following = now + 1
                 if sm.fault != Fault.NONE:
@@ -254,6 +280,7 @@ class ModelFault(RuntimeError):
             Fault.MEMORY_ORDER: "the L1 accepted this warp's accesses out of order",
             Fault.LANES: "a lane's access was sent or answered twice",
             Fault.DIFFERENCE: "hardware and model differ",
+            Fault.NO_ROOM: "a CTA was placed here, and there are not enough warp slots in a row",
         }[stop.code]
         where = f"CTA {stop.cta}, warp {stop.warp}, instruction {stop.pc}" if stop.pc >= 0 else "this SM"
         super().__init__(f"cycle {stop.cycle}, SM {stop.sm}, {where}: {what}")
@@ -323,6 +350,7 @@ class Machine:
         self._registers = np.zeros(0, np.uint8)
         self._scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
+        self._store = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, int, int]] = []
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
         chosen = registry.configuration(gpu)
@@ -423,6 +451,12 @@ class Machine:
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
         ).items():  # fmt: skip
             launch[name] = value
+        launch["stored"] = launch["store_first"] = 0
+        if self.sms["frame"]["limits"].any():
+            launch["store_entries"] = sms * (fit.ctas + 1)
+            launch["store_bytes"] = store_bytes(fit.warps_per_cta, registers, local_bytes, stride)
+            self._store = self._at_least(self._store, int(launch["store_entries"] * launch["store_bytes"]))
+            launch["store"] = self._store.ctypes.data
         for group, function in self._slots.items():
             launch["execute"][group] = J.address(function)
         system.memory_launch(self.memory)
@@ -449,7 +483,7 @@ class Machine:
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead
         if self.on_launch:
             self.on_launch()
-        return [code, table]
+        return [code, table, parameters]
 
     @staticmethod
     def _at_least(array: np.ndarray, nbytes: int) -> np.ndarray:
@@ -510,7 +544,7 @@ class Machine:
         fault = Fault(int(state["fault"]))
         if fault == Fault.NO_PROGRESS:
             return self._slowest(fault)
-        if fault == Fault.DIFFERENCE:
+        if fault in (Fault.DIFFERENCE, Fault.NO_ROOM):
             return Stop(fault, int(state["now"]), int(state["fault_sm"]))
         sm = self.sms[int(state["fault_sm"])]
         stop = self._place(fault, int(state["fault_sm"]), int(sm["fault_warp"]), int(sm["fault_pc"]))

@@ -535,3 +535,9 @@ else:
 
     def fma64(a: Any, b: Any, c: Any) -> Any:
         return np.float64(_libm.fma(a, b, c))
+
+
+@inline
+def without_lowest(mask: int) -> int:
+    """A mask of up to 64 bits, not empty, without its lowest bit. It is signed: without bit 63, too."""
+    return i64(mask & (mask - 1))

@@ -80,7 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     run_options(bench, "small")
 
     verify = command("verify", "Check the hardware of blocks against their golden models.")
-    verify.add_argument("targets", metavar="BLOCK|AREA|all", nargs="*", default=["all"], help="default: all")
+    verify.add_argument("targets", metavar="BLOCK|AREA|combinations|all", nargs="*", default=["all"],
+                        help="default: all; combinations: pairs of mechanisms (random)")  # fmt: skip
     verify.add_argument("--level", choices=VERIFY_LEVELS, default="smoke", help="what to do (default: smoke)")
     verify.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds per run (default: 1)")
     verify.add_argument("--seed", type=int, metavar="S", help="the first one (default: LOCKSTEP_SEED, or random)")

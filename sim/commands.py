@@ -167,14 +167,14 @@ def verify(options: Namespace) -> int:
     try:
         blocks = levels.find(options.targets)
     except KeyError as error:
-        known = ", ".join(levels.blocks())
+        known = ", ".join(levels.targets())
         raise UsageError(f"no block or area {error.args[0]!r}; there are {known}") from None
     seed = levels.base_seed() if options.seed is None else options.seed
     files = [Path(name) for name in options.replay]
     wanted = levels.Options(options.level, seed, options.seeds, options.mutants, folder, files)
     checks = []
     with Display() as watch:
-        watch.phase(f"{options.level}: {len(blocks)} blocks")
+        watch.phase(f"{options.level}: {len(blocks)} targets")
         instead = files and options.level != "mutation"
         for check in map(levels.replay, files) if instead else levels.verify(blocks, wanted, options.jobs):
             checks.append(check)

@@ -2,7 +2,8 @@
 
 ======== ===========================================================================================================
 smoke    the netlist's combinational paths against the declared ones, lint, a short run of each configuration
-random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them
+random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them;
+         *combinations*: every pair of mechanisms that may be combined, on all kernels
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
 ======== ===========================================================================================================
@@ -24,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.rtl import netlist, registry
+from lockstep.sim import kernels
 from lockstep.sim.cosim.replay import Replay, load
 from lockstep.spec.files import write
-from lockstep.verif import formal, verilated, waivers
+from lockstep.verif import combinations, formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
 from lockstep.verif.mutation import mutate, refute
@@ -81,15 +83,20 @@ def base_seed() -> int:
     return int(os.environ.get("LOCKSTEP_SEED", random.randrange(1 << 32)))
 
 
+def targets() -> list[str]:
+    """What can be verified."""
+    return [*blocks(), combinations.TARGET]
+
+
 def find(names: Sequence[str]) -> list[str]:
-    """The blocks that names stand for (:func:`lockstep.rtl.registry.select`).
+    """The blocks, and the combinations, that names stand for (:func:`lockstep.rtl.registry.select`).
 
     Raises
     ------
     KeyError
         with the first name that stands for nothing.
     """
-    known = blocks()
+    known = targets()
     found: list[str] = []
     for name in names:
         matching = registry.select(name, known)
@@ -101,7 +108,11 @@ def find(names: Sequence[str]) -> list[str]:
 
 def verify(names: Sequence[str], options: Options, jobs: int | None = None) -> Iterator[Check]:
     """Do all checks of a level on blocks, several at a time; yields them in order."""
-    planned = [(block, job) for block in names for job in _plan(declaration(block), options)]
+    planned = [
+        (name, job)
+        for name in names
+        for job in (_combinations(options) if name == combinations.TARGET else _plan(declaration(name), options))
+    ]
 
     def run(block: str, job: tuple[str, Job]) -> Check:
         name, function = job
@@ -137,6 +148,16 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
         for name, proof in proofs(declared.block).items():
             if proof.mode != "cover":
                 yield f"mutation, proof {name!r}", partial(_refutation, declared, name, proof, options)
+
+
+def _combinations(options: Options) -> Iterator[tuple[str, Job]]:
+    if options.level == "random":
+        for pair in combinations.pairs():
+            yield "+".join(pair), partial(_pair, pair)
+
+
+def _pair(pair: combinations.Pair) -> Check:
+    return Check(combinations.TARGET, "", combinations.check(pair), f"{len(kernels.names())} kernels")
 
 
 def _netlist(declared: Declaration) -> Check:

@@ -8,7 +8,7 @@ from lockstep.models.core.frame import ARRIVED, HAS_LISTENERS, emit_of_warp
 from lockstep.models.core.operands import executed
 from lockstep.models.execution.isa import LANES, PT, RZ, Category, Control, Fault, Kind
 from lockstep.models.execution.operands import read_predicate, register_address
-from lockstep.models.jit import ctz, i64, jit, popcount, words_u32
+from lockstep.models.jit import ctz, i64, jit, popcount, without_lowest, words_u32
 
 
 @jit
@@ -18,7 +18,7 @@ def open_barrier(sm, config, cta, barrier, now):
     later = now + i64(config.pipelines[Category.SYNCHRONIZATION].latency)
     while slots != 0:
         slot = ctz(slots)
-        slots &= slots - 1
+        slots = without_lowest(slots)
         schedule(sm.wheel, later, slot, UNBLOCK)
     sm.progress = now
 
@@ -85,7 +85,7 @@ def _broadcast(sm, instruction, cta, which, now):
     while slots != 0:
         slot = ctz(slots)
         warp = sm.warps[slot]
-        slots &= slots - 1
+        slots = without_lowest(slots)
         mask = i64(warp.alive)
         if instruction.dst != RZ:
             registers = words_u32(W.register_address(warp, i64(instruction.dst)), LANES)

@@ -99,6 +99,7 @@ def _exit(sm, config, slot, mask, now):
         emit(sm.frame.events, WARP_END, now, slot, i64(warp.cta), i64(-1), i64(0), i64(0))
     if cta.live == 0:
         sm.ended += 1
+        sm.taken = i64(sm.taken) & ~i64(cta.slots)
         sm.ctas_resident -= 1
         if sm.tenants & HAS_LISTENERS != 0:
             emit(sm.frame.events, CTA_END, now, i64(-1), i64(warp.cta), i64(-1), i64(0), i64(0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.core.frame import HAS_MONITORS
 from lockstep.models.core.state import EMPTY, IDLE, ISSUED, STALLED
-from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount
+from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount, without_lowest
 
 
 @jit
@@ -40,7 +40,7 @@ def count(sm, now):
     pipes = i64(sm.stalled_pipes)
     while pipes != 0:
         counters.stall_pipe_cycles[ctz(pipes)] += cycles
-        pipes &= pipes - 1
+        pipes = without_lowest(pipes)
     counters.scheduler_stall_cycles += i64(sm.idle_schedulers) * cycles
     counters.resident_warp_cycles += popcount(i64(sm.resident)) * cycles
     counters.resident_cta_cycles += i64(sm.ctas_resident) * cycles

@@ -26,7 +26,8 @@ l1_clients  ``ask``, called with the LSU's record, may present a request in the 
             second with the token in ``token``. Who carries data moves them then: into the client's backing store when
             the L1 accepts, out of it when the L1 answers. The path and the clients with a request take turns at the
             L1's port; while there is one alone, it waits for nobody.
-limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now.
+limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now, and
+            ``leave``, the places of CTAs that are to leave it (``placement``): they are resumed before others start.
 placement   ``number`` is called with the number of a dispatch and returns which CTA of the grid it is.
 events      ``hear`` is called at each event, which stands in ``events``.
 monitors    ``see`` is called for every run of equal cycles with the number of them in ``seen.cycles``, and at
@@ -64,10 +65,8 @@ GATE = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("closed", "i
 CLASSES = record([("paused", "i8"), ("secondary", "i8"), ("owner", "i8"), ("non_owner", "i8")])
 ORDER = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("classes", CLASSES)])
 CLAIM = record([("ask", "i8"), ("commit", "i8"), ("handle", "i8"), ("waiting", "i8")])
-OPERANDS = record(
-    [("read", "i8"), ("step", "i8"), ("take", "i8"), ("write", "i8"), ("handle", "i8"), ("wake", "i8")]
-)
-LIMIT = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("ctas", "i8")])
+OPERANDS = record([("read", "i8"), ("step", "i8"), ("take", "i8"), ("write", "i8"), ("handle", "i8"), ("wake", "i8")])
+LIMIT = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("ctas", "i8"), ("leave", "i8")])
 CLIENT = record(
     [
         ("ask", "i8"),
@@ -129,9 +128,10 @@ SEEN = record(
     ]
 )
 
-ISSUE, WRITTEN, SENT, ANSWERED, CTA_START, CTA_END, WARP_START, WARP_END, ARRIVED, LEFT = range(10)
+ISSUE, WRITTEN, SENT, ANSWERED, CTA_START, CTA_END, WARP_START, WARP_END, ARRIVED, LEFT, LEAVE, RESUME = range(12)
 """Events. ``lanes`` are those that execute (ISSUE), are sent to the L1 or answered (SENT, ANSWERED), or exist
-(WARP_START). ``flags`` are the instruction's (``isa.Flag``) at ISSUE. ARRIVED and LEFT are at a barrier."""
+(WARP_START). ``flags`` are the instruction's (``isa.Flag``) at ISSUE. ARRIVED and LEFT are at a barrier,
+LEAVE and RESUME of a preempted CTA."""
 
 EVENTS = record(
     [
@@ -160,6 +160,7 @@ FRAME = record(
         ("monitors", "i8"),
         ("limits", "i8"),
         ("closed", "i8", (KINDS,)),  # by any gate
+        ("leaving", "i8"),  # CTAs, as any limit says
         ("waiting", "i8"),  # for any claim
         ("classes", CLASSES),
         ("delivered", "i8"),
@@ -175,6 +176,7 @@ FRAME = record(
         ("limit", LIMIT, (MAX_TENANTS,)),
     ]
 )
+
 
 @jit
 def emit(events, kind, now, slot, cta, pc, lanes, flags):
@@ -213,9 +215,12 @@ def update(frame, sm):
         frame.closed[kind] = closed
     if frame.orders != 0:
         changed |= _orders(frame, sm)
+    leaving = i64(0)
     for k in range(frame.limits):
         limit = frame.limit[k]
         limit.wake = call(limit.update, limit.handle, sm)
+        leaving |= limit.leave
+    frame.leaving = leaving
     if frame.claims != 0:
         waiting = i64(0)
         for k in range(frame.claims):

@@ -15,6 +15,7 @@ from lockstep.models.core.frame import (
     ATOMIC,
     HAS_CLAIMS,
     HAS_GATES,
+    HAS_LIMITS,
     HAS_LISTENERS,
     HAS_ORDER,
     ISSUE,
@@ -40,7 +41,7 @@ from lockstep.models.core.state import (
 )
 from lockstep.models.execution.isa import PT, Category, Fault, Flag, Group, Space
 from lockstep.models.execution.operands import read_predicate
-from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount
+from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_SCHEDULERS
@@ -50,9 +51,9 @@ from lockstep.spec.parameters import MAX_SCHEDULERS
 
 @jit
 def _held_by_tenants(sm):
-    """Ready slots that a gate or a claim does not let issue."""
+    """Ready slots that a gate or a claim does not let issue, and those of CTAs that are to leave."""
     frame = sm.frame
-    held = i64(frame.waiting)
+    held = i64(frame.waiting) | i64(sm.leaving)
     for kind in range(KINDS):
         held |= i64(sm.by_kind[kind] & frame.closed[kind])
     return held & i64(sm.ready)
@@ -171,7 +172,7 @@ def select(sm, launch, config, context, now):
     sm.idle_schedulers = 0
     if sm.tenants & HAS_ORDER != 0:
         sm.settled = 0
-    held = _held_by_tenants(sm) if sm.tenants & (HAS_GATES | HAS_CLAIMS) != 0 else i64(0)
+    held = _held_by_tenants(sm) if sm.tenants & (HAS_GATES | HAS_CLAIMS | HAS_LIMITS) != 0 else i64(0)
     could = i64(sm.ready) & ~held
     claims = sm.tenants & HAS_CLAIMS != 0
     if sm.tenants != 0:
@@ -237,7 +238,7 @@ def _return(sm, kept):
     """Give back the LSU's entries that were kept for the grants of some schedulers."""
     while kept != 0:
         return_room(sm.lsu, i64(sm.warp_scheduler[ctz(kept)].io.c.grant.warp))
-        kept &= kept - 1
+        kept = without_lowest(kept)
     for pipe in range(PIPE_KINDS):
         sm.granted[pipe] = 0
 
@@ -247,7 +248,7 @@ def _issue_all(sm, launch, config, context, granted, now):
     """Issue the granted instructions of some schedulers."""
     while granted != 0:
         _issue(sm, launch, config, context, ctz(granted), now)
-        granted &= granted - 1
+        granted = without_lowest(granted)
 
 
 @jit
@@ -398,13 +399,13 @@ def _distinct(context):
     while touched != 0:
         first = i64(context.address[ctz(touched)])
         count += 1
-        rest = touched & (touched - 1)
+        rest = without_lowest(touched)
         while rest != 0:
             lane = ctz(rest)
-            rest &= rest - 1
+            rest = without_lowest(rest)
             if i64(context.address[lane]) == first:
                 touched &= ~(i64(1) << lane)
-        touched &= touched - 1
+        touched = without_lowest(touched)
     return count
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from lockstep.models.core.frame import ANSWERED, CLIENT, EVENTS, MAX_TENANTS, SENT, emit_of_warp
 from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.execution.isa import LANES, Fault, Flag, Group, Memory, Space, Texture
-from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record
+from lockstep.models.jit import addressof, call, clear, ctz, i64, jit, pointer_to, popcount, record, without_lowest
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.time import NEVER
@@ -170,13 +170,7 @@ def lsu_reset(lsu, config):
         lsu.room[w] = NEVER
         lsu.staged[w] = 0
         lsu.tickets[w] = 0
-        order = lsu.order[w]
-        order.issued = 0
-        order.loads = 0
-        order.accepting = 0
-        order.instructions = 0
-        for group in range(GROUPS):
-            order.unsent[group] = 0
+        clear(lsu.order[w])
     lsu.uncoalesced = 0
     lsu.lines = 0
     lsu.merged = 0
@@ -240,30 +234,30 @@ def is_load(kind):
 
 
 @jit
-def request_kind(config, c):
-    if c.group == Group.ATOMIC:
+def request_kind(config, instruction):
+    if instruction.group == Group.ATOMIC:
         return i64(L1.ATOMIC_ACCESS)
-    if c.group == Group.TEXTURE:
-        return i64(L1.STORE) if c.op == Texture.SURFACE_STORE else i64(L1.LOAD)
-    if c.op == Memory.STORE:
-        return i64(L1.LOCAL_STORE) if c.space == Space.LOCAL else i64(L1.STORE)
-    if c.space == Space.LOCAL:
+    if instruction.group == Group.TEXTURE:
+        return i64(L1.STORE) if instruction.op == Texture.SURFACE_STORE else i64(L1.LOAD)
+    if instruction.op == Memory.STORE:
+        return i64(L1.LOCAL_STORE) if instruction.space == Space.LOCAL else i64(L1.STORE)
+    if instruction.space == Space.LOCAL:
         return i64(L1.LOCAL_LOAD)
-    bypass = (i64(c.flags) & (Flag.VOLATILE | Flag.CACHE_GLOBAL)) != 0 or config.l1.data == 0
+    bypass = (i64(instruction.flags) & (Flag.VOLATILE | Flag.CACHE_GLOBAL)) != 0 or config.l1.data == 0
     return i64(L1.LOAD_BYPASS) if bypass else i64(L1.LOAD)
 
 
 @jit
-def _most_on_one_address(x, mask):
+def _most_on_one_address(context, mask):
     most = i64(0)
     while mask != 0:
-        address = i64(x.address[ctz(mask)])
+        address = i64(context.address[ctz(mask)])
         same = i64(0)
         rest = mask
         while rest != 0:
             lane = ctz(rest)
-            rest &= rest - 1
-            if i64(x.address[lane]) == address:
+            rest = without_lowest(rest)
+            if i64(context.address[lane]) == address:
                 same += 1
                 mask &= ~(i64(1) << lane)
         most = max(most, same)
@@ -278,7 +272,7 @@ def cohort_mask(lsu, cohort):
 
 
 @jit
-def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
+def issue_memory(lsu, config, context, instruction, mask, start, ready, warp, pc):
     """Queue an executed instruction whose lanes ``mask`` need the L1; the path may take it at cycle ``start``."""
     used = i64(lsu.tickets[warp])
     ticket = ctz(~used)
@@ -288,24 +282,24 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
         lsu.unticketed |= i64(1) << warp
     lsu.in_flight += 1
     number = warp * TICKETS + ticket
-    kind = request_kind(config, c)
+    kind = request_kind(config, instruction)
     token = lsu.token[number]
     token.mask = mask
     token.unsent = mask
     token.pending = mask
     token.pc = pc
     token.kind = kind
-    size = i64(c.bytes) * i64(c.vec)
+    size = i64(instruction.bytes) * i64(instruction.vec)
     token.bytes = size
     token.size = ctz(size) if size < 16 else 4
     token.lines = 1
     token.sent = 0
-    token.texture = 1 if c.group == Group.TEXTURE and kind == L1.LOAD else 0
-    token.same = _most_on_one_address(x, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
+    token.texture = 1 if instruction.group == Group.TEXTURE and kind == L1.LOAD else 0
+    token.same = _most_on_one_address(context, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
     token.ready = ready
-    token.extra = max(i64(config.pipelines[c.category].latency) - i64(config.l1.latency), i64(0))
-    for lane in range(x.lanes):
-        token.address[lane] = x.address[lane]
+    token.extra = max(i64(config.pipelines[instruction.category].latency) - i64(config.l1.latency), i64(0))
+    for lane in range(context.lanes):
+        token.address[lane] = context.address[lane]
     loads = is_load(kind)
     order = lsu.order[warp]
     if not (loads and order.loads):

@@ -19,18 +19,18 @@ An SM that can't do anything sleeps until ``wake``; the cycles in between count 
 
 from __future__ import annotations
 
-from lockstep.models.core import warp as W
 from lockstep.models.core.counters import count
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
-from lockstep.models.core.fetch import deliver_fetches, request_fetches, want_fetch
-from lockstep.models.core.frame import CTA_START, HAS_LISTENERS, LEFT, STEPPED, WARP_START, emit, emit_of_warp, update
+from lockstep.models.core.fetch import deliver_fetches, request_fetches
+from lockstep.models.core.frame import HAS_LISTENERS, LEFT, STEPPED, emit_of_warp, update
 from lockstep.models.core.issue import deliver, select
 from lockstep.models.core.lsu import lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
 from lockstep.models.core.operands import write_back
+from lockstep.models.core.placement import leave, resume_cta, start_cta
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
 from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM
-from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
-from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, words_u32
+from lockstep.models.execution.isa import Fault
+from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, without_lowest
 from lockstep.models.memory.l1 import QUEUE_FULL
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.time import NEVER
@@ -117,9 +117,11 @@ def _mechanisms(sm, launch, config, context, now):
         delivered = i64(frame.delivered)
         while delivered != 0:
             deliver(sm, launch, config, context, ctz(delivered), now)
-            delivered &= delivered - 1
+            delivered = without_lowest(delivered)
     if update(frame, addressof(sm)):
         sm.select_wake = 0
+    if i64(frame.leaving) | i64(sm.leaving) != 0:
+        leave(sm, launch, config, i64(frame.leaving), now)
 
 
 @inline
@@ -174,87 +176,6 @@ def quiet(sm):
 
 
 @jit
-def start_cta(sm, launch, config, index, number, now):
-    """Place a CTA of the grid ``index`` into this SM, before the SM's step of the same cycle."""
-    count(sm, now)
-    sm.wake = now
-    sm.select_wake = 0
-    grid = launch.grids[index]
-    slot = i64(0)
-    while sm.ctas[slot].live != 0:
-        slot += 1
-    cta = sm.ctas[slot]
-    cta.grid = index
-    cta.first_warp = _room_for(sm, i64(grid.warps))
-    cta.index = number
-    cta.ctaid[0] = number % i64(grid.size[0])
-    cta.ctaid[1] = number // i64(grid.size[0]) % i64(grid.size[1])
-    cta.ctaid[2] = number // (i64(grid.size[0]) * i64(grid.size[1]))
-    cta.live = grid.warps
-    cta.waiting = 0
-    cta.warps = 0
-    for b in range(W.BARRIERS):
-        cta.arrived[b] = 0
-        cta.at[b] = 0
-        cta.votes[b] = 0
-        cta.voters[b] = 0
-    first = i64(sm.index) * MAX_WARPS + i64(cta.first_warp)
-    cta.registers = i64(launch.register_file) + first * i64(grid.registers) * (4 * LANES)
-    cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_stride)
-    cta.own_shared = grid.shared_bytes
-    sm.ctas_resident += 1
-    sm.counters.ctas += 1
-    sm.counters.warps += i64(grid.warps)
-    sm.progress = now
-    events = sm.frame.events
-    events.grid_of[slot] = index
-    if sm.tenants & HAS_LISTENERS != 0:
-        emit(events, CTA_START, now, i64(-1), slot, i64(-1), i64(0), i64(0))
-    for k in range(grid.warps):
-        _start_warp(sm, launch, config, grid, cta, slot, k, now)
-
-
-@jit
-def _room_for(sm, warps):
-    """The lowest free warp slots in a row."""
-    room = (i64(1) << warps) - 1 if warps < MAX_WARPS else i64(-1)
-    first = i64(0)
-    while i64(sm.resident) & (room << first) != 0:
-        first += 1
-    return first
-
-
-@jit
-def _start_warp(sm, launch, config, grid, cta, cta_slot, k, now):
-    slot = i64(cta.first_warp) + k
-    bit = i64(1) << slot
-    warp = sm.warps[slot]
-    position = i64(sm.index) * MAX_WARPS + slot
-    warp.code = grid.code
-    warp.length = grid.length
-    warp.cta = cta_slot
-    warp.index = k
-    warp.regs = i64(cta.registers) + k * i64(grid.registers) * (4 * LANES)
-    warp.own_registers = MAX_REGISTERS
-    warp.preds = i64(launch.predicate_file) + position * (4 * (MAX_PREDICATES + 1))
-    words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF
-    warp.local = i64(launch.local) + position * i64(grid.local_bytes) * LANES
-    warp.local_physical = i64(launch.local_physical) + position * i64(grid.local_bytes) * LANES
-    lanes = min(i64(grid.threads) - k * LANES, i64(LANES))
-    W.start(warp, (i64(1) << lanes) - 1, i64(grid.length))
-    warp.epoch += 1
-    sm.fetching = i64(sm.fetching) & ~bit
-    cta.warps = i64(cta.warps) | bit
-    sm.resident = i64(sm.resident) | bit
-    sm.blocked = i64(sm.blocked) & ~bit
-    sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.start |= bit
-    sm.frame.events.cta_of[slot] = cta_slot
-    if sm.tenants & HAS_LISTENERS != 0:
-        emit_of_warp(sm.frame.events, WARP_START, now, slot, i64(0), i64(warp.present), i64(0))
-    want_fetch(sm, config, slot)
-
-
-@jit
 def reset(sm, index, launch, config):
     """An empty SM, from one whose fields in :data:`ZEROED` are zero. The tenants of its frame are the host's matter."""
     sm.index = index
@@ -289,4 +210,4 @@ ZEROED = tuple(
 )
 """What a launch begins with as zero. Of the others, some is reset above, and the rest is written before it is read."""
 
-__all__ = ["COUNTERS", "LAUNCH", "SM", "ZEROED", "count", "quiet", "reset", "start_cta", "step"]
+__all__ = ["COUNTERS", "LAUNCH", "SM", "ZEROED", "count", "quiet", "reset", "resume_cta", "start_cta", "step"]

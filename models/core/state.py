@@ -66,6 +66,7 @@ COUNTERS = record(
         ("scratchpad_conflict_cycles", "i8"),
         ("ctas", "i8"),
         ("warps", "i8"),
+        ("preempted", "i8"),  # how often a CTA left before it ended
     ]
 )
 
@@ -87,6 +88,7 @@ SM = record(
         ("memory_wake", "i8"),  # ... in which the memory side has something to do by itself
         ("last", "i8"),  # first cycle that is not counted yet
         ("resident", "i8"),  # slots with a warp that has not ended
+        ("taken", "i8"),  # slots of resident CTAs
         ("ready", "i8"),  # slots whose next instruction may issue
         ("blocked", "i8"),  # slots that wait for a barrier, a branch, an instruction that decides where they go on
         ("memory_wait", "i8"),  # slots whose next instruction waits for a load
@@ -118,6 +120,8 @@ SM = record(
         ("all_wait_for_memory", "i8"),
         ("ctas_resident", "i8"),
         ("limit", "i8"),  # CTAs that it may hold now
+        ("leaving", "i8"),  # warp slots of CTAs that are to leave
+        ("left", "i8"),  # CTAs that have left in this step
         # where execution stopped
         ("fault", "i8"),
         ("fault_pc", "i8"),
@@ -144,6 +148,11 @@ LAUNCH = record(
         ("scratchpad", "i8"),
         ("local", "i8"),
         ("local_physical", "i8"),
+        ("store", "i8"),  # host address of CTAs that have left and are to be resumed, a ring, ...
+        ("store_entries", "i8"),
+        ("store_bytes", "i8"),  # ... of so many each
+        ("store_first", "i8"),  # counts those that have been resumed
+        ("stored", "i8"),
         ("grids", GRID, (MAX_GRIDS,)),
     ]
 )

@@ -64,12 +64,12 @@ WARP = record(
 CTA = record(
     [
         ("grid", "i4"),  # index in the launch
-        ("first_warp", "i4"),  # the first of its warp slots, which follow each other
+        ("live", "i4"),  # warps that have not ended
+        ("slots", "i8"),  # its warp slots, which follow each other ...
+        ("warps", "i8"),  # ... those whose warps have not ended ...
+        ("waiting", "i8"),  # ... and those that wait at any barrier
         ("index", "i8"),  # linear CTA number in the grid
         ("ctaid", "i4", (3,)),
-        ("live", "i4"),  # warps that have not ended
-        ("warps", "i8"),  # their slots
-        ("waiting", "i8"),  # slots that wait at any barrier
         ("registers", "i8"),  # host address of its first warp's registers, the others' follow
         ("shared", "i8"),  # ... of its scratchpad, ...
         ("own_shared", "i8"),  # ... of which so many bytes (a multiple of 32) are its own; the others are its pair's

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots
+from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots, without_lowest
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import DISPATCHERS, MAX_SMS
 
@@ -60,9 +60,9 @@ def _choose(io, last):
         while low | high != 0:
             sm = _lowest(low, high)
             if sm < 64:
-                low = i64(low & low - 1)
+                low = without_lowest(low)
             else:
-                high = i64(high & high - 1)
+                high = without_lowest(high)
             load = i64(io.i.load[sm])
             if load < least:
                 least = load

@@ -597,6 +597,7 @@ class Fault(IntEnum):
     MEMORY_ORDER = 100  # the L1 accepted a warp's accesses out of order
     LANES = 101  # a lane's access was sent or answered twice
     DIFFERENCE = 102  # co-simulation: hardware and model differ
+    NO_ROOM = 103  # a CTA was placed in an SM without room for it
 
 
 # Device addresses. Everything lies below 4 GiB, so a physical address is 32 bits.

@@ -27,7 +27,7 @@ from lockstep.models.execution.isa import (
     Space,
 )
 from lockstep.models.execution.operands import ALL, register_address, scratch_address
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, u64, words_i16, words_i64, words_u32
+from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, u64, without_lowest, words_i16, words_i64, words_u32
 
 at_grid = pointer_to(GRID)
 
@@ -138,7 +138,7 @@ def _granules_hold(x, size, consecutive, uniform):
         return whole and (last & (GRANULE - 1)) + size <= valid[last >> _GRANULE_SHIFT]
     while mask != 0:
         offset = u64(address[ctz(mask)] - GLOBAL_BASE)
-        mask &= mask - 1
+        mask = without_lowest(mask)
         if i64(offset & u64(GRANULE - 1)) + size > valid[offset >> u64(_GRANULE_SHIFT)]:
             return False
     return True
@@ -169,7 +169,7 @@ def _resolve_lanes(x, space, size, writes):
     rest = x.mask
     while rest != 0:
         lane = ctz(rest)
-        rest &= rest - 1
+        rest = without_lowest(rest)
         address = i64(x.address[lane])
         if generic:
             space = space_of(address)
@@ -291,7 +291,7 @@ def lanes_in(x, space):
     rest = x.touched & ~x.touched_shared
     while rest != 0:
         lane = ctz(rest)
-        rest &= rest - 1
+        rest = without_lowest(rest)
         address = x.address[lane]
         home = LOCAL if address >= LOCAL_PHYSICAL else GLOBAL
         if (PARAM if address < GLOBAL_BASE else home) == space:

@@ -18,7 +18,7 @@ from lockstep.models.execution.operands import (
     store_words,
     write_predicate,
 )
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, slot, u32, words_i64, words_u32
+from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, slot, u32, without_lowest, words_i64, words_u32
 
 _ABSENT, _WORD, _PAIR = int(Kind.NONE), int(Write.WORD), int(Write.PAIR)
 SPECIAL, BALLOT, ACTIVEMASK = int(Warp.SPECIAL), int(Warp.BALLOT), int(Warp.ACTIVEMASK)
@@ -192,11 +192,11 @@ def _reduce(x, op, a, b):
     for lane in range(x.lanes):
         group = i64(members[lane]) & x.mask
         if group != done and group != 0:
-            rest = group & (group - 1)
+            rest = without_lowest(group)
             total = (i64(value[ctz(group)]) ^ sign) - sign
             while rest != 0:
                 operand = (i64(value[ctz(rest)]) ^ sign) - sign
-                rest &= rest - 1
+                rest = without_lowest(rest)
                 if op == ADD:
                     total += operand
                 elif op == MIN_S or op == MIN_U:

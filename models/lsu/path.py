@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from lockstep.models.blocks import instance
 from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, next_answer, offer, take_head
-from lockstep.models.execution.isa import LANES, Fault
-from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, record, slot
+from lockstep.models.execution.isa import Fault
+from lockstep.models.jit import addressof, assign, call, ctz, i64, jit, pointer_to, record, slot
 from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS
@@ -53,15 +53,12 @@ def send(lsu, port, config, number, line, lanes, now):
 @jit
 def _present(token, number, request):
     """Put an instruction on the coalescer's input, where it holds until it is accepted."""
+    assign(request, token)
     request.warp = number // TICKETS
     request.ticket = number % TICKETS
-    request.size = token.size
-    request.mask = token.mask
     request.store = is_store(token.kind)
     request.atomic = token.kind == ATOMIC_ACCESS
     request.bypass = token.kind == LOAD_BYPASS
-    for lane in range(LANES):
-        request.address[lane] = token.address[lane]
 
 
 @jit

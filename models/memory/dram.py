@@ -12,7 +12,7 @@ arrays with equal alignment do not fight for one bank.
 Timings beyond the listed ones: the data bus is not shared by bursts; a precharge waits until its read's burst is out.
 """
 
-from lockstep.models.jit import ctz, inline, jit, pointer_to, record, slot
+from lockstep.models.jit import ctz, inline, jit, pointer_to, record, slot, without_lowest
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.fabric import (
     OCCUPANCY,
@@ -202,7 +202,7 @@ def _plan(memory, channel, now):
     rest = channel.busy_banks
     while rest != 0:
         number = ctz(rest)
-        rest &= rest - 1
+        rest = without_lowest(rest)
         bank = channel.banks[number]
         # The time, and below it a bit for the commands that yield to those for columns.
         key = max(max(bank.ready, channel.free[bank.command]), soonest) * 2 + (bank.command >> 1)

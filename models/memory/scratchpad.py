@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from lockstep.models.execution.isa import LANES
 from lockstep.models.execution.operands import ALL, scratch_address
-from lockstep.models.jit import ctz, i64, jit, lanes_equal, popcount, u32, words_i64, words_u32
+from lockstep.models.jit import ctz, i64, jit, lanes_equal, popcount, u32, without_lowest, words_i64, words_u32
 
 
 @jit
@@ -27,7 +27,7 @@ def _request_degree(x, lanes, banks, shift, words, atomic):
     entries = i64(0)
     while lanes != 0:
         start = x.address[ctz(lanes)] >> shift
-        lanes &= lanes - 1
+        lanes = without_lowest(lanes)
         for this in range(start, start + words):
             bank = this & (banks - 1) if power else this % banks
             length = i64(1)

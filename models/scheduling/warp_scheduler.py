@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import ctz, i64, inline, jit, popcount, record, slots
+from lockstep.models.jit import clear, ctz, i64, inline, jit, popcount, record, slots, without_lowest
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS, SCHEDULERS
 
@@ -33,19 +33,9 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state after reset. There are no registered outputs."""
-    state.live = 0
-    state.active = 0
-    state.urgent = 0
-    state.passed = 0
+    clear(state)
     state.last = MAX_WARPS - 1
-    state.greedy = 0
     state.promoted = MAX_WARPS - 1
-    state.held = 0
-    state.warps = 0
-    state.oldest = 0
-    for k in range(MAX_WARPS):
-        state.order[k] = 0
-        state.passes[k] = 0
 
 
 @inline
@@ -169,7 +159,7 @@ def _clear(state, gone):
     state.passed &= ~gone
     while gone != 0:
         state.passes[ctz(gone)] = 0
-        gone &= gone - 1
+        gone = without_lowest(gone)
 
 
 @jit
@@ -185,7 +175,7 @@ def _pass_over(state, io, warp):
         state.passes[s] += 1
         if state.passes[s] == io.i.patience:
             state.urgent |= i64(1) << s
-        rest &= rest - 1
+        rest = without_lowest(rest)
 
 
 @inline
@@ -286,7 +276,7 @@ def _enter(state, start):
     state.warps += count
     while start != 0:
         state.order[where] = ctz(start)
-        start = i64(start & start - 1)
+        start = without_lowest(start)
         where += 1
 
 

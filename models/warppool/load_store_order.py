@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import ctz, i64, jit, record, slots
+from lockstep.models.jit import ctz, i64, jit, record, slots, without_lowest
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
@@ -59,7 +59,7 @@ def step(state, io):
         state.loads = state.loads & ~enter | i64(io.i.enter_load)
         while enter != 0:
             _more(state, ctz(enter))
-            enter = i64(enter & enter - 1)
+            enter = without_lowest(enter)
         changed = True
     for port in range(state.coalescers):
         line = io.i.line[port].payload

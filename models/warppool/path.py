@@ -10,7 +10,7 @@ from __future__ import annotations
 from lockstep.models.blocks import instance
 from lockstep.models.core.lsu import LSU, accepted, cohort_mask, complete, fail, is_store, next_answer, offer, take_head
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, call, ctz, i64, jit, lanes_equal, pointer_to, record, slot
+from lockstep.models.jit import addressof, assign, call, ctz, i64, jit, lanes_equal, pointer_to, record, slot
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
 from lockstep.models.time import NEVER
@@ -101,8 +101,7 @@ def _enter(path, lsu, io, now):
         token = lsu.token[number]
         payload = io.i.enter.payload
         io.i.enter.valid = 1
-        payload.mask = token.mask
-        payload.size = token.size
+        assign(payload, token)
         payload.store = is_store(token.kind)
         payload.atomic = token.kind == ATOMIC_ACCESS
         payload.bypass = token.kind == LOAD_BYPASS

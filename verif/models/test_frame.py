@@ -11,10 +11,12 @@ import pytest
 
 from lockstep.models.core import frame
 from lockstep.sim import Gpu, kernels
+from lockstep.sim.cli import main
 from lockstep.sim.errors import UsageError
 from lockstep.spec import registry
+from lockstep.verif import combinations
 from lockstep.verif.models.micro import Bench
-from lockstep.verif.trial import client, monitor, segments, watcher
+from lockstep.verif.trial import client, monitor, preempt, segments, watcher
 from lockstep.verif.trial.mechanisms import TRIALS, registered
 
 STEPS = 16
@@ -172,6 +174,45 @@ def test_registers_and_scratchpad_have_two_segments() -> None:
     assert np.flatnonzero(registers.any(axis=1)).tolist() == list(used) and len(used) > 1
 
 
+@pytest.mark.parametrize(("ctas", "alone"), [(1, True), (12, False)])
+def test_preempted_ctas_leave_in_time_and_resume(ctas: int, alone: bool) -> None:
+    """One CTA leaves and comes back every 400 cycles; of more than the SM holds, too, and each ends."""
+    body = "st.local.u32 [%rd4], %r2;\n" + chain(400) + "ld.local.u32 %r5, [%rd4];\nadd.u32 %r3, %r3, %r5;\n"
+    numbers = "mad.lo.u32 %r6, %r2, 32, %r1;\nmul.wide.u32 %rd5, %r6, 4;\nadd.u64 %rd5, %rd5, %rd1;\n"
+    found = []
+    for names in ([], ["trial-preempt"]):
+        bench = Bench("mov.u32 %r3, 0;\n" + body + numbers + "st.global.u32 [%rd5], %r3;\n", mechanisms=names)
+        run = bench(grid=ctas)
+        values = bench.gpu.memory.view(bench.buffer.address, 128 * ctas).view(np.uint32).reshape(ctas, 32)
+        assert (values == 400 * np.arange(32) + np.arange(ctas)[:, None]).all()
+        found.append(run)
+    state = states(bench.gpu, "trial-preempt")[0]
+    assert state["left"] == state["resumed"] == found[1].raw["sm.preempted"].sum() > 0
+    assert found[0].raw["sm.ctas"].sum() == found[1].raw["sm.ctas"].sum() == ctas
+    if alone:
+        assert state["left"] == (found[1].cycles - state["begin"]) // preempt.PERIOD
+        assert found[1].cycles > found[0].cycles
+
+
+UNEVEN = (
+    """
+    setp.ge.u32 %p2, %r1, 128;
+    @%p2 bra done;
+    and.b32 %r4, %r2, 1;
+    setp.ne.u32 %p3, %r4, 0;
+    @%p3 bra done;
+"""
+    + chain(300)
+    + "done:\n"
+)
+
+
+def test_a_cta_keeps_its_slots_until_it_ends() -> None:
+    """Warps that have ended leave room between those that go on; the next CTA needs as many slots in a row."""
+    run = Bench(UNEVEN)(grid=40, block=256)
+    assert run.raw["sm.ctas"].sum() == 40
+
+
 @pytest.mark.parametrize(("names", "most"), [([], 8), (["trial-half"], 4), (["trial-half", "trial-one-cta"], 1)])
 def test_the_plan_says_how_many_ctas_an_sm_can_hold(names: list[str], most: int) -> None:
     """Eight of a warp each; of a limit and the plan the smaller counts."""
@@ -192,7 +233,7 @@ def test_classes_decide_before_the_policy() -> None:
 
 @pytest.mark.parametrize("kernel", ["saxpy", "reduction", "bfs"])
 def test_monitors_see_every_cycle_and_events_everything(kernel: str) -> None:
-    gpu, _ = run_kernel(kernel, ["trial-monitor", "trial-watcher"])
+    gpu = combinations.run(kernel, ["trial-monitor", "trial-watcher"]).gpu
     last = gpu.runs[-1]
     seen, raw = states(gpu, "trial-monitor"), last.raw
     assert (seen["cycles"] == last.cycles).all()
@@ -219,18 +260,6 @@ def test_monitors_see_every_cycle_and_events_everything(kernel: str) -> None:
 # --------------------------------------------------------------------------------------- alone and in pairs, on kernels
 
 
-def run_kernel(name: str, mechanisms: Sequence[str], skip: bool = True) -> tuple[Gpu, list[dict[str, Any]]]:
-    """A kernel at size tiny on two SMs; what its launches leave behind, tenants included. Its result is right."""
-    kernel = kernels.find(name)
-    gpu = Gpu("gtx480", mechanisms, core_sms=2)
-    gpu.machine.skip = skip
-    data = kernel.setup("tiny", 1)
-    check = kernels.check(kernel, kernel.run(gpu, gpu.load(kernel.ptx), data), data)
-    assert check.passed, f"{name} with {', '.join(mechanisms)}: {check.message}"
-    left = [{count: values.tolist() for count, values in run.raw.items()} for run in gpu.runs]
-    return gpu, left
-
-
 KERNELS = ("saxpy", "spmv", "reduction", "histogram-atomics", "transpose-naive", "bfs")
 NO_BARRIERS = tuple(name for name in KERNELS if name != "reduction")
 
@@ -243,9 +272,10 @@ def kernels_for(names: Sequence[str]) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", TRIALS)
 def test_skipping_changes_nothing(name: str) -> None:
     for kernel in kernels_for([name]):
-        (one, skipped), (other, stepped) = run_kernel(kernel, [name]), run_kernel(kernel, [name], skip=False)
-        assert skipped == stepped, kernel
-        assert_same_states(one, other)
+        skipped, stepped = combinations.run(kernel, [name]), combinations.run(kernel, [name], skip=False)
+        assert not skipped.wrong and not stepped.wrong
+        assert skipped.raw == stepped.raw, kernel
+        assert_same_states(skipped.gpu, stepped.gpu)
 
 
 def assert_same_states(one: Gpu, other: Gpu) -> None:
@@ -266,6 +296,29 @@ def test_every_pair_that_may_be_combined(names: tuple[str, str]) -> None:
             Gpu("gtx480", names[::-1])
         return
     for kernel in kernels_for(names):
-        (one, before), (other, after) = run_kernel(kernel, names), run_kernel(kernel, names[::-1])
-        assert before == after, kernel
-        assert_same_states(one, other)
+        one, other = combinations.run(kernel, names), combinations.run(kernel, names[::-1])
+        assert not one.wrong and not other.wrong
+        assert one.raw == other.raw, kernel
+        assert_same_states(one.gpu, other.gpu)
+
+
+def test_verify_finds_pairs_and_what_is_wrong_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``lockstep verify combinations --level random`` does, on all kernels."""
+    names = ["mrpb", "trial-gate", "warppool"]
+    assert combinations.pairs(names) == [("mrpb", "trial-gate"), ("trial-gate", "warppool")]
+    assert not combinations.differences("saxpy", ("mrpb", "trial-gate"))
+    left = iter([({"a": 1, "b": 2}, "wrong"), ({"a": 1, "b": 3}, "")])
+
+    def observed(*_: object) -> combinations.Observed:
+        raw, wrong = next(left)
+        return combinations.Observed(Gpu("gtx480"), [raw], wrong)
+
+    monkeypatch.setattr(combinations, "run", observed)
+    assert combinations.differences("k", ("x", "y")) == ["wrong", "k with x, y: the order of naming changes b"]
+
+
+def test_verify_runs_the_pairs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combinations, "pairs", lambda: [("trial-gate", "warppool")])
+    monkeypatch.setattr(kernels, "names", lambda: ["saxpy"])
+    assert main(["verify", "combinations", "--level", "random"]) == 0
+    assert "trial-gate+warppool" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from lockstep.models.core.frame import LATER
 from lockstep.models.core.state import SM, at_instruction, instruction_of
 from lockstep.models.core.warp import register_address
 from lockstep.models.execution.isa import LANES
-from lockstep.models.jit import ctz, i64, jit, record, slots, words_u32
+from lockstep.models.jit import ctz, i64, jit, record, slots, without_lowest, words_u32
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
@@ -36,7 +36,7 @@ def _next(state):
     left = i64(state.waiting)
     while left != 0:
         slot = ctz(left)
-        left &= left - 1
+        left = without_lowest(left)
         wake = min(wake, i64(state.due[slot * 4 + state.first[slot]]))
     return wake
 
@@ -56,7 +56,7 @@ def step(state, sm):
     left = i64(state.waiting)
     while left != 0:
         slot = ctz(left)
-        left &= left - 1
+        left = without_lowest(left)
         if state.due[slot * 4 + state.first[slot]] <= sm.frame.now:
             warp = sm.warps[slot]
             kept = warp.put_off[warp.put_off_first]
@@ -76,7 +76,7 @@ def _move(state, warp, slot, instruction):
         bits = i64(instruction.need[word])
         while bits != 0:
             register = 64 * word + ctz(bits)
-            bits &= bits - 1
+            bits = without_lowest(bits)
             words = words_u32(register_address(warp, register), LANES)
             for lane in range(LANES):
                 words[lane] = state.values[(slot * REGISTERS + register) * LANES + lane]
@@ -94,7 +94,7 @@ def take(state, sm):
         while bits != 0:
             bit = ctz(bits)
             register = 64 * word + bit
-            bits &= bits - 1
+            bits = without_lowest(bits)
             words = words_u32(register_address(warp, register), LANES)
             for lane in range(LANES):
                 if (written >> bit) & 1 != 0 and (i64(operand.lanes) >> lane) & 1 != 0:

@@ -1,0 +1,274 @@
+"""CTAs come to an SM, and leave it before they have ended: preempted ones are saved, and resumed on any SM with room.
+
+A tenant of the frame slot *limits* says which CTAs are to leave. Their warps issue nothing more. When nothing of a CTA
+is on its way (results, memory instructions, a barrier that has opened), all that it has is moved to the launch's store:
+its record, its live warps, their registers, predicates and local memory, its scratchpad. Resuming moves it back, into
+other slots in general. Both take no time by themselves: what they cost is the tenant's business. A CTA with a segment
+that lies in its pair's must not be told to leave.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.core import warp as W
+from lockstep.models.core.counters import count
+from lockstep.models.core.fetch import want_fetch
+from lockstep.models.core.frame import CTA_START, HAS_LISTENERS, LEAVE, RESUME, WARP_START, emit, emit_of_warp
+from lockstep.models.core.state import stop
+from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
+from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, without_lowest, words_u32
+from lockstep.spec.parameters import MAX_WARPS
+
+PREDICATE_BYTES = 4 * (MAX_PREDICATES + 1)
+CTA_BYTES = W.CTA.itemsize
+WARP_BYTES = W.WARP.itemsize
+at_cta, at_warp = pointer_to(W.CTA), pointer_to(W.WARP)
+
+
+@jit
+def start_cta(sm, launch, config, index, number, now):
+    """Place a CTA of the grid ``index`` into this SM, before the SM's step of the same cycle."""
+    grid = launch.grids[index]
+    slot = _enter(sm, launch, grid, now)
+    cta = sm.ctas[slot]
+    cta.grid = index
+    cta.index = number
+    cta.ctaid[0] = number % i64(grid.size[0])
+    cta.ctaid[1] = number // i64(grid.size[0]) % i64(grid.size[1])
+    cta.ctaid[2] = number // (i64(grid.size[0]) * i64(grid.size[1]))
+    cta.live = grid.warps
+    cta.waiting = 0
+    cta.warps = cta.slots
+    for b in range(W.BARRIERS):
+        cta.arrived[b] = 0
+        cta.at[b] = 0
+        cta.votes[b] = 0
+        cta.voters[b] = 0
+    cta.own_shared = grid.shared_bytes
+    sm.counters.ctas += 1
+    sm.counters.warps += i64(grid.warps)
+    sm.progress = now
+    events = sm.frame.events
+    events.grid_of[slot] = index
+    if sm.tenants & HAS_LISTENERS != 0:
+        emit(events, CTA_START, now, i64(-1), slot, i64(-1), i64(0), i64(0))
+    first = ctz(cta.slots)
+    for k in range(grid.warps):
+        warp = sm.warps[first + k]
+        warp.index = k
+        lanes = min(i64(grid.threads) - k * LANES, i64(LANES))
+        W.start(warp, (i64(1) << lanes) - 1, i64(grid.length))
+        _enter_warp(sm, launch, config, grid, slot, first + k)
+        words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF
+        if sm.tenants & HAS_LISTENERS != 0:
+            emit_of_warp(events, WARP_START, now, first + k, i64(0), i64(warp.present), i64(0))
+
+
+@jit
+def _enter(sm, launch, grid, now):
+    """Give a CTA a place in the SM; returns it."""
+    count(sm, now)
+    sm.wake = now
+    sm.select_wake = 0
+    slot = i64(0)
+    while sm.ctas[slot].live != 0:
+        slot += 1
+    cta = sm.ctas[slot]
+    cta.slots = _room_for(sm, i64(grid.warps))
+    first = i64(sm.index) * MAX_WARPS + ctz(cta.slots)
+    cta.registers = i64(launch.register_file) + first * i64(grid.registers) * (4 * LANES)
+    cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_stride)
+    sm.taken = i64(sm.taken) | i64(cta.slots)
+    sm.ctas_resident += 1
+    return slot
+
+
+@jit
+def _room_for(sm, warps):
+    """The lowest warp slots in a row that no CTA has."""
+    room = (i64(1) << warps) - 1 if warps < MAX_WARPS else i64(-1)
+    for first in range(MAX_WARPS - warps + 1):
+        if i64(sm.taken) & (room << first) == 0:
+            return i64(room << first)
+    stop(sm, Fault.NO_ROOM, i64(-1), i64(-1))
+    return room
+
+
+@jit
+def _enter_warp(sm, launch, config, grid, cta_slot, slot):
+    """Give a warp of a CTA that enters its place: addresses, and its part in fetching and issue."""
+    bit = i64(1) << slot
+    warp = sm.warps[slot]
+    cta = sm.ctas[cta_slot]
+    position = i64(sm.index) * MAX_WARPS + slot
+    warp.cta = cta_slot
+    warp.code = grid.code
+    warp.length = grid.length
+    warp.regs = i64(cta.registers) + i64(warp.index) * i64(grid.registers) * (4 * LANES)
+    warp.own_registers = MAX_REGISTERS
+    warp.preds = i64(launch.predicate_file) + position * PREDICATE_BYTES
+    warp.local = i64(launch.local) + position * i64(grid.local_bytes) * LANES
+    warp.local_physical = i64(launch.local_physical) + position * i64(grid.local_bytes) * LANES
+    warp.epoch += 1
+    sm.fetching = i64(sm.fetching) & ~bit
+    sm.resident = i64(sm.resident) | bit
+    sm.blocked = i64(sm.blocked) & ~bit
+    sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.start |= bit
+    sm.frame.events.cta_of[slot] = cta_slot
+    want_fetch(sm, config, slot)
+
+
+# ----------------------------------------------------------------------------------------------------------- preemption
+
+
+@jit
+def leave(sm, launch, config, leaving, now):
+    """Hold back the warps of the CTAs in ``leaving``, and save those of which nothing is on its way."""
+    before = i64(sm.leaving)
+    sm.leaving = 0
+    sm.left = 0
+    while leaving != 0:
+        slot = ctz(leaving)
+        leaving = without_lowest(leaving)
+        cta = sm.ctas[slot]
+        if cta.live != 0:
+            if _drained(sm, cta):
+                _save(sm, launch, config, slot, now)
+            else:
+                sm.leaving = i64(sm.leaving) | i64(cta.warps)
+    if sm.leaving != before or sm.left != 0:
+        sm.select_wake = 0
+
+
+@jit
+def _drained(sm, cta):
+    """Whether nothing of a CTA is on its way. A warp that waits at a barrier may go on waiting elsewhere."""
+    live = i64(cta.warps)
+    if i64(sm.blocked) & live != i64(cta.waiting) & live:
+        return False
+    while live != 0:
+        warp = sm.warps[ctz(live)]
+        live = without_lowest(live)
+        pending = i64(warp.pending_predicates) | i64(warp.outstanding) | i64(warp.put_off_count)
+        for k in range(4):
+            pending |= i64(warp.pending[k])
+        if pending != 0:
+            return False
+    return True
+
+
+def store_bytes(warps, registers, local_bytes, shared_stride):
+    """Bytes that the launch's store needs for a CTA."""
+    return CTA_BYTES + shared_stride + warps * _warp_bytes(registers, local_bytes)
+
+
+@inline
+def _warp_bytes(registers, local_bytes):
+    return WARP_BYTES + registers * 4 * LANES + local_bytes * LANES + (PREDICATE_BYTES + 7) // 8 * 8
+
+
+@jit
+def _place(launch, number):
+    """Where the launch's store keeps a CTA: its record, its scratchpad, its warps."""
+    return i64(launch.store) + number % i64(launch.store_entries) * i64(launch.store_bytes)
+
+
+@jit
+def _copy(stored, here, nbytes, away):
+    """Copy bytes, a multiple of four, to the store, or back; returns where the store goes on."""
+    there, words = words_u32(stored, nbytes >> 2), words_u32(here, nbytes >> 2)
+    for k in range(nbytes >> 2):
+        if away:
+            there[k] = words[k]
+        else:
+            words[k] = there[k]
+    return i64(stored + nbytes)
+
+
+@jit
+def _copy_warp(warp, grid, stored, away):
+    """Copy what a warp has beside its record."""
+    stored = _copy(stored, i64(warp.regs), i64(grid.registers) * (4 * LANES), away)
+    stored = _copy(stored, i64(warp.local), i64(grid.local_bytes) * LANES, away)
+    _copy(stored, i64(warp.preds), PREDICATE_BYTES, away)
+
+
+@jit
+def _save(sm, launch, config, slot, now):
+    """Move a CTA from the SM to the launch's store."""
+    cta = sm.ctas[slot]
+    grid = launch.grids[cta.grid]
+    live = i64(cta.warps)
+    place = _place(launch, i64(launch.store_first) + i64(launch.stored))
+    launch.stored += 1
+    assign(at_cta(place), cta)
+    place = _copy(place + CTA_BYTES, i64(cta.shared), i64(grid.shared_stride), True)
+    left = live
+    while left != 0:
+        k = ctz(left)
+        left = without_lowest(left)
+        warp = sm.warps[k]
+        stored = place + i64(warp.index) * _warp_bytes(i64(grid.registers), i64(grid.local_bytes))
+        assign(at_warp(stored), warp)
+        _copy_warp(warp, grid, stored + WARP_BYTES, True)
+        sm.by_pipe[warp.pipe] &= ~(i64(1) << k)
+        sm.by_kind[warp.kind] &= ~(i64(1) << k)
+        sm.warp_scheduler[k % i64(config.core.schedulers)].io.i.finish |= i64(1) << k
+    sm.resident = i64(sm.resident) & ~live
+    sm.ready = i64(sm.ready) & ~live
+    sm.memory_wait = i64(sm.memory_wait) & ~live
+    sm.at_barrier = i64(sm.at_barrier) & ~live
+    sm.want_fetch = i64(sm.want_fetch) & ~live
+    sm.blocked = i64(sm.blocked) | live
+    sm.taken = i64(sm.taken) & ~i64(cta.slots)
+    sm.ctas_resident -= 1
+    sm.left += 1
+    sm.counters.preempted += 1
+    cta.live = 0
+    if sm.tenants & HAS_LISTENERS != 0:
+        emit(sm.frame.events, LEAVE, now, i64(-1), slot, i64(-1), i64(0), i64(0))
+
+
+@jit
+def resume_cta(sm, launch, config, now):
+    """Place the CTA that was saved first into this SM, before the SM's step of the same cycle."""
+    place = _place(launch, i64(launch.store_first))
+    launch.store_first += 1
+    launch.stored -= 1
+    saved = at_cta(place)
+    grid = launch.grids[saved.grid]
+    slot = _enter(sm, launch, grid, now)
+    cta = sm.ctas[slot]
+    registers, shared, slots = i64(cta.registers), i64(cta.shared), i64(cta.slots)
+    assign(cta, saved)
+    cta.registers = registers
+    cta.shared = shared
+    cta.slots = slots
+    first = ctz(slots)
+    shift = first - ctz(i64(saved.slots))
+    cta.warps = _shifted(i64(saved.warps), shift)
+    cta.waiting = _shifted(i64(saved.waiting), shift)
+    for b in range(W.BARRIERS):
+        cta.at[b] = _shifted(i64(saved.at[b]), shift)
+    sm.frame.events.grid_of[slot] = cta.grid
+    place = _copy(place + CTA_BYTES, shared, i64(grid.shared_stride), False)
+    left = i64(cta.warps)
+    while left != 0:
+        k = ctz(left)
+        left = without_lowest(left)
+        warp = sm.warps[k]
+        stored = place + (k - first) * _warp_bytes(i64(grid.registers), i64(grid.local_bytes))
+        epoch = i64(warp.epoch)
+        assign(warp, at_warp(stored))
+        warp.epoch = epoch
+        warp.buffered = 0
+        _enter_warp(sm, launch, config, grid, slot, k)
+        _copy_warp(warp, grid, stored + WARP_BYTES, False)
+    sm.blocked = i64(sm.blocked) | i64(cta.waiting)
+    sm.at_barrier = i64(sm.at_barrier) | i64(cta.waiting)
+    if sm.tenants & HAS_LISTENERS != 0:
+        emit(sm.frame.events, RESUME, now, i64(-1), slot, i64(-1), i64(0), i64(0))
+
+
+@jit
+def _shifted(slots, by):
+    return i64(slots << by) if by >= 0 else i64(slots >> -by)
