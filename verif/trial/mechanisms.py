@@ -21,16 +21,25 @@ TRIALS = {
     for mechanism in (
         _trial("trial-gate", "warps in odd slots issue in even cycles only", "gates"),
         _trial("trial-claim", "every third grant is refused", "claims"),
-        _trial("trial-turn", "the warps of a CTA issue one after the other", "claims", "events",
-               conflicts={"trial-preempt": "a CTA that comes back has other warp slots"}),  # fmt: skip
+        _trial(
+            "trial-turn",
+            "the warps of a CTA issue one after the other",
+            "claims",
+            "events",
+            conflicts={"trial-preempt": "a CTA that comes back has other warp slots"},
+        ),
         _trial("trial-classes", "warps in even slots come after the others", "order"),
         _trial("trial-elsewhere", "registers live elsewhere and come a cycle later", "operands"),
         _trial("trial-client", "lines are written and read back", "l1_clients"),
         _trial("trial-one-cta", "one CTA on an SM, the last of the grid first", "limits", "placement"),
         _trial("trial-preempt", "every 400 cycles a CTA leaves its SM, and resumes later", "limits", "events"),
         _trial("trial-half", "half as many CTAs as fit", "capacity"),
-        _trial("trial-segments", "upper registers and scratchpad bytes lie elsewhere", "events",
-               conflicts={"trial-preempt": "what lies elsewhere stays when its CTA leaves"}),  # fmt: skip
+        _trial(
+            "trial-segments",
+            "upper registers and scratchpad bytes lie elsewhere",
+            "events",
+            conflicts={"trial-preempt": "what lies elsewhere stays when its CTA leaves"},
+        ),
         _trial("trial-monitor", "windows of seven cycles, and events", "monitors", "events"),
         _trial("trial-watcher", "a look at all SMs every thousand cycles", "monitors"),
     )
