@@ -77,6 +77,7 @@ def unskipped(shared: Shared) -> dict[str, Observation]:
     return shared("unskipped", lambda: elsewhere(observe, kernels.names(), False))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_interpreted(kernel: str, compiled: dict[str, Observation]) -> None:
     found = elsewhere(observe, [kernel], **INTERPRETED)[kernel]
@@ -84,6 +85,7 @@ def test_interpreted(kernel: str, compiled: dict[str, Observation]) -> None:
     assert found["seconds"] < SECONDS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_bounds_checked(kernel: str, compiled: dict[str, Observation], checked: dict[str, Observation]) -> None:
     assert differences(compiled[kernel], checked[kernel]) == []
@@ -98,6 +100,7 @@ PATHS = ("warppool", "mrpb", "banked-l1")
 SHORT = ("spmv", "transpose-naive", "histogram", "histogram-atomics")  # gathers, scatters, atomics in both memories
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS)
 def test_mechanisms(path: str) -> None:
     """What holds for the baseline holds with a mechanism: skipping and interpreting change nothing."""
