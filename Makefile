@@ -29,12 +29,12 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("lockstep needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: setup.py pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV)."
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.developer: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.developer: setup.py pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV), with what the tests need."
 	@$(PIP) --editable '.[dev,cuda]'
 	@touch $@ $(VENV)/.installed

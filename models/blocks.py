@@ -10,21 +10,17 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lockstep.models import cache
 from lockstep.models.jit import record
-
-FOREVER = 1 << 62
-"""What a block's ``idle`` returns when nothing changes as long as its inputs stay."""
+from lockstep.spec import files
 
 Layout = dict[str, list[dict[str, Any]]]
 
@@ -32,7 +28,8 @@ BINDING = record([(name, "i8") for name in ("step", "comb", "idle", "skip", "han
 """Who plays the part of a block: addresses of its functions (slots), and what these take as their first argument.
 
 ``step(handle, io)``, ``comb(handle, io)`` and ``idle(handle, io)`` take the address of the ports, ``skip(handle, n)`` a
-number of cycles. For the golden model the handle is the address of its state.
+number of cycles; a model without combinational outputs has no ``comb``, and one that counts nothing while it is idle no
+``skip``. For the golden model the handle is the address of its state.
 """
 
 
@@ -61,9 +58,7 @@ def _derive(path: Path) -> bytes:
     if done.returncode:
         raise RuntimeError(f"the ports of the blocks have no layout: {done.stderr.decode().strip()}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(done.stdout)
-    os.replace(file.name, path)
+    files.write(path, done.stdout)
     return done.stdout
 
 
@@ -83,16 +78,26 @@ def instance(block: str, state: np.dtype) -> np.dtype:
     return record([("binding", BINDING), ("state", state), ("io", ports(block))])
 
 
-def instances(kind: np.dtype) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The block and the path of every instance in a record type, those inside other instances too.
+class Place(NamedTuple):
+    """Where a record type has instances of a block: their path, and the joined unit that they are part of, if any."""
 
-    The field of an instance is called as its block; where it is an array, all its elements have one path.
+    block: str
+    path: tuple[str, ...]
+    inside: str
+
+
+def instances(kind: np.dtype, inside: str = "") -> Iterator[Place]:
+    """The places of all instances in a record type, those inside other instances too.
+
+    The field of an instance is called as its block; where it is an array, all its elements have one place.
     """
     known = {name.split(".")[1]: name for name in layouts()}
     for name in kind.names or ():
         base = kind[name].base
         if base.names and base.names[0] == "binding":
-            yield known[name], (name,)
-            yield from ((block, (name, "state", *path)) for block, path in instances(base["state"]))
+            yield Place(known[name], (name,), inside)
+            for place in instances(base["state"], known[name]):
+                yield place._replace(path=(name, "state", *place.path))
         elif base.names:
-            yield from ((block, (name, *path)) for block, path in instances(base))
+            for place in instances(base, inside):
+                yield place._replace(path=(name, *place.path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import mmap
 import subprocess
@@ -15,10 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
-from lockstep.models import blocks, cache
+from lockstep.models import cache, tenants
 from lockstep.models import jit as J
 from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
+from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
+from lockstep.models.core.lsu import lsu_end
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
     CONTEXT,
@@ -29,14 +30,20 @@ from lockstep.models.execution.isa import (
 )
 from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
-from lockstep.models.occupancy import Occupancy, occupancy, round_up
-from lockstep.spec import mechanisms
+from lockstep.models.occupancy import Occupancy, plan, round_up
+from lockstep.models.tenants import Instance, counts
+from lockstep.models.time import NEVER
+from lockstep.spec import registry
+from lockstep.spec.frame import FRAME
+from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import MAX_WARPS, Gpu, config
+from lockstep.spec.statistics import L1_ACCESSES, Counts, Raw
 
 RUN = record(
     [
         ("now", "i8"),  # core cycle
-        ("ended", "i8"),  # CTAs
+        ("ctas", "i8"),  # of the grid ...
+        ("ended", "i8"),  # ... that have ended
         ("dispatcher_wake", "i8"),  # next cycle in which the dispatcher does more than wait
         ("dispatcher_next", "i8"),  # next cycle that it has not seen
         ("cycles", "i8"),  # cycles of the launch, set when it has ended
@@ -46,6 +53,10 @@ RUN = record(
         ("fault_sm", "i8"),
         ("steps", "i8"),  # SM steps done, for the benchmark of the model itself
         ("progress", "i8"),  # a cycle since which a warp has ended or passed a barrier
+        ("sm", "i8"),  # address of the SMs' records
+        ("monitors", "i8"),  # of the whole GPU
+        ("monitor", MONITOR, (MAX_TENANTS,)),
+        ("placement", record([("number", "i8"), ("handle", "i8")])),
         ("cta_dispatcher", instance("cta.cta_dispatcher", cta_dispatcher.STATE)),
     ]
 )
@@ -62,30 +73,33 @@ def _dispatch(state, sms, launch, settings, now):
     for s in range(state.sms):
         load = i64(sms[s].ctas_resident)
         io.i.load[s] = load
-        if load < launch.per_sm:
+        if load < min(i64(launch.grids[0].per_sm), i64(sms[s].limit)):
             io.i.room[s >> 6] |= u64(i64(1) << (s & 63))
     if io.o.dispatch.valid != 0:
         s = i64(io.o.dispatch.sm)
-        SM.start_cta(sms[s], launch, settings, i64(io.o.dispatch.cta), now)
+        number = i64(io.o.dispatch.cta)
+        if state.placement.number != 0:
+            number = call(state.placement.number, state.placement.handle, number)
+        SM.start_cta(sms[s], launch, settings, i64(0), number, now)
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
     io.i.launch = 0
     state.dispatcher_next = now + 1
-    state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(SM.NEVER))
+    state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
 
 
 @entry
 def begin(state, sms, launch, settings):
     """Reset the SMs and show the grid to the dispatcher."""
     for s in range(state.sms):
-        SM.reset(sms[s], s, settings)
+        SM.reset(sms[s], s, launch, settings)
         sms[s].last = state.now
     io = state.cta_dispatcher.io
     cta_dispatcher.reset(state.cta_dispatcher.state, io)
     io.i.policy = settings.launch.dispatcher
     io.i.interval = settings.launch.dispatch_interval
     io.i.launch = 1
-    io.i.ctas = launch.total
+    io.i.ctas = launch.grids[0].total
 
 
 @entry
@@ -99,23 +113,27 @@ def run(state, sms, memory, launch, settings, context, until):
     wakes = memory.sm_wake
     while state.now < until:
         now = i64(state.now)
+        following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
         if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
             dispatch = state.cta_dispatcher.io.o.dispatch
             started = i64(dispatch.sm) if dispatch.valid != 0 else i64(-1)
             _dispatch(state, sms, launch, settings, now)
             if started >= 0:
                 wakes[started] = now
-        following = i64(state.dispatcher_wake)
+        following = min(following, i64(state.dispatcher_wake))
         for s in range(count):
             if wakes[s] <= now or state.skip == 0:
                 sm = sms[s]
-                wakes[s] = SM.NEVER
+                wakes[s] = NEVER
                 SM.step(sm, memory.ports[s], launch, settings, context, now)
                 state.steps += 1
                 wakes[s] = min(i64(wakes[s]), i64(sm.wake))
                 if sm.ended != 0:
                     state.ended += i64(sm.ended)
                     state.progress = now
+                    state.dispatcher_wake = now + 1
+                    following = now + 1
+                if sm.tenants & HAS_LIMITS != 0 and _limited(sm):
                     state.dispatcher_wake = now + 1
                     following = now + 1
                 if sm.fault != Fault.NONE:
@@ -126,10 +144,14 @@ def run(state, sms, memory, launch, settings, context, until):
         following = min(following, i64(system.memory_wake(memory, now)))
         for s in range(count):
             following = min(following, i64(wakes[s]))
-        if state.ended == launch.total and _quiet(sms, memory, count, now):
+        if state.ended == launch.grids[0].total and _quiet(sms, memory, count, now):
+            for s in range(count):
+                SM.count(sms[s], now + 1)
             state.cycles = now + 1
+            for s in range(count):
+                lsu_end(sms[s].lsu, now + 1)
             return
-        if following >= SM.NEVER:
+        if following >= NEVER:
             state.fault = Fault.NO_PROGRESS
             return
         state.now = max(following, now + 1) if state.skip != 0 else now + 1
@@ -141,12 +163,43 @@ def run(state, sms, memory, launch, settings, context, until):
 
 
 @jit
+def _watch(state, sms, count, now):
+    """Show the whole GPU's monitors the cycles before this one, if they are due; returns when they are due next."""
+    wake = i64(NEVER)
+    for k in range(state.monitors):
+        wake = min(wake, i64(state.monitor[k].wake))
+    if wake > now:
+        return wake
+    for s in range(count):
+        SM.count(sms[s], now)
+    wake = i64(NEVER)
+    for k in range(state.monitors):
+        monitor = state.monitor[k]
+        monitor.wake = call(monitor.see, monitor.handle, addressof(state))
+        wake = min(wake, i64(monitor.wake))
+    for s in range(count):
+        if _limited(sms[s]):
+            state.dispatcher_wake = now
+    return wake
+
+
+@jit
+def _limited(sm):
+    """Take over what the limits of an SM say now; returns whether that has changed."""
+    limit = i64(most_ctas(sm.frame))
+    if limit == sm.limit:
+        return False
+    sm.limit = limit
+    return True
+
+
+@jit
 def _quiet(sms, memory, count, now):
     """Whether nothing is left to do, in the SMs, in the memory system, or between them."""
-    if system.memory_wake(memory, now) < SM.NEVER:
+    if system.memory_wake(memory, now) < NEVER:
         return False
     for s in range(count):
-        if memory.ports[s].reply_ready < SM.NEVER or not SM.quiet(sms[s]):
+        if memory.ports[s].reply_ready < NEVER or not SM.quiet(sms[s]):
             return False
     return True
 
@@ -169,7 +222,7 @@ class Arena(Protocol):
 
 
 class Kernel(Protocol):
-    """A kernel, as a launch needs it; ``sim/ptx/program.py`` makes them."""
+    """A kernel, as a launch needs it; ``sim/ptx/kernel.py`` says what is in one."""
 
     code: np.ndarray
     branch_table: list[int]
@@ -206,35 +259,6 @@ class ModelFault(RuntimeError):
         super().__init__(f"cycle {stop.cycle}, SM {stop.sm}, {where}: {what}")
 
 
-@dataclass(frozen=True)
-class Instance:
-    """One block of the machine. ``sm`` is -1 for a block of the whole GPU; ``record`` views its binding, state, ports.
-
-    ``inside`` is the joined unit that it is part of.
-    """
-
-    block: str
-    parameters: dict[str, int]
-    sm: int
-    index: int
-    inside: str
-    record: np.ndarray
-
-    @property
-    def io(self) -> np.ndarray:
-        return self.record["io"]
-
-    def bind_model(self) -> None:
-        """Let the golden model play the block."""
-        slots = importlib.import_module(f"lockstep.models.{self.block}").SLOTS
-        state, binding = self.record["state"], self.record["binding"]
-        for name, function in slots.items():
-            binding[name] = J.address(function)
-        binding["handle"] = state.ctypes.data
-        for name in set(self.parameters) & set(state.dtype.names or ()):
-            state[name] = self.parameters[name]
-
-
 @dataclass
 class Result:
     """What a launch leaves behind: raw counts by name, an element per SM, slice or channel (``sim/statistics.py``)."""
@@ -244,13 +268,6 @@ class Result:
     occupancy: Occupancy
     steps: int  # of SMs, which the run loop made
     timeline: np.ndarray  # rows over time, from 0: core cycle; resident warps x cycles and warp instructions until then
-
-
-def _counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndarray]:
-    """Copies of the integer fields of an array of records, as raw counts called ``prefix.field``."""
-    array = np.atleast_1d(records)
-    names = fields or array.dtype.names or ()
-    return {f"{prefix}.{name}": array[name].astype(np.int64) for name in names if array.dtype[name].base.kind == "i"}
 
 
 CHUNK = 1000  # core cycles between two samples of the timeline, and looks at the keyboard, at first ...
@@ -308,40 +325,26 @@ class Machine:
         self._local = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, int, int]] = []
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
-        self.instances = list(self._instances())
+        chosen = registry.configuration(gpu)
         with _second_compiler():
+            self.tenants = [tenant for mechanism in chosen for tenant in tenants.tenants(mechanism, gpu)]
+            for tenant in self.tenants:
+                tenant.bind(self.sms, self._state)
             self._compile()
         from lockstep.models.execution.execute import SLOTS
 
         self._slots = SLOTS
+        self.instances = [instance for mechanism in chosen for instance in self._instances(mechanism)]
         for each in self.instances:
             each.bind_model()
-        chosen = mechanisms.path(gpu)
-        lsu = self.sms["lsu"]
-        lsu["path"] = J.address(importlib.import_module(chosen.module).step_slot)
-        lsu["answers"], lsu["reorders"] = chosen.answers, chosen.reorders
+        self._bound = [(part, part.copy()) for part in (self.sms["frame"], self.sms["lsu"]["client"])]
 
-    def _instances(self) -> Iterator[Instance]:
-        """The blocks of this configuration."""
-        gpu, chosen = self.gpu, mechanisms.path(self.gpu)
-        arguments = mechanisms.parameters(gpu)
-        for block, path in blocks.instances(self._state.dtype):
-            yield Instance(block, arguments[block], -1, 0, "", self._state[path[0]])
-        units = {mechanism.unit.split(".")[-1] for mechanism in mechanisms.MECHANISMS.values() if mechanism.unit}
-        own = chosen.unit.split(".")[-1]
-        for block, path in blocks.instances(self.sms.dtype):
-            inside = next((part for part in path[:-1] if part in units), "")
-            if path[-1] in units:
-                used = path[-1] == own
-            else:
-                used = path[0] != "lsu" or inside == own
-            if used and block in arguments:
-                records = self.sms
-                for part in path:
-                    records = records[part]
-                for sm, index in np.ndindex(gpu.core.sms, mechanisms.copies(gpu, block)):
-                    record = records[sm : sm + 1] if records.ndim == 1 else records[sm, index : index + 1]
-                    yield Instance(block, arguments[block], sm, index, inside and chosen.unit, record.reshape(()))
+    def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
+        """The blocks that a mechanism, or the frame, brings."""
+        whole, per_sm = [], [tenant.states for tenant in self.tenants if tenant.mechanism is mechanism]
+        if mechanism is FRAME:
+            whole, per_sm = [self._state], [self.sms]
+        return tenants.instances(mechanism, self.gpu, whole, per_sm)
 
     def _compile(self) -> None:
         """Compile the run loop, or load it from the cache, so that no launch is charged for it."""
@@ -373,7 +376,7 @@ class Machine:
         gpu = self.gpu
         threads = math.prod(block)
         shared_bytes = kernel.shared_bytes + dynamic_bytes
-        fit = occupancy(gpu, threads, kernel.registers, shared_bytes)
+        fit = plan(gpu, threads, kernel.registers, shared_bytes)
         held = self._prepare(fit, kernel, shared_bytes, grid, block)
         parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
         context = self._context
@@ -405,21 +408,32 @@ class Machine:
         table = np.array(kernel.branch_table, np.int32)
         launch = self._launch
         for name, value in dict(
-            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, grid=grid,
+            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, block=block, size=grid,
             total=math.prod(grid), threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas,
             registers=registers, shared_bytes=stride, local_bytes=local_bytes,
+        ).items():  # fmt: skip
+            launch["grids"][0][name] = value
+        for name, value in dict(
             register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
         ).items():  # fmt: skip
             launch[name] = value
         for group, function in self._slots.items():
-            launch["slots"][group] = J.address(function)
+            launch["execute"][group] = J.address(function)
         system.memory_launch(self.memory)
-        self.sms["counters"] = np.zeros((), SM.COUNTERS)
+        for name in SM.ZEROED:
+            self.sms[name] = np.zeros((), self.sms.dtype[name])
+        for part, bound in self._bound:
+            part[...] = bound
+        for tenant in self.tenants:
+            tenant.begin()
         state = self._state
         for name in RUN.names or ():
-            if name != "cta_dispatcher":
+            if name not in ("cta_dispatcher", "monitors", "monitor", "placement"):
                 state[name] = 0
+        state["monitor"]["wake"] = 0
+        state["sm"] = self.sms.ctypes.data
+        state["ctas"] = math.prod(grid)
         state["sms"], state["skip"] = sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = gpu.launch.overhead
         if self.on_launch:
@@ -428,7 +442,6 @@ class Machine:
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
         # Every SM is stepped once in the first cycle; hardware in it is then stepped in every one.
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead
-        self.sms["lsu"]["path_next"] = gpu.launch.overhead
         if self.on_launch:
             self.on_launch()
         return [code, table]
@@ -448,7 +461,7 @@ class Machine:
                 self._samples = self._samples[::2]
                 chunk *= 2
             if progress:
-                progress(int(state["ended"]), int(self._launch["total"]), int(state["now"]))
+                progress(int(state["ended"]), int(self._launch["grids"][0]["total"]), int(state["now"]))
 
     def _sample(self) -> tuple[int, int, int]:
         """A row of the timeline, for the cycles before ``now``; SMs that sleep have not counted all of theirs yet."""
@@ -459,28 +472,33 @@ class Machine:
         return now, resident, int(counters["warp_instructions"].sum())
 
     def _collect(self, fit: Occupancy) -> Result:
-        state, lsu, memory = self._state, self.sms["lsu"], self.memory
+        state = self._state
         stop = self._stop() if state["fault"] else None
         if stop and stop.code >= Fault.MEMORY_ORDER:
             raise ModelFault(stop)
-        broken = [] if stop else self._broken_laws()
+        raw = self._raw()
+        broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
-        asleep = np.maximum(state["cycles"] - lsu["path_next"], 0)  # cycles since the path's last step
-        lsu["pool"]["by_warp"] += lsu["warp_pool"]["io"]["o"]["policy"] * asleep
-        raw = {
-            "gpu.cycles": np.array([state["cycles"]], np.int64),
-            **_counts("sm", self.sms["counters"]),
-            **_counts("lsu", lsu, "lines", "line_instructions", "uncoalesced", "texture_hits", "texture_misses"),
-            **_counts("l1", lsu["l1"]["stats"]),
-            **_counts("pool", lsu["pool"]),
-            **_counts("banked", lsu["banked"]),
-            **_counts("l2", memory.slices["stats"]),
-            **_counts("dram", memory.channels["stats"]),
-        }
-        for direction in ("requests", "replies"):
-            raw |= _counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
         return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64))
+
+    def _raw(self) -> dict[str, np.ndarray]:
+        """The raw counts of the frame and of its tenants."""
+        lsu, memory = self.sms["lsu"], self.memory
+        raw = {
+            "gpu.cycles": np.array([self._state["cycles"]], np.int64),
+            **counts("sm", self.sms["counters"]),
+            **counts("lsu", lsu, "lines", "client_lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
+                     "texture_misses"),
+            **counts("l1", lsu["l1"]["stats"]),
+            **counts("l2", memory.slices["stats"]),
+            **counts("dram", memory.channels["stats"]),
+        }  # fmt: skip
+        for direction in ("requests", "replies"):
+            raw |= counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
+        for tenant in self.tenants:
+            raw |= tenant.counts
+        return raw
 
     def _stop(self) -> Stop:
         state = self._state
@@ -509,28 +527,20 @@ class Machine:
         cta = tuple(int(v) for v in sm["ctas"][int(warp["cta"])]["ctaid"])
         return Stop(fault, int(self._state["now"]), index, pc, cta, int(warp["index"]))
 
-    def _broken_laws(self) -> list[str]:
-        """The conservation laws that a finished launch has broken, beside those of the memory system."""
-        counters, lsu = self.sms["counters"], self.sms["lsu"]
-        pool, launch = lsu["pool"], self._launch
-        merged = int((pool["merged"] - pool["requests"]).sum())
-        pairs = [
-            ("CTAs", counters["ctas"].sum(), launch["total"]),
-            ("warps", counters["warps"].sum(), launch["total"] * launch["warps"]),
-            ("instructions by category", counters["categories"].sum(), counters["warp_instructions"].sum()),
-            (
-                "cycles by outcome",
-                (counters["issued_cycles"] + counters["stall_cycles"] + counters["idle_cycles"]).sum(),
-                counters["cycles"].sum(),
-            ),
-            ("memory instructions in the LSUs", lsu["in_flight"].sum(), 0),
-            ("events", self.sms["wheel"]["count"].sum(), 0),
-            ("lines of the LSUs", lsu["lines"].sum(), self._accesses() + merged),
+    def _broken_laws(self, raw: Raw) -> list[str]:
+        """The conservation laws that a finished launch has broken: the frame's, and those of mechanisms."""
+        c, grid = Counts(raw, self.gpu), self._launch["grids"][0]
+        ctas = int(grid["total"])
+        laws = [
+            ("CTAs", c("sm.ctas"), ctas),
+            ("warps", c("sm.warps"), ctas * int(grid["warps"])),
+            ("instructions by category", c("sm.categories"), c("sm.warp_instructions")),
+            ("cycles by outcome", c.sum("sm.issued_cycles", "sm.stall_cycles", "sm.idle_cycles"), c("sm.cycles")),
+            ("memory instructions in the LSUs", int(self.sms["lsu"]["in_flight"].sum()), 0),
+            ("events", int(self.sms["wheel"]["count"].sum()), 0),
+            ("lines of the LSUs", c.sum("lsu.lines", "lsu.client_lines"), c.sum(*L1_ACCESSES) + c("lsu.merged")),
         ]
-        wrong = [f"{name}: {int(left)} against {int(right)}" for name, left, right in pairs if left != right]
-        return wrong + system.conservation(self.memory, lsu["l1"])
-
-    def _accesses(self) -> int:
-        stats = self.sms["lsu"]["l1"]["stats"]
-        kinds = ("loads", "stores", "atomics", "bypass_loads", "local_loads", "local_stores")
-        return int(sum(stats[kind].sum() for kind in kinds))
+        for mechanism in registry.selected(self.gpu):
+            laws += mechanism.laws(c)
+        wrong = [f"{name}: {left} against {right}" for name, left, right in laws if left != right]
+        return wrong + system.conservation(self.memory, self.sms["lsu"]["l1"])

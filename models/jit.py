@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +33,10 @@ from lockstep.models import cache
 cache.install()
 
 from numba import carray, cfunc, njit  # noqa: E402  (the cache folder must be set first)
-from numba.core import types  # noqa: E402
+from numba.core import cgutils, types  # noqa: E402
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros  # noqa: E402
 from numba.extending import intrinsic, register_jitable  # noqa: E402
-from numba.np.numpy_support import from_dtype  # noqa: E402
+from numba.np.numpy_support import as_dtype, from_dtype  # noqa: E402
 
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 _BOUNDS = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
@@ -60,6 +62,66 @@ def record(fields: Sequence[Field]) -> np.dtype:
     return np.dtype(padded, align=True)
 
 
+# ------------------------------------------------------------------------------------------------------ copied records
+
+
+class Move(NamedTuple):
+    """One step of a copy between records: ``count`` values from offset ``at`` to offset ``to``, and their types."""
+
+    to: int
+    at: int
+    count: int
+    type: np.dtype
+    source: np.dtype
+
+
+_BYTE = np.dtype("u1")
+
+
+def _moves(target: np.dtype, source: np.dtype, to: int, at: int) -> Iterator[Move]:
+    """Every value of the same name; as bytes, where nothing is converted."""
+    kinds = target.base.kind + source.base.kind
+    if target == source:
+        yield Move(to, at, target.itemsize, _BYTE, _BYTE)
+    elif target.shape != source.shape or kinds not in ("VV", "ii", "iu", "ui", "uu"):
+        raise TypeError(f"{source} cannot be assigned to {target}")
+    elif kinds != "VV":
+        if target.itemsize == source.itemsize:
+            yield Move(to, at, target.itemsize, _BYTE, _BYTE)
+        else:
+            yield Move(to, at, math.prod(target.shape), target.base, source.base)
+    elif target.shape:
+        for k in range(math.prod(target.shape)):
+            yield from _moves(target.base, source.base, to + k * target.base.itemsize, at + k * source.base.itemsize)
+    else:
+        for name in target.names or ():
+            if name in (source.names or ()) and not re.fullmatch(r"pad\d+", name):
+                into, origin = target.fields[name], source.fields[name]  # type: ignore[index]
+                yield from _moves(into[0], origin[0], to + into[1], at + origin[1])
+
+
+@functools.cache
+def moves(target: np.dtype, source: np.dtype) -> tuple[Move, ...]:
+    """How :func:`assign` copies a record of one type to one of another; adjacent bytes are one move.
+
+    Raises
+    ------
+    TypeError
+        when the types have no field in common, or one of which the value cannot be converted.
+    """
+    found: list[Move] = []
+    for move in _moves(target, source, 0, 0):
+        last = found[-1] if found else move
+        end = (last.to + last.count, last.at + last.count, _BYTE, _BYTE)
+        if end == (move.to, move.at, move.type, move.source) and last.type == last.source == _BYTE:
+            found[-1] = last._replace(count=last.count + move.count)
+        else:
+            found.append(move)
+    if not found:
+        raise TypeError(f"{source} and {target} have no field in common")
+    return tuple(found)
+
+
 # ------------------------------------------------------------------------------------------------- interpreted records
 
 # Integers in records and memories are read as Python's. What is stored wraps to the width of its field.
@@ -73,6 +135,7 @@ _INTEGERS: dict[np.dtype, Any] = {
 class Record(ctypes.Structure):
     """One record in memory. What it contains, arrays and records, is looked up once and kept as an attribute."""
 
+    _kind: np.dtype
     _nested: dict[str, tuple[np.dtype, int]]
     _array: np.ndarray
 
@@ -111,7 +174,7 @@ def _class(kind: np.dtype) -> Any:
         else:
             fields.append((f"_{name}", ctypes.c_uint8 * field.itemsize))
             nested[name] = field, offset
-    return type("Record", (Record,), {"_fields_": fields, "_nested": nested})
+    return type("Record", (Record,), {"_fields_": fields, "_nested": nested, "_kind": kind})
 
 
 def _at(kind: np.dtype, where: int) -> Any:
@@ -156,6 +219,17 @@ if COMPILED:
     def slot(function: Callable) -> Any:
         """Compile ``f(int64, int64) -> int64`` for calls through its address (:func:`address`, :func:`call`)."""
         return cfunc("int64(int64, int64)", **_OPTIONS)(function)
+
+    def slots(state: np.dtype, ports: np.dtype, **functions: Any) -> dict[str, Any]:
+        """Compile a block model's functions for calls through their addresses, on records: by name.
+
+        ``skip`` takes the state and a number of cycles, the others take the state and the ports; all return an integer.
+        """
+        first, second = from_dtype(state), from_dtype(ports)
+        return {
+            name: cfunc(types.int64(first, types.int64 if name == "skip" else second), **_OPTIONS)(function.py_func)
+            for name, function in functions.items()
+        }
 
     def address(function: Any) -> int:
         """The address of a slot."""
@@ -212,6 +286,51 @@ if COMPILED:
             return builder.ptrtoint(args[0], _ir.IntType(64))
 
         return types.int64(item), codegen
+
+    def _integer(kind: np.dtype, count: int) -> Any:
+        word = _ir.IntType(8 * kind.itemsize)
+        return word if count == 1 else _ir.VectorType(word, count)
+
+    def _convert(builder: Any, move: Move, to: Any, at: Any) -> None:
+        """Store integers in the width of their field."""
+        wanted, found = _integer(move.type, move.count), _integer(move.source, move.count)
+        value = builder.load(builder.bitcast(at, found.as_pointer()), align=move.source.itemsize)
+        if move.type.itemsize < move.source.itemsize:
+            value = builder.trunc(value, wanted)
+        else:
+            value = builder.sext(value, wanted) if move.source.kind == "i" else builder.zext(value, wanted)
+        builder.store(value, builder.bitcast(to, wanted.as_pointer()), align=move.type.itemsize)
+
+    @intrinsic
+    def assign(_context: Any, target: Any, source: Any) -> Any:
+        """Copy the fields that two records have in common, nested records and arrays too, as the target has them.
+
+        Fields of only one of the two are left alone. See :func:`moves` for what is refused.
+        """
+        steps = moves(as_dtype(target), as_dtype(source))
+
+        def codegen(ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            for move in steps:
+                to = cgutils.pointer_add(builder, args[0], move.to, cgutils.voidptr_t)
+                at = cgutils.pointer_add(builder, args[1], move.at, cgutils.voidptr_t)
+                if move.type == move.source:
+                    cgutils.raw_memcpy(builder, to, at, ctx.get_constant(types.intp, move.count), 1)
+                else:
+                    _convert(builder, move, to, at)
+            return ctx.get_dummy_value()
+
+        return types.void(target, source), codegen
+
+    @intrinsic
+    def clear(_context: Any, target: Any) -> Any:
+        """Set all of a record to zero."""
+        size = as_dtype(target).itemsize
+
+        def codegen(ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            cgutils.memset(builder, args[0], ctx.get_constant(types.intp, size), 0)
+            return ctx.get_dummy_value()
+
+        return types.void(target), codegen
 
     @intrinsic
     def lanes_equal(_context: Any, _where: Any, _shift: Any, _stride: Any, _value: Any) -> Any:
@@ -298,6 +417,16 @@ else:
 
     inline = entry = slot = jit
 
+    def slots(state: np.dtype, ports: np.dtype, **functions: Any) -> dict[str, Any]:
+        at_state, at_ports = pointer_to(state), pointer_to(ports)
+
+        def called(name: str, function: Callable) -> Callable:
+            if name == "skip":
+                return lambda handle, steps: function(at_state(handle), steps)
+            return lambda handle, io: function(at_state(handle), at_ports(io))
+
+        return {name: called(name, function) for name, function in functions.items()}
+
     _slots: dict[int, Callable] = {}
 
     def address(function: Any) -> int:
@@ -342,6 +471,18 @@ else:
         return _slots[function](a, b)
 
     addressof = ctypes.addressof
+
+    def assign(target: Record, source: Record) -> None:
+        for move in moves(target._kind, source._kind):
+            to, at = ctypes.addressof(target) + move.to, ctypes.addressof(source) + move.at
+            if move.type == move.source:
+                ctypes.memmove(to, at, move.count)
+            else:
+                values = (_INTEGERS[move.source] * move.count).from_address(at)
+                (_INTEGERS[move.type] * move.count).from_address(to)[:] = values[:]
+
+    def clear(target: Record) -> None:
+        ctypes.memset(addressof(target), 0, ctypes.sizeof(target))
 
     _KEPT = 100_000  # views of memory, of every type
 

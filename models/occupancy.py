@@ -1,9 +1,11 @@
-"""How many CTAs of a launch fit on one SM, and which resource decides."""
+"""The plan of how many CTAs of a launch an SM can hold: the frame slot *capacity*, and what fills it by default."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 
+from lockstep.spec import registry
 from lockstep.spec.parameters import Gpu
 
 
@@ -42,3 +44,9 @@ def occupancy(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> 
         limits["scratchpad"] = gpu.scratchpad.bytes // scratchpad
     ctas = min(limits.values())
     return Occupancy(ctas, limits, tuple(n for n, v in limits.items() if v == ctas), warps, per_warp, scratchpad)
+
+
+def plan(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> Occupancy:
+    """What the configuration's tenant of *capacity* says: its ``occupancy``, with the same arguments."""
+    [module] = [m.tenants["capacity"] for m in registry.configuration(gpu) if "capacity" in m.tenants]
+    return importlib.import_module(module).occupancy(gpu, threads, registers, scratchpad_bytes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.lib import wiring
 
 from lockstep.rtl import registry
-from lockstep.spec.mechanisms import arguments
 from lockstep.spec.parameters import Gpu
+from lockstep.spec.registry import arguments
 
 
 def parameters(block: str, gpu: Gpu) -> dict[str, int]:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lockstep.spec.registry import MECHANISMS
 
 if TYPE_CHECKING:
     from amaranth.lib import wiring
@@ -22,6 +25,22 @@ FOLDER = Path(__file__).resolve().parent
 def blocks() -> list[str]:
     """The names of all blocks, sorted."""
     return sorted(f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if not path.stem.startswith("_"))
+
+
+def select(name: str, known: Iterable[str]) -> list[str]:
+    """Those of the ``known`` blocks that a name stands for, sorted; none if it stands for nothing.
+
+    A name is a block's, with or without its area; an area or a mechanism, which is everything in it and everything that
+    the mechanism brings; or ``all``. A block that a mechanism brings is also called as if it stood in its area: so
+    ``warppool.intra_warp_coalescer`` is ``lsu.intra_warp_coalescer``.
+    """
+    return sorted(block for block in known if name.replace("-", "_") in _names(block))
+
+
+def _names(block: str) -> set[str]:
+    area, _, own = block.partition(".")
+    areas = {area, *(mechanism.area for mechanism in MECHANISMS.values() if block in mechanism.all_blocks)}
+    return {"all", own, *areas, *(f"{area}.{own}" for area in areas)}
 
 
 def component(block: str) -> type[wiring.Component]:

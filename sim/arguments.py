@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lockstep.sim.buffers import Buffer, Texture
 from lockstep.sim.errors import UsageError
-from lockstep.sim.ptx.program import Kernel, Parameter
-
-if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu
+from lockstep.sim.memory import Arena
+from lockstep.sim.ptx.kernel import Kernel, Parameter
 
 __all__ = ["pack"]
 
@@ -21,8 +19,8 @@ POINTER_BYTES = 8
 KINDS = {"u": "iub", "s": "iub", "f": "f", "b": "iubfc"}
 
 
-def pack(gpu: Gpu, kernel: Kernel, args: Sequence[Any]) -> bytes:
-    """The parameter block of a launch.
+def pack(memory: Arena, kernel: Kernel, args: Sequence[Any]) -> bytes:
+    """The parameter block of a launch; buffers and textures must lie in ``memory``.
 
     Raises :class:`UsageError` when the number of arguments, or the type, size or range of one does not fit.
     """
@@ -32,7 +30,7 @@ def pack(gpu: Gpu, kernel: Kernel, args: Sequence[Any]) -> bytes:
     block = bytearray(kernel.param_bytes)
     for index, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
-            data = _encode(gpu, parameter, value)
+            data = _encode(memory, parameter, value)
         except UsageError as error:
             raise UsageError(f"{kernel.name}: argument {index} ({_declared(parameter)}): {error}") from None
         block[parameter.offset : parameter.offset + parameter.bytes] = data
@@ -46,9 +44,9 @@ def _declared(parameter: Parameter) -> str:
     return f".{parameter.type}"
 
 
-def _encode(gpu: Gpu, parameter: Parameter, value: Any) -> bytes:
+def _encode(memory: Arena, parameter: Parameter, value: Any) -> bytes:
     if isinstance(value, Buffer | Texture):
-        return _pointer(gpu, parameter, value)
+        return _pointer(memory, parameter, value)
     if isinstance(value, bytes | bytearray | memoryview | np.void):
         data = value.tobytes() if isinstance(value, np.void | memoryview) else bytes(value)
         if len(data) != parameter.bytes:
@@ -67,15 +65,15 @@ def _encode(gpu: Gpu, parameter: Parameter, value: Any) -> bytes:
     raise UsageError(f"{type(value).__name__} is not a buffer, a NumPy scalar, bytes or a texture")
 
 
-def _pointer(gpu: Gpu, parameter: Parameter, value: Buffer | Texture) -> bytes:
+def _pointer(memory: Arena, parameter: Parameter, value: Buffer | Texture) -> bytes:
     what = "a buffer" if isinstance(value, Buffer) else "a texture"
-    if value.gpu is not gpu:
+    if value.memory is not memory:
         raise UsageError(f"{what} of another Gpu")
     if parameter.bytes != POINTER_BYTES or parameter.is_array or parameter.type[0] == "f":
         raise UsageError(f"{what} given, which takes {POINTER_BYTES} bytes")
     if isinstance(value, Texture):
         return value.handle.to_bytes(POINTER_BYTES, "little")
-    gpu.require_live(value)
+    value.require_live(memory)
     return value.address.to_bytes(POINTER_BYTES, "little")
 
 

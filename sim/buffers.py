@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu
+from lockstep.sim.errors import UsageError
+from lockstep.sim.memory import Arena
 
 __all__ = ["Buffer", "Texture"]
 
@@ -21,7 +21,7 @@ class Buffer:
     ``buffer + 16`` points 16 bytes further, as in C with a ``char*``.
     """
 
-    gpu: Gpu
+    memory: Arena
     base: int  # device address of the allocation
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -37,6 +37,13 @@ class Buffer:
         """Size of the whole allocation."""
         return self.dtype.itemsize * math.prod(self.shape)
 
+    def require_live(self, memory: Arena) -> None:
+        """Raise :class:`UsageError` when it was freed, or lies in another memory."""
+        if self.memory is not memory:
+            raise UsageError(f"{self}: belongs to another Gpu")
+        if not memory.live(self.base):
+            raise UsageError(f"{self}: was freed")
+
     def __add__(self, count: int) -> Buffer:
         return replace(self, offset=self.offset + int(count))
 
@@ -51,6 +58,6 @@ class Buffer:
 class Texture:
     """A texture object: passed as an argument, or bound to a texture reference with ``Module.set_symbol``."""
 
-    gpu: Gpu
+    memory: Arena
     handle: int
     texels: Buffer

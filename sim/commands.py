@@ -206,15 +206,17 @@ def kernels(options: Namespace) -> int:
 
 
 def mechanisms(options: Namespace) -> int:
-    from lockstep.spec.mechanisms import MECHANISMS
+    from lockstep.spec.mechanism import FRAME_SLOTS
+    from lockstep.spec.registry import MECHANISMS
 
     check_writable(options.json)
+    found = [(m, "; ".join(FRAME_SLOTS[slot] for slot in m.tenants)) for m in MECHANISMS.values()]
     if options.json != "-":
-        columns = ("name", "slot", "what it does")
-        table("mechanisms; two in one slot exclude each other", columns, [
-            (m.name, m.slot, m.doc) for m in MECHANISMS.values()
-        ])  # fmt: skip
-    rows = [{"name": m.name, "slot": m.slot, "doc": m.doc, "blocks": list(m.blocks)} for m in MECHANISMS.values()]
+        table("mechanisms", ("name", "slot", "what it does"), [(m.name, slots, m.doc) for m, slots in found])
+    rows = [
+        {"name": m.name, "slot": slots, "slots": list(m.tenants), "doc": m.doc, "blocks": list(m.blocks)}
+        for m, slots in found
+    ]
     return _finish(options, rows, [])
 
 

@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lockstep.spec.mechanisms import MECHANISMS
+from lockstep.spec.registry import MECHANISMS
 
 LIMIT = 0.9  # of the cycles of SMs with work
 BASELINE = "baseline"  # the name of no mechanisms
-MEASURES = ("speed-up", "lines per request", "misses")
+MEASURES = ("speed-up", *dict.fromkeys(measure for m in MECHANISMS.values() for measure in m.measures), "misses")
 
 Result = dict[str, Any]
 
@@ -35,7 +35,7 @@ def limited(results: Sequence[Result]) -> list[tuple[str, str, float, dict[str, 
             waiting = function["stats"]["lsu.waiting"]
             if waiting > LIMIT:
                 label = base["kernel"] if len(base["functions"]) == 1 else f"{base['kernel']}_{number + 1}"
-                rows += [(label, name_of(r), waiting, _measures(function, r["functions"][number])) for r in others]
+                rows += [(label, name_of(r), waiting, _measures(function, r, number)) for r in others]
     return rows
 
 
@@ -43,15 +43,18 @@ def _same(left: Result, right: Result) -> bool:
     return all(left[key] == right[key] for key in ("kernel", "gpu", "size", "seed"))
 
 
-def _measures(base: Result, other: Result) -> dict[str, float]:
+def _measures(base: Result, run: Result, number: int) -> dict[str, float]:
+    """Of one function of a run; 1 where none of its mechanisms has the measure."""
+    other = run["functions"][number]
     stats = other["stats"]
-    lines = stats["warppool.lines_per_request"] or stats["banked_l1.lines_per_cycle"] or 1.0
     misses = base["stats"]["l1.mpki"]
-    return {
-        "speed-up": base["cycles"] / other["cycles"],
-        "lines per request": lines,
-        "misses": stats["l1.mpki"] / misses if misses else 1.0,
-    }
+    found = dict.fromkeys(MEASURES, 1.0)
+    for name in run["mechanisms"]:
+        found |= {measure: stats[key] or 1.0 for measure, key in MECHANISMS[name].measures.items()}
+    found["speed-up"] = base["cycles"] / other["cycles"]
+    if misses:
+        found["misses"] = stats["l1.mpki"] / misses
+    return found
 
 
 def means(rows: Iterable[tuple[str, str, float, dict[str, float]]]) -> list[tuple[str, int, dict[str, float]]]:

@@ -17,13 +17,16 @@ from typing import Any
 
 from lockstep.models.memory import timing
 from lockstep.sim.errors import UsageError
-from lockstep.spec import mechanisms
-from lockstep.spec.parameters import CATEGORIES, MECHANISM_SECTIONS, SECTIONS, Gpu, Pipeline, check
+from lockstep.spec import parameters, registry
+from lockstep.spec.parameters import CATEGORIES, Gpu, Pipeline, check
 
 __all__ = ["PARAMETERS", "load", "names", "parse_setting", "values"]
 
 FOLDER = Path(__file__).parent / "gpus"
 IDENTITY = ("name", "source", "compute_capability")
+
+
+SECTIONS = parameters.SECTIONS | registry.SECTIONS
 
 
 def _parameters() -> dict[str, Field[Any]]:
@@ -34,11 +37,8 @@ def _parameters() -> dict[str, Field[Any]]:
 PARAMETERS: dict[str, Field[Any]] = _parameters()
 """Every parameter by its full name, with unit, range and meaning in its metadata."""
 
-
-DEFAULTS: dict[str, Any] = {
-    key: f.default for key, f in PARAMETERS.items() if key.split(".")[0] in MECHANISM_SECTIONS
-}
-"""What a description may leave out."""
+DEFAULTS: dict[str, Any] = {key: f.default for key, f in PARAMETERS.items() if key.split(".")[0] in registry.SECTIONS}
+"""What a description may leave out: parameters of mechanisms."""
 
 
 def names() -> list[str]:
@@ -77,10 +77,10 @@ def load(
         _known("override", key)
         settings[key] = _check("override", key, value)
     try:
-        description = replace(_build(identity, settings), mechanisms=mechanisms.resolve(selected))
+        description = replace(_build(identity, settings), mechanisms=registry.resolve(selected))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if errors := check(description) or timing.check(description) or mechanisms.check(description):
+    if errors := check(description) or timing.check(description) or registry.check(description):
         raise UsageError(f"{place}{' with overrides' if overrides else ''}: {errors[0]}")
     return description
 
@@ -90,7 +90,7 @@ def values(gpu: Gpu) -> dict[str, Any]:
     result = {key: getattr(gpu, key) for key in IDENTITY}
     for key in PARAMETERS:
         first, *rest = key.split(".")
-        item = getattr(gpu, first)
+        item = gpu.sections[first] if first in registry.SECTIONS else getattr(gpu, first)
         for name in rest:
             item = item[name] if isinstance(item, dict) else getattr(item, name)
         result[key] = item
@@ -176,6 +176,7 @@ def _build(identity: Mapping[str, str], settings: Mapping[str, Any]) -> Gpu:
 
     return Gpu(
         **identity,
-        **{name: section(cls, name) for name, cls in SECTIONS.items()},
+        **{name: section(cls, name) for name, cls in parameters.SECTIONS.items()},
         pipelines={category: section(Pipeline, f"pipelines.{category}") for category in CATEGORIES},
+        sections={name: section(cls, name) for name, cls in registry.SECTIONS.items()},
     )

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from lockstep.sim import description, statistics
+from lockstep.sim import description
 from lockstep.sim.buffers import Buffer, Texture
+from lockstep.sim.device import Device
 from lockstep.sim.errors import UsageError
-from lockstep.sim.memory import POISON, Arena
-from lockstep.sim.module import Module, Run
+from lockstep.sim.memory import POISON
+from lockstep.sim.module import Module
 
 __all__ = ["Gpu"]
 
@@ -33,7 +33,7 @@ ADDRESS_MODES = ("clamp", "wrap", "mirror", "border")
 FORMATS = {"u": 0, "i": 1, "f": 2}
 
 
-class Gpu:
+class Gpu(Device):
     """One device.
 
     ``gpu`` is the name of a description or the path of a TOML file. Parameters of the description are overridden by
@@ -53,12 +53,7 @@ class Gpu:
     ) -> None:
         dotted = {key.replace(".", "_"): key for key in description.PARAMETERS}
         named = {dotted.get(key, key): value for key, value in keywords.items()}
-        self.description = description.load(gpu, {**(settings or {}), **named}, mechanisms)
-        self.memory = Arena()
-        self.progress = progress
-        self.after_launch: Callable[[Run], None] | None = None
-        self.runs: list[Run] = []
-        self._raw: dict[str, np.ndarray] = {}
+        super().__init__(description.load(gpu, {**(settings or {}), **named}, mechanisms), progress)
 
     # ----------------------------------------------------------------------------------------------------------- memory
 
@@ -77,7 +72,7 @@ class Gpu:
 
     def from_device(self, buffer: Buffer) -> np.ndarray:
         """A copy of a buffer, with the dtype and shape that went in; of a pointer into one, the elements from there."""
-        self.require_live(buffer)
+        buffer.require_live(self.memory)
         if buffer.offset == 0:
             return self._bytes(buffer).copy().view(buffer.dtype).reshape(buffer.shape)
         count = (buffer.nbytes - buffer.offset) // buffer.dtype.itemsize
@@ -87,21 +82,14 @@ class Gpu:
 
     def free(self, buffer: Buffer) -> None:
         """Give a buffer's memory back."""
-        self.require_live(buffer)
+        buffer.require_live(self.memory)
         self.memory.free(buffer.base)
-
-    def require_live(self, buffer: Buffer) -> None:
-        """Raise :class:`UsageError` for a buffer that was freed or belongs to another Gpu."""
-        if buffer.gpu is not self:
-            raise UsageError(f"{buffer}: belongs to another Gpu")
-        if not self.memory.live(buffer.base):
-            raise UsageError(f"{buffer}: was freed")
 
     def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
         if dtype.hasobject:
             raise UsageError("an array of Python objects cannot be in device memory")
         size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        return Buffer(self, self.memory.allocate(size), dtype, shape)
+        return Buffer(self.memory, self.memory.allocate(size), dtype, shape)
 
     def _bytes(self, buffer: Buffer) -> np.ndarray:
         return self.memory.view(buffer.base, buffer.nbytes)
@@ -148,36 +136,10 @@ class Gpu:
             normalized=int(normalized),
             as_float=int(as_float),
         )
-        return Texture(self, handle, buffer)
+        return Texture(self.memory, handle, buffer)
 
     # -------------------------------------------------------------------------------------------------------- execution
 
     def load(self, path_or_text: str | os.PathLike[str]) -> Module:
         """Load a module: a path to ``.ptx`` or ``.cu``, or the text of either (recognised by its line breaks)."""
         return Module(self, path_or_text)
-
-    @cached_property
-    def machine(self) -> Any:
-        """The compiled model; made at the first launch, because it takes a moment."""
-        from lockstep.models.gpu import Machine
-
-        return Machine(self.description)
-
-    def record(self, run: Run) -> None:
-        """Add a finished launch to :attr:`stats`."""
-        self.runs.append(run)
-        self._raw = statistics.accumulate(self._raw, run.raw)
-        if self.after_launch:
-            self.after_launch(run)
-
-    @property
-    def stats(self) -> dict[str, float]:
-        """The statistics of all launches together; empty before the first."""
-        return statistics.compute(self._raw, self.description) if self._raw else {}
-
-    @property
-    def per_sm(self) -> list[dict[str, float]]:
-        """The same for every SM."""
-        if not self._raw:
-            return []
-        return [statistics.compute(self._raw, self.description, sm) for sm in range(self.description.core.sms)]

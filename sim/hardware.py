@@ -6,8 +6,8 @@ import difflib
 import importlib
 import inspect
 import os
-import tempfile
 from argparse import Namespace
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,23 +16,25 @@ from lockstep.rtl import registry
 from lockstep.sim import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.spec.files import write
+from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
-from lockstep.synth.paper import JOINED, instances
+from lockstep.spec.registry import MECHANISMS
 
 if TYPE_CHECKING:
     from lockstep.synth.paper import Row
     from lockstep.synth.synthesis import Synthesis
 
-ALL = "all"
+UNITS = frozenset(mechanism.unit for mechanism in MECHANISMS.values())  # which have other blocks inside
 DEFAULT_GPU = "gtx480"  # where a constructor has no defaults
 
 
 def chosen(name: str) -> list[str]:
-    """The blocks that ``area.block``, a block's name alone, an area or ``all`` stands for."""
+    """The blocks that a name stands for (:func:`lockstep.rtl.registry.select`)."""
     every = registry.blocks()
-    found = [block for block in every if name in (ALL, block, *block.split("."))]
+    found = registry.select(name, every)
     if not found:
-        words = sorted({ALL, *every, *(part for block in every for part in block.split("."))})
+        words = sorted({"all", *every, *(part for block in every for part in block.split("."))})
         close = difflib.get_close_matches(name, words, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(f"block {name!r}: not known{hint}; see `lockstep blocks`")
@@ -153,24 +155,11 @@ def verilog(options: Namespace) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            _replace(folder / name, text)
+            write(folder / name, text)
     except OSError as error:
         raise UsageError(f"-o {folder}: {error.strerror}") from None
     print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
     return 0
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 # ---------------------------------------------------------------------------------------------------------------- synth
@@ -202,17 +191,19 @@ def synth(options: Namespace) -> int:
         except yosys.YosysError as error:
             raise UsageError(f"synthesis{f' with {options.liberty}' if options.liberty else ''}: {error}") from None
     shares = _shares(gpu, done)
-    rows = paper.table(gpu, {block: (result.registers, result.memories) for block, result in done.items()})
+    states = {block: (result.registers, result.memories) for block, result in done.items()}
+    tables = [(mechanism, paper.table(mechanism, gpu, states)) for mechanism in MECHANISMS.values()]
     if options.json != "-":
         _show_synthesis(gpu, options.liberty, done)
         _show_shares(shares, next(iter(done.values())).area_unit)
-        _show_paper(rows)
+        for mechanism, rows in tables:
+            _show_paper(mechanism, rows)
     blocks = [
         {"block": block, "parameters": configuration.parameters(block, gpu), **result.json()}
         for block, result in done.items()
     ]
     result = {"gpu": gpu.name, "liberty": options.liberty, "blocks": blocks, "shares": shares}
-    _write(options, {**result, "paper": [row.json() for row in rows]})
+    _write(options, {**result, "paper": [row.json() for _, rows in tables for row in rows]})
     return 0
 
 
@@ -237,7 +228,7 @@ def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -
         print("the reset and the memories' access times are not in it.")
     elif liberty:
         print("No critical path: OpenSTA (`sta`) is not installed.")
-    memories = [(block, memory) for block, result in done.items() if block != JOINED for memory in result.memories]
+    memories = [(block, memory) for block, result in done.items() if block not in UNITS for memory in result.memories]
     if memories:
         columns = ["block", "memory", "words", "bits each", "write ports", "read ports", "of these asynchronous"]
         table("memories, counted once each however many ports they have", columns, [
@@ -247,39 +238,41 @@ def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -
 
 
 def _show_shares(shares: list[dict[str, Any]], unit: str) -> None:
-    if len(shares) > 1:
-        columns = ("block", "instances", f"area, {unit}", "% of the area", "% of the state in memories")
-        table("WarpPool per SM: where its area is, without wires and memories", columns, [
+    columns = ("block", "instances", f"area, {unit}", "% of the area", "% of the state in memories")
+    for name in dict.fromkeys(share["mechanism"] for share in shares):
+        table(f"{name} per SM: where its area is, without wires and memories", columns, [
             (share["block"], share["instances"], round(share["area"]), share["area_percent"], share["memory_percent"])
-            for share in shares
+            for share in shares if share["mechanism"] == name
         ])  # fmt: skip
 
 
 def _shares(gpu: Gpu, done: dict[str, Synthesis]) -> list[dict[str, Any]]:
-    """Each block's part of WarpPool in an SM, largest first."""
-    areas = {
-        block: instances(block, gpu) * result.area
-        for block, result in done.items()
-        if block.startswith("warppool.") and block != JOINED
-    }
-    return [
-        {
-            "block": block, "instances": instances(block, gpu), "area": area,
-            "area_percent": _percent(area, sum(areas.values())),
+    """Each block's part of its mechanism in an SM, largest first, where several blocks of one were synthesised."""
+    return [share for mechanism in MECHANISMS.values() for share in _shares_of(mechanism, gpu, done)]
+
+
+def _shares_of(mechanism: Mechanism, gpu: Gpu, done: dict[str, Synthesis]) -> Iterator[dict[str, Any]]:
+    own = [block for block in mechanism.blocks if block in done]
+    if len(own) < 2:
+        return
+    copies = mechanism.copies(gpu)
+    areas = {block: copies.get(block, 1) * done[block].area for block in own}
+    for block in sorted(own, key=lambda block: -areas[block]):
+        yield {
+            "mechanism": mechanism.name, "block": block, "instances": copies.get(block, 1), "area": areas[block],
+            "area_percent": _percent(areas[block], sum(areas.values())),
             "memory_percent": _percent(done[block].memory_bits, done[block].memory_bits + done[block].register_bits),
-        }
-        for block, area in sorted(areas.items(), key=lambda item: -item[1])
-    ]  # fmt: skip
+        }  # fmt: skip
 
 
-def _show_paper(rows: list[Row]) -> None:
-    if not rows:
+def _show_paper(mechanism: Mechanism, rows: list[Row]) -> None:
+    if not rows or mechanism.storage is None:
         return
     counted = [row for row in rows if row.paper_bits is not None]
     lines = [(row.title, row.paper_bits, row.rtl_bits, row.memory_bits) for row in rows]
     sums = (sum(row.paper_bits or 0 for row in counted), *(sum(getattr(row, key) for row in counted) for key in _BITS))
     columns = ("structure", "paper", "RTL", "difference", "of the RTL in memories")
-    table("state per SM beside Kloosterman's table 3.1, in bytes", columns, [
+    table(f"state of {mechanism.name} per SM beside {mechanism.storage.source}, in bytes", columns, [
         (title, "" if paper is None else _bytes(paper), _bytes(rtl), "" if paper is None else _bytes(rtl - paper),
          _bytes(memory))
         for title, paper, rtl, memory in [*lines, ("sum of the table's", *sums)]

@@ -6,8 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lockstep.models.execution.isa import GRANULE, LOCAL_PHYSICAL
-from lockstep.models.occupancy import occupancy
-from lockstep.sim import statistics
+from lockstep.models.occupancy import plan
 from lockstep.sim.arguments import POINTER_BYTES, pack
 from lockstep.sim.buffers import Texture
+from lockstep.sim.device import Device
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
 from lockstep.sim.ptx import program
-from lockstep.sim.ptx.program import Kernel
+from lockstep.sim.ptx.kernel import Kernel
+from lockstep.sim.run import Run
+from lockstep.spec import registry
 from lockstep.spec.parameters import MAX_WARPS
-from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
     from lockstep.models.gpu import Stop
-    from lockstep.sim.gpu import Gpu
 
-__all__ = ["Module", "Run"]
+__all__ = ["Module"]
 
 IN_MEMORY = ("global", "const")
 BOUND = ("tex", "texref", "surfref", "samplerref")
@@ -39,66 +38,15 @@ MAX_GRID_X = 2**31 - 1
 Extent = int | Sequence[int]
 
 
-@dataclass(frozen=True)
-class Run:
-    """One finished launch."""
-
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    gpu: Description
-    raw: dict[str, np.ndarray] = field(repr=False)
-    samples: np.ndarray = field(repr=False)  # core cycle; resident warps times cycles and warp instructions until then
-    wall_seconds: float
-
-    @property
-    def cycles(self) -> int:
-        """Core cycles."""
-        return int(self.raw["gpu.cycles"].sum())
-
-    @property
-    def warp_instructions(self) -> int:
-        return int(self.raw["sm.warp_instructions"].sum())
-
-    @property
-    def thread_instructions(self) -> int:
-        return int(self.raw["sm.thread_instructions"].sum())
-
-    @property
-    def ipc(self) -> float:
-        """Warp instructions per core cycle."""
-        return self.warp_instructions / self.cycles
-
-    @cached_property
-    def stats(self) -> dict[str, float]:
-        """All statistics of ``docs/statistics.md``."""
-        return statistics.compute(self.raw, self.gpu)
-
-    @cached_property
-    def timeline(self) -> dict[str, list[float]]:
-        """Occupancy and instructions per cycle over time: means of the intervals that end at ``core_cycle``."""
-        cycle, resident, instructions = np.diff(self.samples, axis=0).T
-        slots = self.gpu.core.sms * self.gpu.core.warps
-        return {
-            "core_cycle": self.samples[1:, 0].tolist(),
-            "occupancy": (resident / (cycle * slots)).tolist(),
-            "ipc": (instructions / cycle).tolist(),
-        }
-
-    @cached_property
-    def per_sm(self) -> list[dict[str, float]]:
-        """Those that an SM has, for every SM."""
-        return [statistics.compute(self.raw, self.gpu, sm) for sm in range(self.gpu.core.sms)]
-
-
 class Module:
     """The kernels and variables of one PTX or CUDA file. Made by ``Gpu.load``."""
 
-    def __init__(self, gpu: Gpu, path_or_text: str | os.PathLike[str]) -> None:
+    def __init__(self, gpu: Device, path_or_text: str | os.PathLike[str]) -> None:
         self.gpu = gpu
         self._text: str | None = None
         source = self._as_ptx(path_or_text)
-        self.program = program.load(source, gpu.description.core.registers_per_thread)
+        description = gpu.description
+        self.program = program.load(source, description.core.registers_per_thread, registry.passes(description))
         self._addresses = self._place_variables()
         self._handles: dict[str, int] = {}
 
@@ -140,7 +88,7 @@ class Module:
         """
         variable = self._variable(name)
         if variable.space in BOUND:
-            if not isinstance(value, Texture) or value.gpu is not self.gpu:
+            if not isinstance(value, Texture) or value.memory is not self.gpu.memory:
                 raise UsageError(f"{name}: is a texture reference; set it to a gpu.texture(...) of this Gpu")
             self._handles[name] = value.handle
             return
@@ -188,7 +136,7 @@ class Module:
         grid, block = _extent(name, "grid", grid), _extent(name, "block", block)
         self._check_extents(kernel, grid, block)
         self._check_resources(kernel, math.prod(block), shared_bytes)
-        params = pack(self.gpu, kernel, args)
+        params = pack(self.gpu.memory, kernel, args)
         ready = self._relocated(kernel)
         machine = self.gpu.machine
         start = time.perf_counter()
@@ -223,7 +171,7 @@ class Module:
         if shared > limit:
             text = f"{shared} bytes of shared memory ({kernel.shared_bytes} static, {shared_bytes} dynamic)"
             raise UsageError(f"{kernel.name}: {text}; {description.name} allows {limit} per CTA")
-        fit = occupancy(description, threads, kernel.registers, shared)
+        fit = plan(description, threads, kernel.registers, shared)
         if fit.ctas == 0:
             need = f"a CTA of {threads} threads, {kernel.registers} registers each, {shared} bytes of shared memory"
             raise UsageError(f"{kernel.name}: {need} does not fit on an SM: too many {' and '.join(fit.limited_by)}")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from lockstep.models.cache import folder
 from lockstep.sim.errors import UsageError
+from lockstep.spec import files
 
 __all__ = ["compile_file", "compile_text"]
 
@@ -43,9 +42,7 @@ def compile_text(text: str, name: str = "<text>", include: tuple[Path, ...] = ()
         return place
     ptx = _compile(library, text, name, options)
     place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as temporary:
-        temporary.write(ptx)
-    os.replace(temporary.name, place)
+    files.write(place, ptx)
     return place
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Watch
+from lockstep.spec import files
 
 __all__ = ["Display", "check_writable", "table", "write_json", "write_text"]
 
@@ -39,22 +39,7 @@ def write_text(target: str, text: str) -> None:
     if target == "-":
         sys.stdout.write(text)
         return
-    path = Path(target).absolute()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    files.write(Path(target), text)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -1,8 +1,8 @@
-"""The statistics of a run: one name, unit, meaning and formula each, in one table.
+"""The statistics of a run: one name, unit, meaning and formula each; the frame's are here, mechanisms declare theirs.
 
-A launch returns raw counts: arrays by name, with an element or row per SM, L2 slice or DRAM channel. Those of several
-launches add up (:func:`accumulate`), and :func:`compute` makes the statistics from them, for the whole GPU or for one
-SM, so a ratio is always the ratio of sums. ``python -m lockstep.sim.statistics`` prints ``docs/statistics.md``.
+Raw counts (:mod:`lockstep.spec.statistics`) of several launches add up (:func:`accumulate`), and :func:`compute` makes
+the statistics from them, for the whole GPU or for one SM, so a ratio is always the ratio of sums. All names are there
+in every run. ``python -m lockstep.sim.statistics`` prints ``docs/statistics.md``.
 
 Keys carry their units: ``_core_cycles``, ``_dram_cycles``, ``_bytes``. Others are counts, or ratios where the text says
 so. A *line* is one request of the coalescer, for one cache line. Counts of instructions are warp instructions.
@@ -10,25 +10,19 @@ so. A *line* is one request of the coalescer, for one cache line. Counts of inst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
-from lockstep.models.lsu import mapping
 from lockstep.models.memory.dram import ROW_CLOSED, ROW_CONFLICT, ROW_HIT
 from lockstep.models.memory.l1 import REFUSALS
 from lockstep.models.memory.l2 import STALLS
 from lockstep.models.memory.timing import burst
+from lockstep.spec import registry
 from lockstep.spec.parameters import CATEGORIES, PIPES, Gpu
+from lockstep.spec.statistics import CYCLES, L1_ACCESSES, RATIO, Counts, Raw, Statistic, counted, of_gpu, of_sm, ratio
 
-__all__ = ["STATISTICS", "Raw", "Statistic", "accumulate", "compute", "markdown"]
-
-Raw = Mapping[str, np.ndarray]
-"""Raw counts by name. The first axis is the instance: SM for :data:`PER_SM`, slice for ``l2.``, channel for ``dram.``;
-``requests.`` and ``replies.`` (the crossbar's directions) and ``gpu.`` have one."""
-
-PER_SM = ("sm", "lsu", "l1", "pool", "banked")
+__all__ = ["STATISTICS", "accumulate", "compute", "markdown"]
 
 
 def accumulate(total: Raw, more: Raw) -> dict[str, np.ndarray]:
@@ -36,183 +30,126 @@ def accumulate(total: Raw, more: Raw) -> dict[str, np.ndarray]:
     return {name: more[name] + total[name] if total else more[name].copy() for name in more}
 
 
-class Counts:
-    """Raw counts summed over their instances, or those of one SM; with the description, for capacities."""
-
-    def __init__(self, raw: Raw, gpu: Gpu, sm: int | None = None) -> None:
-        self.gpu = gpu
-        self.sms = gpu.core.sms if sm is None else 1
-        self._raw, self._sm = raw, sm
-
-    def __call__(self, name: str, index: int | None = None) -> int:
-        array = self._raw[name]
-        if index is not None:
-            array = array[:, index]
-        per_sm = self._sm is not None and name.split(".")[0] in PER_SM
-        return int(array[self._sm] if per_sm else array.sum())
-
-    def sum(self, *names: str) -> int:
-        return sum(self(name) for name in names)
-
-    def category(self, *names: str) -> int:
-        return sum(self("sm.categories", CATEGORIES.index(name)) for name in names)
-
-
-def ratio(part: float, whole: float) -> float:
-    """0 when there is nothing to divide by: an SM without work has no instructions per cycle."""
-    return part / whole if whole else 0.0
-
-
-@dataclass(frozen=True)
-class Statistic:
-    """``formula`` gives the value from counts. ``per_sm``: it is given for every SM too."""
-
-    name: str
-    unit: str
-    doc: str
-    formula: Callable[[Counts], float]
-    per_sm: bool
-
-
-def _raw(name: str, unit: str, source: str, doc: str, index: int | None = None) -> Statistic:
-    return Statistic(name, unit, doc, lambda c: c(source, index), source.split(".")[0] in PER_SM)
-
-
-def _of_sm(name: str, unit: str, doc: str, formula: Callable[[Counts], float]) -> Statistic:
-    return Statistic(name, unit, doc, formula, True)
-
-
-def _of_gpu(name: str, unit: str, doc: str, formula: Callable[[Counts], float]) -> Statistic:
-    return Statistic(name, unit, doc, formula, False)
-
-
-CYCLES, RATIO = "core cycles", "ratio"
-
 _SM = (
-    _of_gpu("gpu.core_cycles", CYCLES, "from launch to the end of the last CTA and of its memory traffic",
-            lambda c: c("gpu.cycles")),
-    _raw("sm.active_core_cycles", CYCLES, "sm.cycles", "with at least one resident CTA, added up over SMs"),
-    _of_sm("sm.util", RATIO, "KA's util: share of the launch in which an SM has a CTA, mean over SMs",
-           lambda c: ratio(c("sm.cycles"), c("gpu.cycles") * c.sms)),
-    _raw("sm.ctas", "CTAs", "sm.ctas", "CTAs executed"),
-    _raw("sm.warps", "warps", "sm.warps", "warps executed"),
-    _of_sm("occupancy.warps", "warps", "mean resident warps of an SM with work",
-           lambda c: ratio(c("sm.resident_warp_cycles"), c("sm.cycles"))),
-    _of_sm("occupancy.ctas", "CTAs", "mean resident CTAs of an SM with work",
-           lambda c: ratio(c("sm.resident_cta_cycles"), c("sm.cycles"))),
-    _of_sm("occupancy.ratio", RATIO, "mean resident warps to the warps that an SM can hold",
-           lambda c: ratio(c("sm.resident_warp_cycles"), c("sm.cycles") * c.gpu.core.warps)),
+    of_gpu("gpu.core_cycles", CYCLES, "from launch to the end of the last CTA and of its memory traffic",
+           lambda c: c("gpu.cycles")),
+    counted("sm.active_core_cycles", CYCLES, "sm.cycles", "with at least one resident CTA, added up over SMs"),
+    of_sm("sm.util", RATIO, "KA's util: share of the launch in which an SM has a CTA, mean over SMs",
+          lambda c: ratio(c("sm.cycles"), c("gpu.cycles") * c.sms)),
+    counted("sm.ctas", "CTAs", "sm.ctas", "CTAs executed"),
+    counted("sm.warps", "warps", "sm.warps", "warps executed"),
+    of_sm("occupancy.warps", "warps", "mean resident warps of an SM with work",
+          lambda c: ratio(c("sm.resident_warp_cycles"), c("sm.cycles"))),
+    of_sm("occupancy.ctas", "CTAs", "mean resident CTAs of an SM with work",
+          lambda c: ratio(c("sm.resident_cta_cycles"), c("sm.cycles"))),
+    of_sm("occupancy.ratio", RATIO, "mean resident warps to the warps that an SM can hold",
+          lambda c: ratio(c("sm.resident_warp_cycles"), c("sm.cycles") * c.gpu.core.warps)),
+    counted("sm.asleep_core_cycles", CYCLES, "sm.asleep_cycles", "without a CTA, and allowed none by a mechanism"),
 )  # fmt: skip
 
 _ISSUE = (
-    _raw("issue.warp_instructions", "instructions", "sm.warp_instructions", "warp instructions issued"),
-    _raw("issue.thread_instructions", "instructions", "sm.thread_instructions", "their lanes that execute, added up"),
-    _of_sm("issue.ipc", RATIO, "warp instructions per core cycle of the launch",
-           lambda c: ratio(c("sm.warp_instructions"), c("gpu.cycles"))),
-    _of_sm("issue.lanes", "lanes", "mean lanes that execute per warp instruction",
-           lambda c: ratio(c("sm.thread_instructions"), c("sm.warp_instructions"))),
-    _of_sm("issue.slots_used", RATIO, "KL's issue %: warp instructions to issue slots of SMs with work",
-           lambda c: ratio(c("sm.warp_instructions") * c.gpu.core.issue_interval,
-                           c("sm.cycles") * c.gpu.core.schedulers)),
-    _raw("issue.issued_core_cycles", CYCLES, "sm.issued_cycles", "at least one instruction issued"),
-    _raw("issue.stall_core_cycles", CYCLES, "sm.stall_cycles",
-         "JR's stall: nothing issued, a warp was ready, the pipelines of all ready ones were blocked"),
-    _raw("issue.idle_core_cycles", CYCLES, "sm.idle_cycles", "JR's idle: nothing issued, warps resident, none ready"),
-    *(_raw(f"issue.stall_{pipe}_core_cycles", CYCLES, "sm.stall_pipe_cycles",
-           f"the {pipe.upper()} pipelines held back a ready warp, whether or not another one issued", index)
+    counted("issue.warp_instructions", "instructions", "sm.warp_instructions", "warp instructions issued"),
+    counted("issue.thread_instructions", "instructions", "sm.thread_instructions",
+            "their lanes that execute, added up"),
+    counted("issue.added_instructions", "instructions", "sm.added_instructions",
+            "warp instructions that mechanisms' compiler passes have added; in no other count of instructions"),
+    of_sm("issue.ipc", RATIO, "warp instructions per core cycle of the launch",
+          lambda c: ratio(c("sm.warp_instructions"), c("gpu.cycles"))),
+    of_sm("issue.lanes", "lanes", "mean lanes that execute per warp instruction",
+          lambda c: ratio(c("sm.thread_instructions"), c("sm.warp_instructions"))),
+    of_sm("issue.slots_used", RATIO, "KL's issue %: warp instructions to issue slots of SMs with work",
+          lambda c: ratio(c("sm.warp_instructions") * c.gpu.core.issue_interval,
+                          c("sm.cycles") * c.gpu.core.schedulers)),
+    counted("issue.issued_core_cycles", CYCLES, "sm.issued_cycles", "at least one instruction issued"),
+    counted("issue.stall_core_cycles", CYCLES, "sm.stall_cycles",
+            "JR's stall: nothing issued, a warp was ready, the pipelines of all ready ones were blocked"),
+    counted("issue.idle_core_cycles", CYCLES, "sm.idle_cycles",
+            "JR's idle: nothing issued, warps resident, none ready"),
+    *(counted(f"issue.stall_{pipe}_core_cycles", CYCLES, "sm.stall_pipe_cycles",
+              f"the {pipe.upper()} pipelines held back a ready warp, whether or not another one issued", index)
       for index, pipe in enumerate(PIPES)),
-    _raw("issue.scheduler_stall_core_cycles", CYCLES, "sm.scheduler_stall_cycles",
-         "CH's stall cycles: a scheduler had warps and could have issued, but did not; added up over schedulers"),
-    _raw("issue.c_mem_core_cycles", CYCLES, "sm.memory_wait_cycles",
-         "KA's C_mem: nothing issued, all unfinished warps wait for memory or at a barrier, at least one for memory"),
-    _raw("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
-         "KA's C_idle: idle cycles without those of C_mem"),
-    _of_sm("issue.ract", RATIO, "KA's RACT: share of the launch in which SMs issue; an issue counts all its interval",
-           lambda c: ratio(c("sm.active_cycles"), c("gpu.cycles") * c.sms)),
-    *(_raw(f"instructions.{category}", "instructions", "sm.categories",
-           f"warp instructions of the category {category}", index) for index, category in enumerate(CATEGORIES)),
-    _raw("control.branches", "instructions", "sm.branches", "branches executed"),
-    _raw("control.divergent_branches", "instructions", "sm.divergent_branches", "branches that split their warp"),
-    _raw("control.barriers", "instructions", "sm.barriers", "barrier instructions, per warp"),
-    _raw("control.fences", "instructions", "sm.fences", "memory fences, per warp"),
-    _raw("registers.reads", "registers", "sm.register_reads", "warp registers read"),
-    _raw("registers.writes", "registers", "sm.register_writes", "warp registers written"),
-    _raw("registers.bank_conflict_core_cycles", CYCLES, "sm.bank_conflict_cycles",
-         "operand collection beyond the first cycle, added up over instructions"),
-    _raw("scratchpad.accesses", "instructions", "sm.scratchpad_accesses", "instructions that touch the scratchpad"),
-    _raw("scratchpad.conflict_core_cycles", CYCLES, "sm.scratchpad_conflict_cycles",
-         "bank conflicts: cycles of an access beyond its first"),
+    counted("issue.scheduler_stall_core_cycles", CYCLES, "sm.scheduler_stall_cycles",
+            "CH's stall cycles: a scheduler had warps and could have issued, but did not; added up over schedulers"),
+    counted("issue.c_mem_core_cycles", CYCLES, "sm.memory_wait_cycles",
+            "KA's C_mem: nothing issued, all unfinished warps wait for memory or at a barrier, "
+            "at least one for memory"),
+    counted("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
+            "KA's C_idle: idle cycles without those of C_mem"),
+    counted("issue.gated_core_cycles", CYCLES, "sm.gated_cycles",
+            "a mechanism held back a warp that was ready, whether or not another one issued"),
+    counted("issue.refused_grants", "issue slots", "sm.refused_grants",
+            "a mechanism refused the instruction that a scheduler had granted; counted as idle, not as a stall"),
+    of_sm("issue.ract", RATIO, "KA's RACT: share of the launch in which SMs issue; an issue counts all its interval",
+          lambda c: ratio(c("sm.active_cycles"), c("gpu.cycles") * c.sms)),
+    *(counted(f"instructions.{category}", "instructions", "sm.categories",
+              f"warp instructions of the category {category}", index) for index, category in enumerate(CATEGORIES)),
+    counted("control.branches", "instructions", "sm.branches", "branches executed"),
+    counted("control.divergent_branches", "instructions", "sm.divergent_branches", "branches that split their warp"),
+    counted("control.barriers", "instructions", "sm.barriers", "barrier instructions, per warp"),
+    counted("control.fences", "instructions", "sm.fences", "memory fences, per warp"),
+    counted("registers.reads", "registers", "sm.register_reads", "warp registers read"),
+    counted("registers.writes", "registers", "sm.register_writes", "warp registers written"),
+    counted("registers.bank_conflict_core_cycles", CYCLES, "sm.bank_conflict_cycles",
+            "operand collection beyond the first cycle, added up over instructions"),
+    counted("scratchpad.accesses", "instructions", "sm.scratchpad_accesses", "instructions that touch the scratchpad"),
+    counted("scratchpad.conflict_core_cycles", CYCLES, "sm.scratchpad_conflict_cycles",
+            "bank conflicts: cycles of an access beyond its first"),
 )  # fmt: skip
 
 _LSU = (
-    _raw("lsu.instructions", "instructions", "lsu.line_instructions", "instructions that use the L1"),
-    _raw("lsu.requests", "lines", "lsu.lines", "lines that they ask the L1 for"),
-    _of_sm("lsu.requests_per_instruction", RATIO, "lines per instruction",
-           lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
-    _raw("lsu.uncoalesced", "instructions", "lsu.uncoalesced", "instructions that need more than one line"),
-    _raw("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "a line waits in the load/store unit for the L1"),
-    _of_sm("lsu.waiting", RATIO, "KL's throughput limit: share of the cycles of SMs with work in which a line waits",
-           lambda c: ratio(c("sm.lsu_busy_cycles"), c("sm.cycles"))),
-    _raw("lsu.stalled_core_cycles", CYCLES, "sm.lsu_stalled_cycles", "the L1 refused a line"),
-    _of_sm("lsu.stalled", RATIO, "KL's LSU-stalled %: share of the cycles of SMs with work",
-           lambda c: ratio(c("sm.lsu_stalled_cycles"), c("sm.cycles"))),
+    counted("lsu.instructions", "instructions", "lsu.line_instructions", "instructions that use the L1"),
+    counted("lsu.requests", "lines", "lsu.lines", "lines that they ask the L1 for"),
+    counted("lsu.client_lines", "lines", "lsu.client_lines", "lines that mechanisms other than the path ask it for"),
+    of_sm("lsu.requests_per_instruction", RATIO, "lines per instruction",
+          lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
+    counted("lsu.uncoalesced", "instructions", "lsu.uncoalesced", "instructions that need more than one line"),
+    counted("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "a line waits in the load/store unit for the L1"),
+    of_sm("lsu.waiting", RATIO, "KL's throughput limit: share of the cycles of SMs with work in which a line waits",
+          lambda c: ratio(c("sm.lsu_busy_cycles"), c("sm.cycles"))),
+    counted("lsu.stalled_core_cycles", CYCLES, "sm.lsu_stalled_cycles", "the L1 refused a line"),
+    of_sm("lsu.stalled", RATIO, "KL's LSU-stalled %: share of the cycles of SMs with work",
+          lambda c: ratio(c("sm.lsu_stalled_cycles"), c("sm.cycles"))),
 )  # fmt: skip
 
-_POOL = (
-    _raw("warppool.requests", "requests", "pool.requests", "loads that WarpPool sent to the L1"),
-    _raw("warppool.merged", "lines", "pool.merged", "lines of instructions that these serve"),
-    _of_sm("warppool.lines_per_request", RATIO, "KL's instructions per L1 request: lines served per load request",
-           lambda c: ratio(c("pool.merged"), c("pool.requests"))),
-    *(_raw(f"warppool.{kind.name.lower()}", "lines", "pool.mappings", f"with the mapping *{kind.name.lower()}*",
-           int(kind)) for kind in mapping.Mapping),
-    _of_sm("warppool.by_warp", RATIO, "share of the launch in which the lowest warp goes first, not the oldest line",
-           lambda c: ratio(c("pool.by_warp"), c("gpu.cycles") * c.sms)),
-    _raw("warppool.answers_held_core_cycles", CYCLES, "pool.answers_held", "writeback took no answer of the L1"),
-    _of_sm("banked_l1.lines_per_cycle", RATIO, "of the banked L1: lines served in a cycle in which there is one",
-           lambda c: ratio(c("banked.lines"), c("banked.cycles"))),
-    _raw("warppool.overdue", "lines", "pool.overdue", "stores and atomics sent before loads: they had waited too long"),
-)  # fmt: skip
-
-_L1_ACCESSES = ("l1.loads", "l1.stores", "l1.atomics", "l1.bypass_loads", "l1.local_loads", "l1.local_stores")
 _L1_LOOKUPS = ("l1.hits", "l1.misses", "l1.merges")
 
 _L1 = (
-    _of_sm("l1.accesses", "lines", "lines accepted, of all kinds", lambda c: c.sum(*_L1_ACCESSES)),
-    _raw("l1.loads", "lines", "l1.loads", "global and texture loads"),
-    _raw("l1.stores", "lines", "l1.stores", "global stores"),
-    _raw("l1.atomics", "lines", "l1.atomics", "atomics, which the L2 executes"),
-    _raw("l1.bypass_loads", "lines", "l1.bypass_loads", "loads that bypass the L1"),
-    _raw("l1.local_loads", "lines", "l1.local_loads", "loads from local memory"),
-    _raw("l1.local_stores", "lines", "l1.local_stores", "stores to local memory"),
-    _raw("l1.hits", "lines", "l1.hits", "loads and local stores that hit"),
-    _raw("l1.misses", "lines", "l1.misses", "that missed and took an MSHR"),
-    _raw("l1.merges", "lines", "l1.merges", "that missed and joined an MSHR"),
-    _of_sm("l1.miss_rate", RATIO, "misses and merges to loads and local stores",
-           lambda c: ratio(c.sum("l1.misses", "l1.merges"), c.sum(*_L1_LOOKUPS))),
-    _of_sm("l1.mpki", RATIO, "misses per thousand warp instructions",
-           lambda c: ratio(1000 * c("l1.misses"), c("sm.warp_instructions"))),
-    _raw("l1.evictions", "lines", "l1.evictions", "valid lines that made room for another"),
-    _raw("l1.write_backs", "lines", "l1.write_backs", "dirty lines of local memory among them"),
-    _raw("l1.store_evictions", "lines", "l1.store_evictions", "valid lines that a global store or atomic hit"),
-    *(_raw(f"l1.stall_{cause}_core_cycles", CYCLES, "l1.stalls", f"a line was refused: {text}", index)
+    of_sm("l1.accesses", "lines", "lines accepted, of all kinds", lambda c: c.sum(*L1_ACCESSES)),
+    counted("l1.loads", "lines", "l1.loads", "global and texture loads"),
+    counted("l1.stores", "lines", "l1.stores", "global stores"),
+    counted("l1.atomics", "lines", "l1.atomics", "atomics, which the L2 executes"),
+    counted("l1.bypass_loads", "lines", "l1.bypass_loads", "loads that bypass the L1"),
+    counted("l1.local_loads", "lines", "l1.local_loads", "loads from local memory"),
+    counted("l1.local_stores", "lines", "l1.local_stores", "stores to local memory"),
+    counted("l1.hits", "lines", "l1.hits", "loads and local stores that hit"),
+    counted("l1.misses", "lines", "l1.misses", "that missed and took an MSHR"),
+    counted("l1.merges", "lines", "l1.merges", "that missed and joined an MSHR"),
+    of_sm("l1.miss_rate", RATIO, "misses and merges to loads and local stores",
+          lambda c: ratio(c.sum("l1.misses", "l1.merges"), c.sum(*_L1_LOOKUPS))),
+    of_sm("l1.mpki", RATIO, "misses per thousand warp instructions",
+          lambda c: ratio(1000 * c("l1.misses"), c("sm.warp_instructions"))),
+    counted("l1.evictions", "lines", "l1.evictions", "valid lines that made room for another"),
+    counted("l1.write_backs", "lines", "l1.write_backs", "dirty lines of local memory among them"),
+    counted("l1.store_evictions", "lines", "l1.store_evictions", "valid lines that a global store or atomic hit"),
+    *(counted(f"l1.stall_{cause}_core_cycles", CYCLES, "l1.stalls", f"a line was refused: {text}", index)
       for index, (cause, text) in enumerate(zip(REFUSALS, (
           "no free MSHR", "its MSHR serves no more requests", "the queue to the crossbar was full",
           "every way of its set was reserved", "no room for a further answer"), strict=True))),
-    _raw("l1.fetches", "lines", "l1.fetches", "lines asked from the L2"),
-    _raw("l1.out_bytes", "bytes", "l1.bytes_out", "data sent to the L2, without headers"),
-    _raw("l1.in_bytes", "bytes", "l1.bytes_in", "data received from the L2, without headers"),
-    _of_sm("l1.lat_rt_core_cycles", CYCLES, "KA's lat_rt: mean round trip of a fetch, from the L1 and back to it",
-           lambda c: ratio(c("l1.round_trip"), c("l1.fetches"))),
+    counted("l1.fetches", "lines", "l1.fetches", "lines asked from the L2"),
+    counted("l1.out_bytes", "bytes", "l1.bytes_out", "data sent to the L2, without headers"),
+    counted("l1.in_bytes", "bytes", "l1.bytes_in", "data received from the L2, without headers"),
+    of_sm("l1.lat_rt_core_cycles", CYCLES, "KA's lat_rt: mean round trip of a fetch, from the L1 and back to it",
+          lambda c: ratio(c("l1.round_trip"), c("l1.fetches"))),
 )  # fmt: skip
 
 
 def _crossbar(direction: str, text: str) -> tuple[Statistic, ...]:
     return (
-        _raw(f"crossbar.{direction}_packets", "packets", f"{direction}.packets", f"packets {text}"),
-        _raw(f"crossbar.{direction}_flits", "flits", f"{direction}.flits", f"flits {text}"),
-        _raw(f"crossbar.{direction}_bytes", "bytes", f"{direction}.bytes", f"headers and data {text}"),
-        _raw(f"crossbar.{direction}_blocked_core_cycles", CYCLES, f"{direction}.blocked",
-             f"senders {text} waited for a buffer, added up"),
+        counted(f"crossbar.{direction}_packets", "packets", f"{direction}.packets", f"packets {text}"),
+        counted(f"crossbar.{direction}_flits", "flits", f"{direction}.flits", f"flits {text}"),
+        counted(f"crossbar.{direction}_bytes", "bytes", f"{direction}.bytes", f"headers and data {text}"),
+        counted(f"crossbar.{direction}_blocked_core_cycles", CYCLES, f"{direction}.blocked",
+                f"senders {text} waited for a buffer, added up"),
     )  # fmt: skip
 
 
@@ -221,25 +158,25 @@ _L2_REQUESTS = ("l2.reads", "l2.writes", "l2.atomics")
 _L2 = (
     *_crossbar("requests", "from the SMs to the L2"),
     *_crossbar("replies", "from the L2 to the SMs"),
-    _of_gpu("l2.accesses", "requests", "requests looked up", lambda c: c.sum(*_L2_REQUESTS)),
-    _raw("l2.reads", "requests", "l2.reads", "lines read"),
-    _raw("l2.writes", "requests", "l2.writes", "writes, of a line or a part"),
-    _raw("l2.atomics", "requests", "l2.atomics", "atomics"),
-    _raw("l2.hits", "requests", "l2.hits", "requests that hit"),
-    _raw("l2.misses", "requests", "l2.misses", "that missed and took an MSHR"),
-    _raw("l2.merges", "requests", "l2.merges", "that missed and joined an MSHR"),
-    _of_gpu("l2.miss_rate", RATIO, "misses and merges to requests",
-            lambda c: ratio(c.sum("l2.misses", "l2.merges"), c.sum(*_L2_REQUESTS))),
-    _of_gpu("l2.mpki", RATIO, "misses per thousand warp instructions",
-            lambda c: ratio(1000 * c("l2.misses"), c("sm.warp_instructions"))),
-    _raw("l2.evictions", "lines", "l2.evictions", "valid lines that made room for another"),
-    _raw("l2.write_backs", "lines", "l2.write_backs", "dirty lines among them"),
-    *(_raw(f"l2.stall_{cause}_core_cycles", CYCLES, "l2.stalls", f"look-ups stood still: {text}", index)
+    of_gpu("l2.accesses", "requests", "requests looked up", lambda c: c.sum(*_L2_REQUESTS)),
+    counted("l2.reads", "requests", "l2.reads", "lines read"),
+    counted("l2.writes", "requests", "l2.writes", "writes, of a line or a part"),
+    counted("l2.atomics", "requests", "l2.atomics", "atomics"),
+    counted("l2.hits", "requests", "l2.hits", "requests that hit"),
+    counted("l2.misses", "requests", "l2.misses", "that missed and took an MSHR"),
+    counted("l2.merges", "requests", "l2.merges", "that missed and joined an MSHR"),
+    of_gpu("l2.miss_rate", RATIO, "misses and merges to requests",
+           lambda c: ratio(c.sum("l2.misses", "l2.merges"), c.sum(*_L2_REQUESTS))),
+    of_gpu("l2.mpki", RATIO, "misses per thousand warp instructions",
+           lambda c: ratio(1000 * c("l2.misses"), c("sm.warp_instructions"))),
+    counted("l2.evictions", "lines", "l2.evictions", "valid lines that made room for another"),
+    counted("l2.write_backs", "lines", "l2.write_backs", "dirty lines among them"),
+    *(counted(f"l2.stall_{cause}_core_cycles", CYCLES, "l2.stalls", f"look-ups stood still: {text}", index)
       for index, (cause, text) in enumerate(zip(STALLS, (
           "no free MSHR", "the MSHR serves no more requests", "the DRAM queue was full",
           "every way of the set was reserved", "replies waited for the crossbar"), strict=True))),
-    _raw("l2.in_bytes", "bytes", "l2.bytes_in", "data in writes and atomics"),
-    _raw("l2.out_bytes", "bytes", "l2.bytes_out", "data in replies"),
+    counted("l2.in_bytes", "bytes", "l2.bytes_in", "data in writes and atomics"),
+    counted("l2.out_bytes", "bytes", "l2.bytes_out", "data in replies"),
 )  # fmt: skip
 
 _DRAM_REQUESTS = ("dram.reads", "dram.writes")
@@ -250,21 +187,21 @@ def _bus_cycles(c: Counts) -> int:
 
 
 _DRAM = (
-    _raw("dram.reads", "lines", "dram.reads", "lines read"),
-    _raw("dram.writes", "lines", "dram.writes", "lines written"),
-    _raw("dram.read_bytes", "bytes", "dram.bytes_read", "data read"),
-    _raw("dram.written_bytes", "bytes", "dram.bytes_written", "data written"),
-    _raw("dram.row_hits", "lines", "dram.rows", "accesses that found their row open", ROW_HIT),
-    _raw("dram.row_closed", "lines", "dram.rows", "accesses that found no row open", ROW_CLOSED),
-    _raw("dram.row_conflicts", "lines", "dram.rows", "accesses that found another row open", ROW_CONFLICT),
-    _of_gpu("dram.row_hit_rate", RATIO, "row hits to accesses",
-            lambda c: ratio(c("dram.rows", ROW_HIT), c.sum(*_DRAM_REQUESTS))),
-    _raw("dram.activates", "commands", "dram.activates", "rows opened"),
-    _raw("dram.precharges", "commands", "dram.precharges", "rows closed"),
-    _of_gpu("dram.busy_dram_cycles", "DRAM cycles", "the data bus moves data, added up over channels", _bus_cycles),
-    _of_gpu("dram.bandwidth_used", RATIO, "share of the launch in which a data bus moves data, mean over channels",
-            lambda c: ratio(_bus_cycles(c) * c.gpu.clocks.core,
-                            c("gpu.cycles") * c.gpu.clocks.dram * c.gpu.dram.channels)),
+    counted("dram.reads", "lines", "dram.reads", "lines read"),
+    counted("dram.writes", "lines", "dram.writes", "lines written"),
+    counted("dram.read_bytes", "bytes", "dram.bytes_read", "data read"),
+    counted("dram.written_bytes", "bytes", "dram.bytes_written", "data written"),
+    counted("dram.row_hits", "lines", "dram.rows", "accesses that found their row open", ROW_HIT),
+    counted("dram.row_closed", "lines", "dram.rows", "accesses that found no row open", ROW_CLOSED),
+    counted("dram.row_conflicts", "lines", "dram.rows", "accesses that found another row open", ROW_CONFLICT),
+    of_gpu("dram.row_hit_rate", RATIO, "row hits to accesses",
+           lambda c: ratio(c("dram.rows", ROW_HIT), c.sum(*_DRAM_REQUESTS))),
+    counted("dram.activates", "commands", "dram.activates", "rows opened"),
+    counted("dram.precharges", "commands", "dram.precharges", "rows closed"),
+    of_gpu("dram.busy_dram_cycles", "DRAM cycles", "the data bus moves data, added up over channels", _bus_cycles),
+    of_gpu("dram.bandwidth_used", RATIO, "share of the launch in which a data bus moves data, mean over channels",
+           lambda c: ratio(_bus_cycles(c) * c.gpu.clocks.core,
+                           c("gpu.cycles") * c.gpu.clocks.dram * c.gpu.dram.channels)),
 )  # fmt: skip
 
 _ALU = tuple(name for name in CATEGORIES[: CATEGORIES.index("shared")] if not name.startswith("special"))
@@ -308,7 +245,7 @@ GROUPS: dict[str, tuple[Statistic, ...]] = {
     "Time and occupancy": _SM,
     "Issue and execution": _ISSUE,
     "Load/store unit": _LSU,
-    "WarpPool and its peers": _POOL,
+    **{f"Mechanism `{m.name}`": m.statistics for m in registry.MECHANISMS.values() if m.statistics},
     "L1 data cache": _L1,
     "Crossbar and L2": _L2,
     "DRAM": _DRAM,
@@ -319,8 +256,9 @@ STATISTICS: dict[str, Statistic] = {statistic.name: statistic for group in GROUP
 
 
 def compute(raw: Raw, gpu: Gpu, sm: int | None = None) -> dict[str, float]:
-    """All statistics of the whole GPU, or those that one SM has."""
-    counts = Counts(raw, gpu, sm)
+    """All statistics of the whole GPU, or those that one SM has; of a mechanism that is not selected, 0."""
+    absent = {mechanism.area for name, mechanism in registry.MECHANISMS.items() if name not in gpu.mechanisms}
+    counts = Counts(raw, gpu, sm, absent)
     return {name: s.formula(counts) for name, s in STATISTICS.items() if sm is None or s.per_sm}
 
 

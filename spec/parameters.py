@@ -1,31 +1,31 @@
 """Every parameter of a modelled GPU: its meaning, unit, allowed range and the checks across parameters.
 
-A GPU description (``sim/gpus/*.toml``) fills these classes, ``--set section.key=value`` changes them, the compiled
-model reads them as one record (:data:`CONFIG`) and the RTL's constructors take the same values. Free of Numba and
-Amaranth. Latencies are unloaded totals: from the cycle in which an instruction issues to the first in which a dependent
-one can issue, in core cycles.
+These classes are the frame's; mechanisms have their own of the same kind (``Mechanism.sections``). A GPU description
+(``sim/gpus/*.toml``) fills them, ``--set section.key=value`` changes them, the compiled model reads the frame's as one
+record (:data:`CONFIG`), and the RTL's constructors take the same values. Free of Numba and Amaranth. Latencies are
+unloaded totals: from the cycle in which an instruction issues to the first in which a dependent one can issue, in core
+cycles.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
+LANES = 32
+
 # The most that the records are sized for; a description that exceeds one is refused.
 MAX_SMS = 128
 MAX_WARPS = 64  # per SM
 TICKETS = 16  # memory instructions in flight per warp
-MAX_COALESCERS = 4
-MAX_TAGS = 64  # of all inter-warp queues
-MAX_SLOTS = 8  # requests that a tag merges
-MAX_MAPS = 32
-BANKS = 8  # of the banked L1
-MAX_GROUP_QUEUE = 32  # requests of a queue of MRPB
-MAX_METADATA = 2048  # L1 requests in flight, as WarpPool's metadata table has them
+MAX_MAPS = 32  # thread-map entries that a coalescer is told of
 MAX_CTAS = 32  # per SM
+MAX_GRIDS = 2  # that run at once
 MAX_SCHEDULERS = 4
+MAX_PATIENCE = 4095  # grants to higher classes
 MAX_COLLECTORS = 32
 MAX_REGISTER_BANKS = 32
 MAX_L1_LINES = 2048
@@ -43,7 +43,7 @@ CATEGORIES = (
 """Instruction categories, in the order of ``models.execution.isa.Category`` (after table 4-1 of Chen's thesis)."""
 
 PIPES = ("alu", "sfu", "dp", "lsu")
-SCHEDULERS = ("lrr", "gto", "oldest", "two-level")
+SCHEDULERS = ("lrr", "gto", "oldest", "two-level", "simple-p", "region-p")
 DISPATCHERS = ("round-robin", "load-balanced")
 
 
@@ -82,6 +82,9 @@ class Core:
     schedulers: int = integer(2, 1, MAX_SCHEDULERS, "schedulers", "warp w belongs to scheduler w mod schedulers")
     scheduler: str = choice("gto", SCHEDULERS, "warp scheduling policy")
     active_warps: int = integer(8, 1, MAX_WARPS, "warps", "two-level scheduler: active set per scheduler")
+    patience: int = integer(
+        1024, 0, MAX_PATIENCE, "grants", "to higher classes of warps, after which a ready warp is next; 0: no limit"
+    )
     issue_interval: int = integer(1, 1, 16, "core cycles", "a scheduler issues once in so many cycles")
     fetch_width: int = integer(2, 1, 4, "instructions", "instructions that one fetch brings for one warp")
     fetch_latency: int = integer(2, 1, 64, "core cycles", "fetch to instruction buffer; the cache always hits")
@@ -181,29 +184,6 @@ class Dram:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarpPool:
-    """Request merging between the LSU and the L1 (Kloosterman's thesis, chapter 3, tables 3.1 and 3.2)."""
-
-    warps_per_queue: int = integer(3, 1, MAX_WARPS, "warps", "warps that share an instruction queue")
-    instructions: int = integer(8, 1, 16, "instructions", "entries of an instruction queue")
-    coalescers: int = integer(2, 1, MAX_COALESCERS, "coalescers", "intra-warp coalescers")
-    queues: int = integer(32, 1, MAX_TAGS, "queues", "inter-warp queues, a power of two")
-    tags: int = integer(2, 1, 8, "lines", "tags of an inter-warp queue")
-    merges: int = integer(4, 1, MAX_SLOTS, "requests", "requests that a tag merges")
-    maps: int = integer(8, 1, MAX_MAPS, "entries", "thread-map table; a multiple of the coalescers")
-    quantum: int = integer(100_000, 16, 1 << 20, "core cycles", "between two decisions on the selection policy")
-    store_wait: int = integer(64, 1, 4095, "core cycles", "a store that has waited so long goes before loads")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mrpb:
-    """Memory request prioritisation buffer: six times WarpPool's 64 tags by default."""
-
-    warps_per_queue: int = integer(1, 1, MAX_WARPS, "warps", "warps of a group, which share a queue")
-    requests: int = integer(8, 1, MAX_GROUP_QUEUE, "requests", "entries of a queue")
-
-
-@dataclass(frozen=True, kw_only=True)
 class Launch:
     overhead: int = integer(0, 0, 10_000_000, "core cycles", "from launch to the first CTA")
     dispatcher: str = choice("round-robin", DISPATCHERS, "CTA placement")
@@ -214,7 +194,11 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """A whole description, and the selected mechanisms. ``pipelines`` maps every category to its pipeline."""
+    """A whole description, and the selected mechanisms.
+
+    ``pipelines`` maps every category to its pipeline; ``sections`` has the parameters of all mechanisms, selected or
+    not, by section.
+    """
 
     name: str
     source: str
@@ -229,48 +213,45 @@ class Gpu:
     l2: L2
     dram: Dram
     launch: Launch
-    warppool: WarpPool = WarpPool()
-    mrpb: Mrpb = Mrpb()
+    sections: Mapping[str, Any] = field(default_factory=dict)
     mechanisms: tuple[str, ...] = ()
 
 
 SECTIONS: dict[str, type] = dict(
     clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1, crossbar=Crossbar, l2=L2, dram=Dram,
-    launch=Launch, warppool=WarpPool, mrpb=Mrpb,
+    launch=Launch,
 )  # fmt: skip
-
-MECHANISM_SECTIONS = ("warppool", "mrpb")
-"""Sections that a description may leave out: it then has their defaults."""
+"""The sections that every description has."""
 
 
-def _section(cls: type) -> list[tuple[str, str]]:
-    return [(f.name, "i8") for f in fields(cls)]
+def layout(section: type) -> np.dtype:
+    """The record of a section's values for compiled code. Choices are indices."""
+    return np.dtype([(f.name, "i8") for f in fields(section)], align=True)
 
 
-_PIPELINE = np.dtype(_section(Pipeline), align=True)
+def fill(target: np.ndarray, values: Any) -> None:
+    """Write the values of a section into records of its layout."""
+    for f in fields(values):
+        value = getattr(values, f.name)
+        target[f.name] = f.metadata["allowed"].index(value) if isinstance(value, str) else value
+
 
 CONFIG = np.dtype(
-    [(name, np.dtype(_section(cls), align=True)) for name, cls in SECTIONS.items()]
-    + [("pipelines", _PIPELINE, (len(CATEGORIES),))],
+    [(name, layout(section)) for name, section in SECTIONS.items()]
+    + [("pipelines", layout(Pipeline), (len(CATEGORIES),))],
     align=True,
 )
-"""The values for compiled code: ``config.l1.mshrs``, ``config.pipelines[category].latency``. Choices are indices."""
+"""The frame's values for compiled code: ``config.l1.mshrs``, ``config.pipelines[category].latency``."""
 
 
 def config(gpu: Gpu) -> np.ndarray:
     """A one-element :data:`CONFIG` array."""
     result = np.zeros(1, CONFIG)
-    for name, cls in SECTIONS.items():
-        _fill(result[name], getattr(gpu, name), cls)
+    for name in SECTIONS:
+        fill(result[name], getattr(gpu, name))
     for index, category in enumerate(CATEGORIES):
-        _fill(result["pipelines"][:, index], gpu.pipelines[category], Pipeline)
+        fill(result["pipelines"][:, index], gpu.pipelines[category])
     return result
-
-
-def _fill(target: np.ndarray, values: Any, cls: type) -> None:
-    for f in fields(cls):
-        value = getattr(values, f.name)
-        target[f.name] = f.metadata["allowed"].index(value) if isinstance(value, str) else value
 
 
 def check(gpu: Gpu) -> list[str]:

@@ -1,4 +1,4 @@
-"""State bits beside table 3.1 of Kloosterman's thesis, "Per-SM storage and power overhead of WarpPool components".
+"""State bits of an SM beside the table of a mechanism's paper (``Mechanism.storage``).
 
 The figures on our side are the registers and memories of the RTL, so every difference is explained by them: the fields
 of an entry first, then each register that the paper does not count.
@@ -12,61 +12,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
+from lockstep.spec.storage import Structure
 
 if TYPE_CHECKING:
     from lockstep.rtl.netlist import Memory, Register
 
 
-@dataclass(frozen=True)
-class Structure:
-    """A row of the paper's table, and the sentence that says why our block differs.
-
-    One of our entries holds ``slots`` of the paper's.
-    """
-
-    title: str
-    block: str
-    entry_bits: int
-    entries: int
-    reason: str
-    slots: int = 1
-
-    @property
-    def bits(self) -> int:
-        return self.entry_bits * self.entries
-
-
-STRUCTURES = (
-    Structure(
-        "Instruction queues", "warppool.instruction_queues", 37, 128,
-        "An entry has the instruction's ticket, size and kind beside warp and mask; pointers, and an output register "
-        "for each coalescer, are outside the paper's figure.",
-    ),
-    Structure(
-        "Intra-warp coalescers", "lsu.intra_warp_coalescer", 2048, 2,
-        "The paper counts the addresses of two instructions; beside them stand their masks, the lanes still pending, "
-        "ticket, size and kind, and the line that is presented, with its thread mapping, in an output register.",
-    ),
-    Structure(
-        "Inter-warp queues", "warppool.inter_warp_queues", 124, 64,
-        "A slot names warp and ticket; each tag has its valid bit and count of slots, each input a buffer of two "
-        "entries, since its ready depends on state alone, and the request leaves through a register.",
-    ),
-    Structure(
-        "Thread map table", "warppool.thread_map_table", 321, 8,
-        "An entry has the mask and one word for each lane, read by lane; the paper's 321 bits have room for two "
-        "five-bit fields for each lane.",
-    ),
-    Structure(
-        "MSHR metadata", "warppool.mshr_metadata", 23, 1024,
-        "Slots are as wide as the paper's; an entry also counts its slots, and the queue of the free entries is "
-        "outside the paper's figure.",
-        slots=4,
-    ),
-)  # fmt: skip
-
-JOINED = "warppool.warp_pool"  # has all the others inside
 NOT_COUNTED = "not in the paper's table"
 
 
@@ -98,24 +51,18 @@ class Row:
 State: TypeAlias = "tuple[list[Register], list[Memory]]"
 
 
-def table(gpu: Gpu, states: Mapping[str, State]) -> list[Row]:
-    """The rows for those blocks of WarpPool whose state is given, the paper's first."""
-    known = {structure.block: structure for structure in STRUCTURES}
-    order = [*(block for block in known if block in states), *sorted(states.keys() - known.keys())]
-    return [
-        _row(block, known.get(block), states[block], gpu)
-        for block in order
-        if block.startswith("warppool.") and block != JOINED
-    ]
+def table(mechanism: Mechanism, gpu: Gpu, states: Mapping[str, State]) -> list[Row]:
+    """The rows for those blocks of a mechanism whose state is given, the paper's first; none if it has no table."""
+    if mechanism.storage is None:
+        return []
+    known = {structure.block: structure for structure in mechanism.storage.structures}
+    own = states.keys() & set(mechanism.blocks)
+    order = [*(block for block in known if block in own), *sorted(own - known.keys())]
+    copies = mechanism.copies(gpu)
+    return [_row(block, known.get(block), states[block], copies.get(block, 1)) for block in order]
 
 
-def instances(block: str, gpu: Gpu) -> int:
-    """How many of a block of WarpPool an SM has."""
-    return gpu.warppool.coalescers if block == "lsu.intra_warp_coalescer" else 1
-
-
-def _row(block: str, structure: Structure | None, state: State, gpu: Gpu) -> Row:
-    count = instances(block, gpu)
+def _row(block: str, structure: Structure | None, state: State, count: int) -> Row:
     registers, memories = state
     memory_bits = count * sum(memory.bits for memory in memories)
     bits = memory_bits + count * sum(register.bits for register in registers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import random
@@ -16,13 +15,14 @@ import numpy as np
 
 from lockstep.models import blocks
 from lockstep.models.jit import argument
+from lockstep.spec import registry
 
 
 class Bench:
     """One instance of a golden model. ``i``, ``o`` and ``c`` are its ports, as records to read and write.
 
-    The model may join others, as instances in its state: golden models too, with the parameters that ``parts`` of its
-    area's module in ``spec`` gives them.
+    The model may join others, as instances in its state: golden models too, with the parameters that the mechanism
+    gives them (``Mechanism.parts``).
     """
 
     def __init__(self, model: ModuleType, **parameters: int) -> None:
@@ -41,12 +41,12 @@ class Bench:
         """Let golden models play the parts that the model joins."""
         found = list(_parts(self.state))
         if found:
-            from lockstep.models.gpu import Instance
+            from lockstep.models.tenants import Instance
 
-            area = self.model.__name__.split(".")[-2]
-            arguments = importlib.import_module(f"lockstep.spec.{area}").parts(**self.parameters)
+            mechanism = registry.of_area(self.model.__name__.split(".")[-2])
+            arguments = mechanism.parts(**self.parameters)
             for block, part in found:
-                Instance(block, arguments[block], -1, 0, "", part).bind_model()
+                Instance(block, arguments[block], -1, 0, mechanism.unit, part).bind_model()
 
     def reset(self) -> None:
         self.model.reset(*self._arguments)
@@ -66,7 +66,8 @@ class Bench:
         return int(self.model.idle(*self._arguments))
 
     def skip(self, steps: int) -> None:
-        self.model.skip(*self._arguments, steps)
+        if hasattr(self.model, "skip"):
+            self.model.skip(self._arguments[0], steps)
 
     def bytes(self) -> bytes:
         """State and ports, without addresses."""
@@ -88,12 +89,12 @@ class Bench:
 
 def _parts(state: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """The block and the record of every instance in a state."""
-    for block, path in blocks.instances(state.dtype):
+    for place in blocks.instances(state.dtype):
         records = state.reshape(1)
-        for name in path:
+        for name in place.path:
             records = records[name]
         for index in np.ndindex(records.shape):
-            yield block, records[tuple(slice(i, i + 1) for i in index)].reshape(())
+            yield place.block, records[tuple(slice(i, i + 1) for i in index)].reshape(())
 
 
 def seeded() -> random.Random:

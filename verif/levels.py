@@ -23,8 +23,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lockstep.rtl import netlist
+from lockstep.rtl import netlist, registry
 from lockstep.sim.cosim.replay import Replay, load
+from lockstep.spec.files import write
 from lockstep.verif import formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
@@ -81,7 +82,7 @@ def base_seed() -> int:
 
 
 def find(names: Sequence[str]) -> list[str]:
-    """The blocks that names stand for: blocks, with or without their area, areas, or ``all``.
+    """The blocks that names stand for (:func:`lockstep.rtl.registry.select`).
 
     Raises
     ------
@@ -91,7 +92,7 @@ def find(names: Sequence[str]) -> list[str]:
     known = blocks()
     found: list[str] = []
     for name in names:
-        matching = [block for block in known if name in ("all", block, *block.split("."))]
+        matching = registry.select(name, known)
         if not matching:
             raise KeyError(name)
         found += [block for block in matching if block not in found]
@@ -172,8 +173,8 @@ def _random(declared: Declaration, options: Options) -> Check:
     coverage = measure(declared, bins, traces)
     if options.folder:
         source = options.folder / f"{declared.block}.v"
-        source.write_text(declared.verilog(declared.first))
-        (options.folder / f"{declared.block}.info").write_text(coverage.lcov(str(source)))
+        write(source, declared.verilog(declared.first))
+        write(options.folder / f"{declared.block}.info", coverage.lcov(str(source)))
     hit = sum(any(counts[name] for counts in bins.values()) for name in declared.bins)
     shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
     detail = f"{cycles:,} cycles; bins {hit} of {len(declared.bins)}, {shares}; {len(coverage.waived)} waived"

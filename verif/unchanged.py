@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from lockstep.sim import Gpu, description, kernels
+from lockstep.spec.files import write
+from lockstep.spec.registry import MECHANISMS
 
 Run = tuple[str, str, str, str]
 """Kernel, GPU, mechanisms, size."""
@@ -27,6 +29,11 @@ Run = tuple[str, str, str, str]
 
 def _hash(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()[:16]
+
+
+def _by_name(rows: list[dict[str, float]]) -> dict[str, str]:
+    """A hash of each column."""
+    return {name: _hash(json.dumps([row[name] for row in rows]).encode()) for name in rows[0]}
 
 
 def observe(run: Run) -> tuple[str, dict[str, Any]]:
@@ -40,7 +47,7 @@ def observe(run: Run) -> tuple[str, dict[str, Any]]:
     found = {
         "cycles": [one.cycles for one in gpu.runs],
         "stats": gpu.stats,
-        "per_sm": _hash(json.dumps([one.per_sm for one in gpu.runs]).encode()),
+        "per_sm": _by_name([sm for one in gpu.runs for sm in one.per_sm]),
         "timeline": _hash(json.dumps([one.timeline for one in gpu.runs]).encode()),
         "outputs": {output: _hash(array.tobytes()) for output, array in outputs.items()},
         "memory": _hash(gpu.memory.data[:end].tobytes()),
@@ -50,12 +57,14 @@ def observe(run: Run) -> tuple[str, dict[str, Any]]:
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """What differs between two observations, by name. Statistics that only the second has are new, not different."""
-    wrong = [key for key in before if key != "stats" and before[key] != after[key]]
-    return wrong + [
-        f"{name}: {value} became {after['stats'].get(name, 'nothing')}"
-        for name, value in before["stats"].items()
-        if after["stats"].get(name) != value
-    ]
+    wrong = [key for key in before if key not in ("stats", "per_sm") and before[key] != after[key]]
+    for table in ("stats", "per_sm"):
+        wrong += [
+            f"{table} {name}: {value} became {after[table].get(name, 'nothing')}"
+            for name, value in before[table].items()
+            if after[table].get(name) != value
+        ]
+    return wrong
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--size", default="tiny")
     parser.add_argument("--kernels", default=",".join(kernels.names()))
     parser.add_argument("--gpus", default=",".join(description.names()))
-    parser.add_argument("--mechanisms", default=",warppool,mrpb,banked-l1", help="those of a run between +")
+    parser.add_argument("--mechanisms", default=",".join(["", *MECHANISMS]), help="those of a run between +")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
     runs = [
@@ -87,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
                 wrong += 1
                 print(f"{name}: {len(lines)} differences: {'; '.join(lines[:4])}", flush=True)
     if options.action == "record":
-        options.file.write_text(json.dumps(after, sort_keys=True))
+        write(options.file, json.dumps(after, sort_keys=True))
     print(f"{len(after)} runs{f', {wrong} of them differ' if options.action == 'compare' else ' recorded'}")
     return 1 if wrong else 0
 

@@ -7,12 +7,12 @@ order of events inside a cycle has no effect, since each only clears bits.
 from __future__ import annotations
 
 from lockstep.models.jit import ctz, i64, jit, record
+from lockstep.models.time import NEVER
 
 WHEEL = 1024  # buckets; later events wait in their bucket for another turn
 EVENTS = 2048  # in flight at once; an SM that runs short stops issuing
 RESERVE = 160  # a step schedules fewer: an instruction per scheduler, a barrier's waiters, completed loads
 UNBLOCK = -1
-NEVER = 1 << 62
 
 EVENT = record(
     [

@@ -1,8 +1,20 @@
 """The load/store unit: from executed memory instructions to requests at the L1, and back.
 
 Instructions that touch memory beyond the scratchpad wait in a queue, in order. What takes them from there to the L1,
-and the answers back, is the SM's *path* (``models/paths``), one of several that a mechanism may choose; this module is
-what all paths share: tokens, the queue, the gates at issue, and the check of the memory order.
+and the answers back, is the SM's *path*, the tenant of a frame slot; this module is what all paths share: tokens, the
+queue, the gates at issue, and the check of the memory order.
+
+A path has three functions, which take its own state and the unit: ``reset`` at a launch, after everything here but the
+L1 has its initial value; ``step`` in a cycle in which it may have something to do; ``end`` (or none) after the last
+cycle, which is ``now``. In a step it takes instructions off the queue (:func:`take_head`), offers lines
+(:func:`offer`, :func:`accepted`), takes the L1's answers (:func:`complete`, :func:`answered`), forgets who has
+``entered``, and says in ``path_wake`` when it wants to be stepped next.
+
+What may issue is said in masks of warps, which a path sets if it has reasons: memory instructions in ``admit``, loads
+in ``load_ready``, and stores, atomics, barriers and fences in ``drained``. ``cohort_warps`` warps in a row are a
+cohort, which shares ``room`` for so many instructions in the path: what issues takes its part of the room, and a cohort
+without any leaves ``admit``. The path sets the room again in every step, less the instructions that are ``staged``: on
+their way from issue to it.
 
 A token stands for an instruction from issue until all its lanes have been answered (loads, atomics) or accepted by
 the L1 (stores). Its number is its warp and, of the warp's instructions in flight, its ticket.
@@ -14,16 +26,15 @@ accepted before any line of a later one, and every lane exactly once.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, instance
+from lockstep.models.core.frame import ANSWERED, CLIENT, EVENTS, MAX_TENANTS, SENT, emit_of_warp
+from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.execution.isa import LANES, Fault, Flag, Group, Memory, Space, Texture
-from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount, record
-from lockstep.models.lsu import intra_warp_coalescer as coalescer
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, popcount, record
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
-from lockstep.models.warppool import warp_pool
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import L1 as L1_PARAMETERS
-from lockstep.spec.parameters import MAX_GROUP_QUEUE, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_WARPS, TICKETS
 
 QUEUE = 32  # slots
 assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"]
@@ -70,99 +81,78 @@ ORDER = record(
     ]
 )
 
-POOL = record(
-    [
-        ("requests", "i8"),  # loads that WarpPool sent to the L1 ...
-        ("merged", "i8"),  # ... and the lines of instructions that they serve
-        ("overdue", "i8"),  # stores that went before loads because they had waited too long
-        ("by_warp", "i8"),  # core cycles in which the lowest warp goes first, not the oldest request
-        ("answers_held", "i8"),  # core cycles in which writeback took no answer of the L1
-        ("mappings", "i8", (len(Mapping),)),  # of the merged lines
-    ]
-)
-
-REQUEST = record([("line", "i8"), ("lanes", "i8"), ("token", "i8")])
-
-MRPB = record(
-    [
-        ("filled", "i8"),  # queues that are not empty
-        ("draining", "i8"),  # the queue that was drained last
-        ("head", "i4", (MAX_WARPS,)),
-        ("count", "i4", (MAX_WARPS,)),
-        ("queue", REQUEST, (MAX_WARPS * MAX_GROUP_QUEUE,)),
-    ]
-)
-
-BANKED = record(
-    [
-        ("lines", "i8"),  # served in a cycle, summed over the cycles ...
-        ("cycles", "i8"),  # ... in which there was one
-    ]
-)
+PATH = record([(name, "i8") for name in ("reset", "step", "end", "handle")])
+"""The binding of the path: addresses of its functions, and of its state."""
 
 LSU = record(
     [
         ("now", "i8"),  # the core cycle, for the path
         ("config", "i8"),  # host address of the configuration
-        ("path", "i8"),  # address of the path's step
+        ("port", "i8"),  # host address of the SM's port to the crossbar
+        ("path", PATH),
         ("answers", "i8"),  # of the L1 per cycle that the path takes
         ("reorders", "i8"),  # the path may exchange requests of different warps
+        ("clients", "i8"),  # beside the path
+        ("turn", "i8"),  # who may access the L1 first in this cycle: 0 the path, then the clients
+        ("accessed", "i8"),  # who has accessed it in this cycle: NOBODY, or as ``turn``
+        ("client_lines", "i8"),  # lines of clients that the L1 has accepted
+        ("events", "i8"),  # host address of the frame's, if anybody listens
         ("path_wake", "i8"),  # the next cycle in which the path has something to do by itself
-        ("path_next", "i8"),  # the first cycle that the path has not seen
         ("fault", "i8"),
         ("fault_token", "i8"),
         ("head", "i8"),
         ("count", "i8"),
+        ("kept", "i8"),  # entries kept for instructions that schedulers have granted
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
         ("busy", "i8"),  # a line waits for the L1
-        ("presented", "i8"),  # the head is on the coalescer's input
         ("completed", "i8"),  # tokens that completed in this cycle ...
         ("done", "i4", (COMPLETIONS,)),  # ... and which
         ("in_flight", "i8"),  # tokens in use
         ("tickets", "i4", (MAX_WARPS,)),  # in use
         ("unticketed", "i8"),  # warps without a free ticket
-        # Gates at issue, masks of warps: none may issue a memory instruction that is not in ``admit``, a load that is
-        # not in ``load_ready``, a store, an atomic, a barrier or a fence that is not in ``drained``.
-        ("admit", "i8"),
+        ("admit", "i8"),  # gates at issue, masks of warps
         ("load_ready", "i8"),
         ("drained", "i8"),
         ("unsent", "i8"),  # warps with lanes that the L1 has not accepted yet
         ("entered", "i8"),  # warps that issued a memory instruction since the path's last step ...
         ("entered_loads", "i8"),  # ... a load
-        ("warps_per_queue", "i8"),  # of WarpPool's instruction queues
-        ("room", "i8", (MAX_WARPS,)),  # of those queues, for instructions that issue now ...
-        ("staged", "i4", (MAX_WARPS,)),  # ... and instructions on their way from issue to them
+        ("cohort_warps", "i8"),
+        ("room", "i8", (MAX_WARPS,)),  # by cohort: for instructions that issue now ...
+        ("staged", "i4", (MAX_WARPS,)),  # ... and instructions on their way from issue to the path
         ("queue", WAITING, (QUEUE,)),
         ("uncoalesced", "i8"),  # instructions of more than one line
         ("lines", "i8"),
+        ("merged", "i8"),  # lines that went to the L1 with another one's access
         ("line_instructions", "i8"),
         ("texture_hits", "i8"),  # lines of texture fetches that hit in the L1 ...
         ("texture_misses", "i8"),  # ... and the others
         ("order", ORDER, (MAX_WARPS,)),
         ("token", TOKEN, (TOKENS,)),
+        ("client", CLIENT, (MAX_TENANTS,)),
         ("l1", L1.L1),
-        ("intra_warp_coalescer", instance("lsu.intra_warp_coalescer", coalescer.STATE)),
-        ("mrpb", MRPB),
-        ("banked", BANKED),
-        ("pool", POOL),
-        ("reply", "i8", (MAX_METADATA,)),  # of an atomic request in flight: its lanes
-        ("warp_pool", instance("warppool.warp_pool", warp_pool.STATE)),
     ]
 )
+
+NOBODY = -1
+PORT_TAKEN = -100
+"""Refusal of a line because a client has this cycle's access to the L1."""
+
+at_events = pointer_to(EVENTS)
 
 
 @jit
 def lsu_reset(lsu, config):
     """An empty unit with an invalidated L1."""
     lsu.config = addressof(config)
+    lsu.answers = 1
+    lsu.reorders = 0
     lsu.path_wake = 0
-    lsu.path_next = 0
     lsu.fault = Fault.NONE
     lsu.head = 0
     lsu.count = 0
+    lsu.kept = 0
     lsu.refused = 0
     lsu.busy = 0
-    lsu.presented = 0
     lsu.completed = 0
     lsu.in_flight = 0
     lsu.unticketed = 0
@@ -172,9 +162,12 @@ def lsu_reset(lsu, config):
     lsu.unsent = 0
     lsu.entered = 0
     lsu.entered_loads = 0
-    lsu.warps_per_queue = config.warppool.warps_per_queue
+    lsu.turn = 0
+    lsu.accessed = NOBODY
+    lsu.client_lines = 0
+    lsu.cohort_warps = MAX_WARPS
     for w in range(MAX_WARPS):
-        lsu.room[w] = FOREVER
+        lsu.room[w] = NEVER
         lsu.staged[w] = 0
         lsu.tickets[w] = 0
         order = lsu.order[w]
@@ -186,41 +179,53 @@ def lsu_reset(lsu, config):
             order.unsent[group] = 0
     lsu.uncoalesced = 0
     lsu.lines = 0
+    lsu.merged = 0
     lsu.line_instructions = 0
     lsu.texture_hits = 0
     lsu.texture_misses = 0
+    call(lsu.path.reset, lsu.path.handle, addressof(lsu))
     L1.l1_reset(lsu.l1, config, lsu.answers)
-    io = lsu.intra_warp_coalescer.io
-    coalescer.reset(lsu.intra_warp_coalescer.state, io)
-    io.i.line_shift = ctz(i64(config.l1.line_bytes))
-    io.i.map_free = MAX_MAPS  # the thread-map table is WarpPool's
-    io.i.request.valid = 0
-    lsu.mrpb.filled = 0
-    lsu.mrpb.draining = 0
-    for queue in range(MAX_WARPS):
-        lsu.mrpb.head[queue] = 0
-        lsu.mrpb.count[queue] = 0
-    lsu.banked.lines = 0
-    lsu.banked.cycles = 0
-    pool = lsu.pool
-    pool.requests = 0
-    pool.merged = 0
-    pool.overdue = 0
-    pool.by_warp = 0
-    pool.answers_held = 0
-    for mapping in range(len(pool.mappings)):
-        pool.mappings[mapping] = 0
-    if lsu.warp_pool.binding.step != 0:
-        io = lsu.warp_pool.io
-        warp_pool.reset(lsu.warp_pool.state, io)
-        io.i.line_shift = lsu.l1.line_shift
-        io.i.result.ready = 1
 
 
 @jit
 def lsu_full(lsu, config):
     """Whether the queue takes no further instruction."""
-    return lsu.count >= config.l1.instructions
+    return lsu.count + lsu.kept >= config.l1.instructions
+
+
+@jit
+def closed(lsu, loads, stores, syncs):
+    """Of warps by the kind of their next instruction (atomics among the stores), those that must not issue it now."""
+    held = (loads | stores) & ~i64(lsu.admit) | (loads | stores) & i64(lsu.unticketed)
+    return held | loads & ~i64(lsu.load_ready) | (stores | syncs) & ~i64(lsu.drained)
+
+
+@jit
+def _take_room(lsu, warp):
+    """Count an instruction on its way from issue to the path."""
+    cohort = warp // lsu.cohort_warps
+    lsu.staged[cohort] += 1
+    lsu.room[cohort] -= 1
+    if lsu.room[cohort] <= 0:
+        lsu.admit &= ~cohort_mask(lsu, cohort)
+
+
+@jit
+def keep_room(lsu, warp):
+    """Show the other schedulers what an instruction that has been granted will take."""
+    lsu.kept += 1
+    _take_room(lsu, warp)
+
+
+@jit
+def return_room(lsu, warp):
+    """Undo :func:`keep_room`, in the same cycle."""
+    lsu.kept -= 1
+    cohort = warp // lsu.cohort_warps
+    lsu.staged[cohort] -= 1
+    lsu.room[cohort] += 1
+    if lsu.room[cohort] > 0:
+        lsu.admit |= cohort_mask(lsu, cohort)
 
 
 @jit
@@ -266,6 +271,13 @@ def _most_on_one_address(x, mask):
 
 
 @jit
+def cohort_mask(lsu, cohort):
+    """The warps of a cohort."""
+    warps = i64(lsu.cohort_warps)
+    return i64((i64(2) << warps - 1) - 1 << cohort * warps)
+
+
+@jit
 def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
     """Queue an executed instruction whose lanes ``mask`` need the L1; the path may take it at cycle ``start``."""
     used = i64(lsu.tickets[warp])
@@ -307,11 +319,7 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
     lsu.entered |= bit
     if loads:
         lsu.entered_loads |= bit
-    queue = warp // lsu.warps_per_queue
-    lsu.staged[queue] += 1
-    lsu.room[queue] -= 1
-    if lsu.room[queue] <= 0:
-        lsu.admit &= ~(((i64(1) << lsu.warps_per_queue) - 1) << queue * lsu.warps_per_queue)
+    _take_room(lsu, warp)
     waiting = lsu.queue[(lsu.head + lsu.count) % QUEUE]
     waiting.token = number
     waiting.at = start
@@ -321,7 +329,7 @@ def issue_memory(lsu, config, x, c, mask, start, ready, warp, pc):
 @jit
 def take_head(lsu):
     """Remove the head of the queue."""
-    lsu.staged[lsu.queue[lsu.head].token // TICKETS // lsu.warps_per_queue] -= 1
+    lsu.staged[lsu.queue[lsu.head].token // TICKETS // lsu.cohort_warps] -= 1
     lsu.head = (lsu.head + 1) % QUEUE
     lsu.count -= 1
 
@@ -346,6 +354,8 @@ def accepted(lsu, number, lanes, code):
         fail(lsu, Fault.LANES, number)
     lsu.lines += 1
     token.sent += 1
+    if lsu.events != 0:
+        emit_of_warp(at_events(lsu.events), SENT, i64(lsu.now), number // TICKETS, i64(token.pc), lanes, i64(0))
     if token.texture != 0:
         if code == L1.HIT:
             lsu.texture_hits += 1
@@ -371,6 +381,8 @@ def complete(lsu, number, now):
     token.ready = max(token.ready, now + BACK_END + token.extra)
     lsu.done[lsu.completed] = number
     lsu.completed += 1
+    if lsu.events != 0:
+        emit_of_warp(at_events(lsu.events), ANSWERED, now, number // TICKETS, i64(token.pc), i64(token.mask), i64(0))
 
 
 @jit
@@ -399,6 +411,10 @@ def take_completed(lsu):
 @jit
 def offer(lsu, port, config, number, line, lanes, now, identity):
     """Offer a line of a token's ``lanes`` to the L1, which answers with ``identity``. Returns the L1's code."""
+    if lsu.accessed > 0:
+        lsu.refused = PORT_TAKEN
+        return i64(PORT_TAKEN)
+    lsu.accessed = 0
     token = lsu.token[number]
     count = popcount(lanes)
     size = min(count * i64(token.bytes), i64(config.l1.line_bytes))
@@ -411,22 +427,89 @@ def offer(lsu, port, config, number, line, lanes, now, identity):
 
 
 @jit
+def next_answer(lsu, port, config, now, ready):
+    """Let the L1 take a reply and give an answer: the path's identity, or -1. The path must be ``ready`` for its own.
+
+    A client's answer goes to the client, and takes this cycle's.
+    """
+    L1.l1_fill(lsu.l1, port, now)
+    return further_answer(lsu, now, ready)
+
+
+@jit
+def further_answer(lsu, now, ready):
+    """Another answer of the same cycle."""
+    if lsu.clients == 0:
+        return i64(L1.l1_answer(lsu.l1, now)) if ready else i64(-1)
+    identity = i64(L1.l1_peek(lsu.l1, now))
+    if identity < 0 or (identity < CLIENT_TOKENS and not ready):
+        return i64(-1)
+    L1.l1_answer(lsu.l1, now)
+    if identity < CLIENT_TOKENS:
+        return identity
+    client = lsu.client[identity // CLIENT_TOKENS - 1]
+    client.token = identity % CLIENT_TOKENS
+    call(client.answered, client.handle, addressof(lsu))
+    return i64(-1)
+
+
+@jit
+def _serve_clients(lsu, port, config, first, last, now):
+    """Let the first client with a request, of ``first`` to ``last`` - 1, access the L1, unless somebody has."""
+    for k in range(first, last):
+        client = lsu.client[k]
+        if client.valid != 0 and lsu.accessed == NOBODY:
+            lsu.accessed = 1 + k
+            token = (1 + k) * CLIENT_TOKENS + i64(client.token)
+            kind, address = i64(client.kind), i64(client.address)
+            size, lanes = i64(client.size), i64(client.lanes)
+            client.code = L1.l1_access(lsu.l1, port, config, now, kind, address, size, lanes, token)
+            if client.code >= 0:
+                client.valid = 0
+                lsu.client_lines += 1
+                call(client.accepted, client.handle, addressof(lsu))
+
+
+@jit
 def lsu_step(lsu, port, config, now):
     """One core cycle: L1 answers, line requests, and what lies between the queue and the L1."""
     lsu.now = now
     lsu.refused = 0
     lsu.busy = lsu.unsent != 0
-    call(lsu.path, addressof(lsu), addressof(port))
+    lsu.port = addressof(port)
+    lsu.accessed = NOBODY
+    clients = i64(lsu.clients)
+    for k in range(clients):
+        client = lsu.client[k]
+        client.wake = call(client.ask, client.handle, addressof(lsu))
+    turn = i64(lsu.turn)
+    if turn != 0:
+        _serve_clients(lsu, port, config, turn - 1, clients, now)
+    call(lsu.path.step, lsu.path.handle, addressof(lsu))
+    if clients != 0:
+        _serve_clients(lsu, port, config, i64(0), clients, now)
+        if lsu.accessed != NOBODY:
+            lsu.turn = (lsu.accessed + 1) % (clients + 1)
+
+
+@jit
+def lsu_end(lsu, now):
+    """The launch has ended: cycle ``now`` is the first that it does not have."""
+    lsu.now = now
+    if lsu.path.end != 0:
+        call(lsu.path.end, lsu.path.handle, addressof(lsu))
 
 
 @jit
 def lsu_wake(lsu, port, config, now):
     """The next cycle in which a step would change something."""
-    if lsu.entered != 0:
+    if lsu.entered != 0 or lsu.refused == PORT_TAKEN:
         return now + 1
     wake = min(i64(L1.l1_wake(lsu.l1, port, config, now)), i64(lsu.path_wake))
     if lsu.count > 0:
         at = i64(lsu.queue[lsu.head].at)
         if at > now:
             wake = min(wake, at)
+    for k in range(lsu.clients):
+        wake = now if lsu.client[k].valid != 0 else min(wake, i64(lsu.client[k].wake))
     return max(wake, now + 1)

@@ -8,13 +8,23 @@ what lies below it.
 from __future__ import annotations
 
 from lockstep.models.execution.isa import LANES, Fault
-from lockstep.models.jit import ctz, i64, jit, popcount, record
+from lockstep.models.jit import ctz, i64, inline, jit, popcount, record
 from lockstep.spec.parameters import Core
 
 STACK = 64  # entries; the largest value of core.reconvergence_stack
 BARRIERS = 16
+PUT_OFF = 4  # instructions of a warp that have issued and wait for their sources
 
 assert Core.__dataclass_fields__["reconvergence_stack"].metadata["high"] == STACK
+
+PUT_OFF_INSTRUCTION = record(
+    [
+        ("mask", "i8"),  # lanes that execute ...
+        ("active", "i8"),  # ... of those that were on top of the stack
+        ("pc", "i4"),
+        ("collector", "i4"),  # that it holds
+    ]
+)
 
 WARP = record(
     [
@@ -22,6 +32,7 @@ WARP = record(
         ("rpc", "i4"),
         ("mask", "i8"),  # lanes on top of the stack
         ("depth", "i4"),  # entries below the top
+        ("grid", "i4"),
         ("cta", "i4"),  # CTA slot
         ("index", "i4"),  # warp in its CTA
         ("pipe", "i4"),  # of the next instruction, when it is ready
@@ -33,24 +44,32 @@ WARP = record(
         ("pending", "u8", (4,)),  # registers to be written
         ("from_memory", "u8", (4,)),  # those of them that a load or an atomic will write
         ("pending_predicates", "u8"),
-        ("regs", "i8"),  # host addresses: registers, predicates, local memory
+        ("put_off_first", "i4"),
+        ("put_off_count", "i4"),
+        ("own_registers", "i8"),  # of the registers, so many are the warp's own; the others are its pair's
+        ("regs", "i8"),  # host addresses: own registers, the pair's (as if it had all), predicates, local memory
+        ("pair_regs", "i8"),
         ("preds", "i8"),
         ("local", "i8"),
         ("local_physical", "i8"),  # device address of local memory
         ("stack_pc", "i4", (STACK,)),
         ("stack_rpc", "i4", (STACK,)),
         ("stack_mask", "i8", (STACK,)),
+        ("put_off", PUT_OFF_INSTRUCTION, (PUT_OFF,)),
     ]
 )
 
 CTA = record(
     [
+        ("grid", "i4"),  # index in the launch
+        ("first_warp", "i4"),  # the first of its warp slots, which follow each other
         ("index", "i8"),  # linear CTA number in the grid
         ("ctaid", "i4", (3,)),
         ("live", "i4"),  # warps that have not ended
         ("warps", "i8"),  # their slots
         ("waiting", "i8"),  # slots that wait at any barrier
-        ("shared", "i8"),  # host address of the scratchpad part
+        ("registers", "i8"),  # host addresses: of its first warp's registers, the others' follow; of its scratchpad
+        ("shared", "i8"),
         ("arrived", "i4", (BARRIERS,)),  # threads
         ("expected", "i4", (BARRIERS,)),  # threads; 0: all of the CTA
         ("at", "i8", (BARRIERS,)),  # slots that wait here
@@ -58,6 +77,13 @@ CTA = record(
         ("voters", "i4", (BARRIERS,)),  # ... and threads that took part
     ]
 )
+
+
+@inline
+def register_address(warp, register):
+    """Host address of a register's lanes."""
+    base = i64(warp.regs) if register < warp.own_registers else i64(warp.pair_regs)
+    return base + register * (4 * LANES)
 
 
 @jit
@@ -72,6 +98,8 @@ def start(warp, lanes_present, end):
     warp.buffered = 0
     warp.outstanding = 0
     warp.pending_predicates = 0
+    warp.put_off_first = 0
+    warp.put_off_count = 0
     for k in range(4):
         warp.pending[k] = 0
         warp.from_memory[k] = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slot
+from lockstep.models.blocks import ports
+from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import DISPATCHERS, MAX_SMS
 
 LOAD_BALANCED = DISPATCHERS.index("load-balanced")
@@ -21,13 +22,9 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset."""
-    state.next = 0
-    state.wait = 0
+    clear(state)
+    clear(io.o)
     state.last = MAX_SMS - 1
-    io.o.dispatch.valid = 0
-    io.o.dispatch.sm = 0
-    io.o.dispatch.cta = 0
-    io.o.remaining = 0
 
 
 @inline
@@ -99,6 +96,7 @@ def step(state, io):
         state.next += 1
         state.wait = i64(io.i.interval) - 1
         state.last = sm
+    return i64(0)
 
 
 @jit
@@ -107,39 +105,15 @@ def idle(state, io):
     if io.i.launch != 0 or io.o.dispatch.valid != 0:
         return i64(0)
     if io.o.remaining == 0 or io.i.room[0] | io.i.room[1] == 0:
-        return i64(FOREVER)
+        return i64(NEVER)
     return state.wait
 
 
 @jit
-def _skip(state, steps):
-    state.wait = max(state.wait - steps, 0)
-
-
-@jit
-def skip(state, io, steps):
+def skip(state, steps):
     """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-    _skip(state, steps)
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
+    state.wait = max(state.wait - steps, 0)
     return i64(0)
 
 
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    _skip(at_state(state), steps)
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle, skip=skip)

@@ -135,6 +135,8 @@ def execute_memory(context, address):
         return i64(Fault.NONE)
     if found == FAULTY:
         return i64(x.fault)
+    if x.probe != 0:
+        return i64(Fault.NONE)
     first = last = space = found & (CONSECUTIVE - 1)
     if space == GENERIC:
         first, last = GLOBAL, PARAM

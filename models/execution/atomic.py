@@ -165,6 +165,8 @@ def execute_atomic(context, address):
     found = resolve(x, instruction, i64(instruction.bytes), i64(1))
     if found == FAULTY:
         return i64(x.fault)
+    if x.probe != 0:
+        return i64(Fault.NONE)
     first = last = space = found & (CONSECUTIVE - 1)
     if space == GENERIC:
         first, last = GLOBAL, PARAM

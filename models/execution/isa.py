@@ -94,6 +94,8 @@ class Flag(IntEnum):
     UNIFORM = 64  # bra.uni, call.uni
     CACHE_GLOBAL = 128  # .cg: cached in the L2 only
     RELU = 256
+    ADDED = 512  # by a pass of the compiler: counted apart from the program's own
+    HINT = 1024  # shifts the priority of region-p scheduling; costs nothing
 
 
 class Round(IntEnum):
@@ -611,7 +613,9 @@ CONTEXT = record(
         ("lanes", "i8"),  # 32; a field, so that loops over it vectorise before they unroll
         ("mask", "i8"),  # lanes that execute: active and guard
         ("active", "i8"),  # lanes on top of the reconvergence stack
-        ("regs", "i8"),  # host address of the warp's registers: u32[register][lane]
+        ("regs", "i8"),  # host address of the warp's registers: u32[register][lane] ...
+        ("own_registers", "i8"),  # ... which are its own below this number ...
+        ("pair_regs", "i8"),  # ... and from there on those at this address, as if all were there
         ("preds", "i8"),  # host address of the warp's predicates: u32[MAX_PREDICATES + 1]
         ("a", "u8", (LANES,)),  # fetched sources (32-bit lanes use the first half) ...
         ("b", "u8", (LANES,)),
@@ -643,6 +647,7 @@ CONTEXT = record(
         ("param_bytes", "i8"),
         ("textures", "i8"),  # host address of TEXTURE records; handle h is record h - 1
         ("texture_count", "i8"),
+        ("probe", "i8"),  # find out where an access would touch, and perform nothing
         ("fault", "i8"),
         ("fault_lane", "i8"),
         ("fault_address", "i8"),

@@ -31,7 +31,7 @@ _WRITE_F16, _WRITE_BF16 = int(Write.F16), int(Write.BF16)
 @inline
 def register_address(x, register):
     """Host address of a register's 32 words."""
-    return x.regs + register * REGISTER_BYTES
+    return (x.regs if register < x.own_registers else x.pair_regs) + register * REGISTER_BYTES
 
 
 @inline

@@ -227,6 +227,9 @@ def _surface(x, instruction, handles):
             if inside < 0:
                 return -inside
             lanes |= inside << lane
+    x.touched = lanes
+    if x.probe != 0:
+        return i64(Fault.NONE)
     if instruction.op != SURFACE_LOAD:
         if lanes != 0:
             store_elements(x, instruction, i64(GLOBAL), lanes, i64(0))
@@ -240,7 +243,6 @@ def _surface(x, instruction, handles):
                 words = words_u32(register_address(x, register + half), LANES)
                 for lane in range(x.lanes):
                     words[lane] = u32(0) if (outside >> lane) & 1 else words[lane]
-    x.touched = lanes
     return i64(Fault.NONE)
 
 
@@ -259,6 +261,10 @@ def execute_texture(context, address):
             return _fault(x, lane, handle, Fault.BAD_TEXTURE)
     if op >= SURFACE_LOAD:
         return _surface(x, instruction, handles)
+    if op <= TEX_3D:
+        x.touched = x.mask
+    if x.probe != 0:
+        return i64(Fault.NONE)
     for lane in range(x.lanes):
         if (x.mask >> lane) & 1:
             texture = _texture(x, i64(handles[lane]))
@@ -266,6 +272,4 @@ def execute_texture(context, address):
                 x.address[lane] = _fetch_lane(x, instruction, texture, op + 1, lane)
             elif instruction.v[0] != RZ:
                 words_u32(register_address(x, i64(instruction.v[0])), LANES)[lane] = _size(texture, instruction.sub)
-    if op <= TEX_3D:
-        x.touched = x.mask
     return i64(Fault.NONE)

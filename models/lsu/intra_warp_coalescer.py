@@ -1,10 +1,11 @@
-"""Golden model of ``rtl/warppool/intra_warp_coalescer.py``, which documents the block."""
+"""Golden model of ``rtl/lsu/intra_warp_coalescer.py``, which documents the block."""
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, record, slot
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.blocks import ports
+from lockstep.models.jit import addressof, assign, clear, ctz, i64, jit, lanes_equal, record, slots
+from lockstep.models.time import NEVER
+from lockstep.spec.mapping import Mapping
 
 SINGLE, BROADCAST, CONSECUTIVE, RANGE, RANDOM = (int(mapping) for mapping in Mapping)
 LANES = 32
@@ -36,24 +37,10 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset. Entries are memory: unseen until they are written."""
+    clear(io.o)
+    io.o.request.ready = 1
     state.head = 0
     state.count = 0
-    io.o.request.ready = 1
-    io.o.line.valid = 0
-    line = io.o.line.payload
-    line.number = 0
-    line.mask = 0
-    line.last = 0
-    line.mapping = 0
-    line.thread = 0
-    line.word = 0
-    line.store = 0
-    line.atomic = 0
-    line.bypass = 0
-    line.warp = 0
-    line.ticket = 0
-    for lane in range(state.lanes):
-        line.words[lane] = 0
 
 
 @jit
@@ -96,17 +83,13 @@ def _present(state, io, entry):
         for lane in range(state.lanes):
             line.words[lane] = 0
     entry.pending &= ~mask
+    assign(line, entry)
     line.number = number
     line.mask = mask
     line.last = entry.pending == 0
     line.mapping = mapping
     line.thread = thread
     line.word = word
-    line.store = entry.store
-    line.atomic = entry.atomic
-    line.bypass = entry.bypass
-    line.warp = entry.warp
-    line.ticket = entry.ticket
     return True
 
 
@@ -126,18 +109,11 @@ def step(state, io):
     if accepted and io.i.request.payload.mask != 0:
         request = io.i.request.payload
         entry = state.entry[state.head + state.count & 1]
-        for lane in range(state.lanes):
-            entry.address[lane] = request.address[lane]
-        entry.mask = request.mask
-        entry.pending = request.mask
-        entry.size = request.size
-        entry.store = request.store
-        entry.atomic = request.atomic
-        entry.bypass = request.bypass
-        entry.warp = request.warp
-        entry.ticket = request.ticket
+        assign(entry, request)
+        entry.pending = entry.mask
         state.count += 1
     io.o.request.ready = state.count < 2
+    return i64(0)
 
 
 @jit
@@ -146,32 +122,8 @@ def idle(state, io):
     if io.i.request.valid & io.o.request.ready != 0:
         return i64(0)
     if io.o.line.valid != 0:
-        return i64(0) if io.i.line.ready != 0 else i64(FOREVER)
-    return i64(0) if state.count != 0 else i64(FOREVER)
+        return i64(0) if io.i.line.ready != 0 else i64(NEVER)
+    return i64(0) if state.count != 0 else i64(NEVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

@@ -13,7 +13,6 @@ receiver's next buffers in the order in which they began to wait; ports that alw
 from lockstep.models.jit import inline, slot
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.fabric import (
-    FOREVER,
     GRANTED,
     IDLE,
     READ,
@@ -28,6 +27,7 @@ from lockstep.models.memory.fabric import (
     wake_sm,
     wake_up,
 )
+from lockstep.models.time import NEVER
 
 
 @inline
@@ -89,11 +89,11 @@ def _choose(memory, group, now):
     if memory.concentration == 1:
         head = memory.ports[group].requests.head
         if head == 0:
-            return -1, FOREVER
+            return -1, NEVER
         ready = packet_of(memory, head).ready
         return group if ready <= now else -1, ready
     first = group * memory.concentration
-    soonest = FOREVER
+    soonest = NEVER
     for k in range(1, memory.concentration + 1):
         sm = first + (memory.ports[first].chosen + k) % memory.concentration
         head = memory.ports[sm].requests.head if sm < memory.sms else 0
@@ -113,7 +113,7 @@ def visit_port(where, group):
     sender = memory.requests.senders[group]
     first = memory.ports[group * memory.concentration]
     end = (now + 1) * memory.interconnect.domain
-    wake = FOREVER  # of a port that waits for a buffer: release() wakes it
+    wake = NEVER  # of a port that waits for a buffer: release() wakes it
     while sender.state != WAITING:
         if sender.state == GRANTED:
             sm = group * memory.concentration + first.chosen
@@ -125,7 +125,7 @@ def visit_port(where, group):
                 wake = cycle_of(memory.interconnect, sender.free)
                 break
             first.chosen = sm - group * memory.concentration
-            wake = FOREVER
+            wake = NEVER
         port = memory.ports[sm]
         packet = packet_of(memory, port.requests.head)
         target = packet.slice
@@ -143,7 +143,7 @@ def visit_port(where, group):
         if port.full:
             port.full = 0
             wake_sm(memory, sm, now + 1)
-    if wake < FOREVER:
+    if wake < NEVER:
         wake_up(memory, port_part(memory, group), wake, now)
     return 0
 
@@ -173,7 +173,7 @@ def send_reply(memory, index, source, now):
 def accept_reply(memory, port, now):
     """An SM takes its first reply out of its buffer."""
     index = pop(memory, port.replies)
-    port.reply_ready = packet_of(memory, port.replies.head).ready if port.replies.head != 0 else FOREVER
+    port.reply_ready = packet_of(memory, port.replies.head).ready if port.replies.head != 0 else NEVER
     source = release(memory.replies, port.sm, now)
     if source >= 0:
         wake_up(memory, slice_part(memory, source), now, now)

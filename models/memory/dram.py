@@ -15,7 +15,6 @@ Timings beyond the listed ones: the data bus is not shared by bursts; a precharg
 from lockstep.models.jit import ctz, inline, jit, pointer_to, record, slot
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.fabric import (
-    FOREVER,
     OCCUPANCY,
     QUEUE,
     WRITE,
@@ -28,6 +27,7 @@ from lockstep.models.memory.fabric import (
     slice_part,
     wake_up,
 )
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_DRAM_BANKS
 
 PATIENCE = 2048  # core cycles; several times what a full queue takes to drain at full bandwidth
@@ -197,7 +197,7 @@ def _choose(memory, bank):
 def _plan(memory, channel, now):
     """Decide the channel's next command."""
     soonest = max(channel.free_command, now * memory.dram.domain)
-    pick, best, age = -1, FOREVER, 0
+    pick, best, age = -1, NEVER, 0
     overdue, since = -1, now - PATIENCE
     rest = channel.busy_banks
     while rest != 0:
@@ -295,7 +295,7 @@ def visit_channel(where, index):
     now = memory.now
     channel = channel_of(memory, index)
     end = (now + 1) * memory.dram.domain
-    wake = FOREVER
+    wake = NEVER
     while channel.busy_banks != 0:
         if channel.pick < 0:
             _plan(memory, channel, now)
@@ -311,6 +311,6 @@ def visit_channel(where, index):
             _column(memory, index, channel, number, time, now)
         else:
             _row(memory, channel, bank, time)
-    if wake < FOREVER:
+    if wake < NEVER:
         wake_up(memory, index, wake, now)
     return 0

@@ -15,8 +15,6 @@ from lockstep.models.jit import i64, inline, pointer_to, record
 from lockstep.models.memory.clock import CLOCK
 from lockstep.spec.parameters import MAX_CHANNELS, MAX_L2_SLICES, MAX_SMS
 
-FOREVER = 1 << 62  # the wake time of a part that waits for another one
-
 READ, WRITE, ATOMIC = range(3)  # what a packet asks for
 
 IDLE, WAITING, GRANTED = range(3)  # a sender: free, waits for a buffer, was given one while it waited
@@ -105,7 +103,7 @@ PORT = record(
         ("chosen", "i8"),  # in the first SM of a port: which of the port's SMs sends
         ("requests", QUEUE),
         ("replies", QUEUE),
-        ("reply_ready", "i8"),  # core cycle at which the first reply is there; FOREVER: none on the way
+        ("reply_ready", "i8"),  # core cycle at which the first reply is there; NEVER: none on the way
         ("full", "i4"),  # the L1 has refused because ``requests`` was full, and wants to be woken
     ]
 )

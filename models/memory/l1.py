@@ -15,7 +15,7 @@ token per core cycle: hits ``l1.latency`` after issue, the loads that a fill ser
 ready they alternate.
 """
 
-from lockstep.models.jit import inline, jit, record
+from lockstep.models.jit import clear, i64, inline, jit, record
 from lockstep.models.memory.crossbar import accept_reply
 from lockstep.models.memory.fabric import (
     ATOMIC,
@@ -32,6 +32,7 @@ from lockstep.models.memory.fabric import (
     take,
     wake_up,
 )
+from lockstep.models.memory.tags import DIRTY, RESERVED, drop, find, line_of, named, use, victim
 from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
 
@@ -47,10 +48,6 @@ REFUSALS = ("mshrs", "merges", "queue", "ways", "return")  # the refusals, as ``
 
 BUCKETS = 64
 RETURNS = 8192  # room for hits on their way
-
-# A line of the cache is one word: bit 0 dirty, bit 1 reserved, the rest the line's number plus 1; 0: invalid. The words
-# of a set stand in the order of their last use.
-DIRTY, RESERVED, NUMBER = 1, 2, 2
 
 L1_STATISTICS = record(
     [
@@ -117,7 +114,7 @@ L1 = record(
         ("stats", L1_STATISTICS),
         ("bucket", "i4", (BUCKETS,)),  # MSHRs by line
         ("entries", MSHR, (MAX_MSHRS,)),
-        ("lines", "i8", (MAX_L1_LINES,)),
+        ("lines", "i8", (MAX_L1_LINES,)),  # see ``tags.py``
         ("hits", ANSWER, (RETURNS,)),
         ("token", "i4", (MAX_MSHRS * MAX_MERGES,)),  # of the loads that wait, by MSHR
     ]
@@ -136,6 +133,7 @@ def set_index(l1, line):
 @jit
 def l1_reset(l1, config, answers):
     """Empty the cache and its statistics; nothing may be in flight. It gives at most ``answers`` per cycle."""
+    clear(l1)
     l1.line_bytes = config.l1.line_bytes
     shift = 0
     while 1 << shift < config.l1.line_bytes:
@@ -155,73 +153,20 @@ def l1_reset(l1, config, answers):
     l1.ring = 32
     while l1.ring < answers * (l1.hit_delay + 32):
         l1.ring *= 2
-    l1.refusal = 0
-    l1.refused_at = 0
-    l1.hit_first = 0
-    l1.hit_last = 0
-    l1.filled = 0
-    l1.filled_last = 0
-    l1.turn = 0
     l1.free = 1
     for index in range(l1.mshrs):
         l1.entries[index].next = index + 2 if index + 1 < l1.mshrs else 0
-    for bucket in range(BUCKETS):
-        l1.bucket[bucket] = 0
-    for way in range(l1.sets * l1.ways):
-        l1.lines[way] = 0
-    _clear_statistics(l1)
 
 
 @inline
-def _clear_statistics(l1):
-    occupancy, stats = l1.in_flight, l1.stats
-    occupancy.count = occupancy.changed = occupancy.entered = occupancy.integral = occupancy.residence = 0
-    stats.loads = stats.stores = stats.atomics = stats.bypass_loads = stats.local_loads = stats.local_stores = 0
-    stats.hits = stats.misses = stats.merges = stats.evictions = stats.write_backs = stats.store_evictions = 0
-    stats.fetches = stats.requests_out = stats.bytes_out = stats.replies_in = stats.bytes_in = stats.round_trip = 0
-    stats.tokens_in = stats.tokens_out = 0
-    for reason in range(len(stats.stalls)):
-        stats.stalls[reason] = 0
+def _set(l1, line):
+    """Where the words of a line's set begin."""
+    return set_index(l1, line) * l1.ways
 
 
 @inline
 def _find(l1, line):
-    """The place of a line, also of one that is on its way, or -1."""
-    first = set_index(l1, line) * l1.ways
-    for place in range(first, first + l1.ways):
-        if l1.lines[place] >> NUMBER == line + 1:
-            return place
-    return -1
-
-
-@inline
-def _use(l1, line, place, word):
-    """Make a word the most recently used of its set, in place of the one at ``place``."""
-    first = set_index(l1, line) * l1.ways
-    while place > first:
-        l1.lines[place] = l1.lines[place - 1]
-        place -= 1
-    l1.lines[first] = word
-
-
-@inline
-def _drop(l1, line, place):
-    """Invalidate the word at a place: it is the first to be replaced."""
-    last = (set_index(l1, line) + 1) * l1.ways - 1
-    while place < last:
-        l1.lines[place] = l1.lines[place + 1]
-        place += 1
-    l1.lines[last] = 0
-
-
-@inline
-def _victim(l1, line):
-    """The place of the least recently used line of a set that can go, or -1."""
-    first = set_index(l1, line) * l1.ways
-    place = first + l1.ways - 1
-    while place >= first and l1.lines[place] & RESERVED:
-        place -= 1
-    return place if place >= first else -1
+    return find(l1.lines, _set(l1, line), l1.ways, line)
 
 
 @inline
@@ -322,7 +267,7 @@ def _write_through(l1, port, now, kind, line, size, lanes, token):
     place = _find(l1, line)
     if place >= 0:
         l1.stats.store_evictions += 1 if l1.lines[place] & RESERVED == 0 else 0
-        _drop(l1, line, place)
+        drop(l1.lines, _set(l1, line), l1.ways, place)
     passed = _pending(l1, line)
     if passed >= 0:
         l1.entries[passed].fills = 0
@@ -363,7 +308,7 @@ def _hit(l1, port, now, kind, line, place, token):
         answer.token = token
         l1.hit_last += 1
         l1.stats.tokens_in += 1
-    _use(l1, line, place, word)
+    use(l1.lines, _set(l1, line), place, word)
     _count_load(l1, kind)
     l1.stats.hits += 1
     return STORED if kind == LOCAL_STORE else HIT
@@ -380,7 +325,7 @@ def _merge(l1, port, now, kind, index, token):
         _wait(l1, index, token)
     if entry.fills:
         place = _find(l1, entry.line)
-        _use(l1, entry.line, place, l1.lines[place])
+        use(l1.lines, _set(l1, entry.line), place, l1.lines[place])
     _count_load(l1, kind)
     l1.stats.merges += 1
     return STORED if kind == LOCAL_STORE else MERGED
@@ -394,11 +339,11 @@ def _miss(l1, port, now, kind, line, size, token):
     packets = 1 if fetch else 0
     place, old = -1, 0
     if kind != LOAD_BYPASS:
-        place = _victim(l1, line)
+        place = victim(l1.lines, _set(l1, line), l1.ways)
         if place < 0:
             return _refuse(l1, port, now, NO_WAY)
         old = l1.lines[place]
-        packets += old & DIRTY
+        packets += 1 if old & DIRTY else 0
     if port.requests.count + packets > l1.queue:
         return _refuse(l1, port, now, QUEUE_FULL)
     stats = l1.stats
@@ -406,9 +351,9 @@ def _miss(l1, port, now, kind, line, size, token):
         stats.evictions += 1
         if old & DIRTY:
             stats.write_backs += 1
-            _request(l1, port, now, WRITE, (old >> NUMBER) - 1, l1.line_bytes, 0, 0)
+            _request(l1, port, now, WRITE, line_of(old), l1.line_bytes, 0, 0)
     if place >= 0:
-        _use(l1, line, place, (line + 1) << NUMBER | (RESERVED if fetch else DIRTY))
+        use(l1.lines, _set(l1, line), place, named(line) | (RESERVED if fetch else DIRTY))
     _count_load(l1, kind)
     stats.misses += 1
     if not fetch:
@@ -434,7 +379,7 @@ def l1_access(l1, port, config, now, kind, address, size, lanes, token):
     """Offer the LSU's next access, one line. Returns HIT, MISS, MERGED or STORED, or the reason of a refusal.
 
     ``address`` is any byte of the line, ``size`` the bytes written or operated on, ``lanes`` for an atomic the most
-    lanes on one address; :func:`l1_step` gives ``token`` back when the data are there. A refused access is offered
+    lanes on one address; :func:`l1_answer` gives ``token`` back when the data are there. A refused access is offered
     again, in the next cycle or when :func:`l1_wake` says that it may succeed: the cycles in between count as stalls
     either way.
     """
@@ -477,7 +422,7 @@ def _fill(l1, port, now):
     if entry.listed:
         _unlist(l1, index)
     if entry.fills:
-        l1.lines[_find(l1, entry.line)] = (entry.line + 1) << NUMBER | (DIRTY if entry.dirty else 0)
+        l1.lines[_find(l1, entry.line)] = named(entry.line) | (DIRTY if entry.dirty else 0)
     if entry.tokens == 0:  # fetched for a local store alone
         entry.next = l1.free
         l1.free = index + 1
@@ -505,14 +450,10 @@ def _answer_fill(l1):
 
 
 @jit
-def l1_step(l1, port, config, now, ready):
-    """Accept a reply and, if the receiver is ``ready``, give an answer, if they are due.
-
-    Returns the token of the access that is done, or -1.
-    """
+def l1_fill(l1, port, now):
+    """Accept a reply, if one is there."""
     if port.reply_ready <= now:
         _fill(l1, port, now)
-    return l1_answer(l1, now) if ready else -1
 
 
 @jit
@@ -522,17 +463,21 @@ def l1_holds(l1, line):
     return place >= 0 and l1.lines[place] & RESERVED == 0
 
 
+@inline
+def _hit_is_ready(l1, now):
+    return l1.hit_first != l1.hit_last and l1.hits[l1.hit_first & (l1.ring - 1)].ready <= now
+
+
 @jit
 def l1_answer(l1, now):
     """The token of an access that is done, or -1."""
-    answer = l1.hits[l1.hit_first & (l1.ring - 1)]
-    hit = l1.hit_first != l1.hit_last and answer.ready <= now
+    hit = _hit_is_ready(l1, now)
     if l1.filled != 0 and not (hit and l1.turn):
         l1.turn = 1
         token = _answer_fill(l1)
     elif hit:
         l1.turn = 0
-        token = answer.token
+        token = l1.hits[l1.hit_first & (l1.ring - 1)].token
         l1.hit_first += 1
     else:
         return -1
@@ -541,8 +486,18 @@ def l1_answer(l1, now):
 
 
 @jit
+def l1_peek(l1, now):
+    """What :func:`l1_answer` would return, without effect."""
+    hit = _hit_is_ready(l1, now)
+    if l1.filled != 0 and not (hit and l1.turn):
+        index = l1.filled - 1
+        return i64(l1.token[index * l1.merges + l1.entries[index].drained])
+    return i64(l1.hits[l1.hit_first & (l1.ring - 1)].token) if hit else i64(-1)
+
+
+@jit
 def l1_wake(l1, port, config, now):
-    """The next cycle after ``now`` in which :func:`l1_step` has something to do, or FOREVER.
+    """The next cycle after ``now`` in which :func:`l1_fill` or :func:`l1_answer` has something to do, or NEVER.
 
     An access that was refused may succeed after such a step, or, if the queue was full, in a cycle that ``sm_wake``
     names.

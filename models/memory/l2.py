@@ -18,7 +18,6 @@ from lockstep.models.memory.crossbar import accept_request, claim, send_reply
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
     ATOMIC,
-    FOREVER,
     OCCUPANCY,
     QUEUE,
     READ,
@@ -36,15 +35,13 @@ from lockstep.models.memory.fabric import (
     take,
     wake_up,
 )
+from lockstep.models.memory.tags import DIRTY, OWNER, OWNERS, RESERVED, VALID, find, line_of, named, use, victim
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MSHRS
 
 STALLS = ("mshrs", "merges", "dram", "ways", "replies")  # why look-ups stop, as ``stats.stalls`` counts it
 HIT, GO_ON, NO_MSHR, NO_MERGE, NO_DRAM, NO_WAY, NO_REPLY = range(-1, 6)
 
-# A line of the cache is one word: bits 0-7 valid bytes, 8 dirty, 9 reserved (on its way), 10-17 the MSHR of a reserved
-# line, the rest the line's number in the slice plus 1; 0: invalid. The words of a set stand in the order of last use.
-VALID, DIRTY, RESERVED, OWNER, NUMBER = 0xFF, 1 << 8, 1 << 9, 10, 18
-OWNERS = 0xFF
 assert MAX_MSHRS <= OWNERS + 1
 
 SLICE_STATISTICS = record(
@@ -75,7 +72,7 @@ SLICE = record(
         ("channel", "i8"),
         ("sets", "i8"),
         ("ways", "i8"),
-        ("lines", "i8"),  # host address of the words
+        ("lines", "i8"),  # host address of the words (``tags.py``)
         ("pipeline", "i8"),  # replies that fit between the look-up and the crossbar
         ("next_free", "i8"),  # L2 tick from which the next look-up may start
         ("last_reply", "i8"),  # core cycle in which the last reply in the pipeline leaves it
@@ -102,9 +99,9 @@ def slice_of(memory, index):
 
 
 @inline
-def set_index(cache, line):
-    """The set of a line: its number within the slice, modulo the sets."""
-    return line & (cache.sets - 1)
+def _set(cache, line):
+    """Where the words of a line's set begin: its number within the slice, modulo the sets."""
+    return (line & cache.sets - 1) * cache.ways
 
 
 @inline
@@ -114,35 +111,17 @@ def _words(cache):
 
 @inline
 def _find(cache, line):
-    """The place of a line, also of one that is on its way, or -1."""
-    words = _words(cache)
-    first = set_index(cache, line) * cache.ways
-    for place in range(first, first + cache.ways):
-        if words[place] >> NUMBER == line + 1:
-            return place
-    return -1
+    return find(_words(cache), _set(cache, line), cache.ways, line)
 
 
 @inline
 def _use(cache, line, place, word):
-    """Make a word the most recently used of its set, in place of the one at ``place``."""
-    words = _words(cache)
-    first = set_index(cache, line) * cache.ways
-    while place > first:
-        words[place] = words[place - 1]
-        place -= 1
-    words[first] = word
+    use(_words(cache), _set(cache, line), place, word)
 
 
 @inline
 def _victim(cache, line):
-    """The place of the least recently used line of a set that can go, or -1."""
-    words = _words(cache)
-    first = set_index(cache, line) * cache.ways
-    place = first + cache.ways - 1
-    while place >= first and words[place] & RESERVED:
-        place -= 1
-    return place if place >= first else -1
+    return victim(_words(cache), _set(cache, line), cache.ways)
 
 
 @inline
@@ -163,7 +142,7 @@ def _evict(memory, cache, word, now):
         cache.stats.evictions += 1
         if word & DIRTY:
             cache.stats.write_backs += 1
-            _ask_dram(memory, cache, WRITE, (word >> NUMBER) - 1, 0, now)
+            _ask_dram(memory, cache, WRITE, line_of(word), 0, now)
 
 
 @inline
@@ -198,7 +177,7 @@ def _write(memory, cache, line, place, word, size, now):
         if old & DIRTY and not dram_room(memory, channel_of(memory, cache.channel), cache.index, 1):
             return NO_DRAM
         _evict(memory, cache, old, now)
-        word = (line + 1) << NUMBER
+        word = named(line)
         cache.stats.misses += 1
     else:
         cache.stats.hits += 1
@@ -235,7 +214,7 @@ def _read(memory, cache, line, place, word, dirty, index, now):
         if place < 0:
             return NO_WAY
         old = _words(cache)[place]
-        word = (line + 1) << NUMBER
+        word = named(line)
     if not dram_room(memory, channel_of(memory, cache.channel), cache.index, 2 if old & DIRTY else 1):
         return NO_DRAM
     _evict(memory, cache, old, now)
@@ -346,7 +325,7 @@ def _send(memory, cache, now):
 @inline
 def _next_visit(memory, cache, gate):
     """When a slice can do something again."""
-    wake = FOREVER
+    wake = NEVER
     if gate.returns.head != 0:
         wake = packet_of(memory, gate.returns.head).ready
     if gate.input.head != 0 and cache.stall == GO_ON:
@@ -374,6 +353,6 @@ def visit_slice(where, index):
         _reply(memory, cache, served, packet_of(memory, served), now)
     _look_up(memory, cache, gate, now)
     wake = _next_visit(memory, cache, gate)
-    if wake < FOREVER:
+    if wake < NEVER:
         wake_up(memory, slice_part(memory, index), wake, now)
     return 0

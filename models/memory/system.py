@@ -1,6 +1,6 @@
 """The memory system behind the L1s: crossbar, L2 slices and DRAM channels, joined.
 
-In a core cycle the SMs come first (:func:`~lockstep.models.memory.l1.l1_step`, ``l1_access``), then
+In a core cycle the SMs come first (``l1.l1_fill``, ``l1_answer`` and ``l1_access``), then
 :func:`memory_step`. What an SM sends in a cycle is seen in the next one, and the other way round.
 """
 
@@ -15,9 +15,10 @@ from lockstep.models.jit import address, addressof, argument, call, ctz, inline,
 from lockstep.models.memory.clock import ratio
 from lockstep.models.memory.crossbar import visit_port
 from lockstep.models.memory.dram import CHANNEL, visit_channel
-from lockstep.models.memory.fabric import FOREVER, MEMORY, PACKET, TIMINGS, WHEEL, WORD
+from lockstep.models.memory.fabric import MEMORY, PACKET, TIMINGS, WHEEL, WORD
 from lockstep.models.memory.l2 import SLICE, visit_slice
 from lockstep.models.memory.timing import burst, return_delay, slice_delay
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import Gpu
 
 
@@ -35,7 +36,7 @@ def _next(memory, now):
         if bits != 0:
             return ahead + ctz(bits)
         ahead += WORD
-    return FOREVER
+    return NEVER
 
 
 @jit
@@ -65,7 +66,7 @@ def memory_step(memory, config, now):
 
 @inline
 def memory_wake(memory, now):
-    """The next core cycle after ``now`` in which :func:`memory_step` has something to do, or FOREVER."""
+    """The next core cycle after ``now`` in which :func:`memory_step` has something to do, or NEVER."""
     return max(memory.wake, now + 1)
 
 
@@ -179,8 +180,8 @@ def memory_launch(memory: Memory) -> None:
     for direction in ("requests", "replies"):
         record[direction]["receivers"]["credits"] = memory.gpu.crossbar.buffers
     for name in ("sm_wake", "wake"):
-        record[name] = FOREVER
-    record["ports"]["reply_ready"] = FOREVER
+        record[name] = NEVER
+    record["ports"]["reply_ready"] = NEVER
     record["free"] = 1
     memory.pool["next"] = np.arange(1, len(memory.pool) + 1) % len(memory.pool)
     slices["free_count"] = memory.gpu.l2.mshrs

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, popcount, record, slot
+from lockstep.models.blocks import ports
+from lockstep.models.jit import ctz, i64, inline, jit, popcount, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS, SCHEDULERS
 
-LRR, GTO, OLDEST, TWO_LEVEL = (SCHEDULERS.index(name) for name in ("lrr", "gto", "oldest", "two-level"))
+LRR, GTO, OLDEST, TWO_LEVEL, SIMPLE_P, REGION_P = (
+    SCHEDULERS.index(name) for name in ("lrr", "gto", "oldest", "two-level", "simple-p", "region-p")
+)
 
 PORTS = ports("scheduling.warp_scheduler")
 STATE = record(
     [
         ("live", "i8"),  # slots between start and finish
         ("active", "i8"),  # two-level: the active set, kept while another policy is chosen
-        ("last", "i8"),  # slot granted last
-        ("greedy", "i8"),  # ``last`` still holds the warp that was granted
+        ("urgent", "i8"),  # slots whose patience has ended
+        ("passed", "i8"),  # slots whose number of passes is not zero, the urgent ones too
+        ("last", "i8"),  # slot that issued last
+        ("greedy", "i8"),  # ``last`` still holds the warp that issued
         ("promoted", "i8"),  # two-level: slot that became active last
-        ("warps", "i8"),  # live warps, and their slots from the oldest to the youngest
-        ("order", "u1", (MAX_WARPS,)),
+        ("held", "i8"),  # simple-p, region-p: the first in ``order`` has the priority
+        ("warps", "i8"),  # live warps
+        ("order", "u1", (MAX_WARPS,)),  # their slots by age, circularly: from the holder of the priority, or the oldest
+        ("oldest", "i8"),  # where in ``order``
+        ("passes", "u2", (MAX_WARPS,)),  # grants to higher classes since a slot's own, up to ``patience``
     ]
 )
 
@@ -27,12 +35,17 @@ def reset(state, io):
     """The state after reset. There are no registered outputs."""
     state.live = 0
     state.active = 0
+    state.urgent = 0
+    state.passed = 0
     state.last = MAX_WARPS - 1
     state.greedy = 0
     state.promoted = MAX_WARPS - 1
+    state.held = 0
     state.warps = 0
+    state.oldest = 0
     for k in range(MAX_WARPS):
         state.order[k] = 0
+        state.passes[k] = 0
 
 
 @inline
@@ -43,79 +56,280 @@ def _next(mask, last):
 
 
 @inline
-def _oldest(state, mask):
-    """The oldest slot of a mask of live slots, not empty."""
+def _first(state, mask):
+    """The first in the order, of a mask of live slots, not empty."""
     k = 0
     while (mask >> i64(state.order[k])) & 1 == 0:
         k += 1
     return i64(state.order[k])
 
 
+# ------------------------------------------------------------------------------------------------------------- classes
+
+
+@inline
+def _classified(io):
+    """The slots that are not in the class of those that no mask names."""
+    return i64(io.i.paused) | i64(io.i.secondary) | i64(io.i.owner) | i64(io.i.non_owner)
+
+
+@inline
+def _among(mask, preferred):
+    """Those bits of a mask that are preferred, or all if none is."""
+    return mask & preferred if mask & preferred != 0 else mask
+
+
 @jit
-def comb(state, io):
-    """The grant, from this cycle's requests."""
-    policy = io.i.policy
-    candidates = i64(io.i.request) & state.live
-    if policy == TWO_LEVEL:
-        candidates &= state.active
+def _highest(io, mask):
+    """The slots of a mask that are in its highest class."""
+    mask = _among(mask, ~i64(io.i.paused))
+    mask = _among(mask, ~i64(io.i.secondary))
+    return _among(_among(mask, i64(io.i.owner)), i64(io.i.owner) | ~i64(io.i.non_owner))
+
+
+@jit
+def _lowest(io, mask):
+    """The slots of a mask that are in its lowest class."""
+    mask = _among(mask, i64(io.i.paused))
+    mask = _among(mask, i64(io.i.secondary))
+    return _among(_among(mask, ~i64(io.i.owner)), i64(io.i.non_owner) & ~i64(io.i.owner))
+
+
+@jit
+def _lower(io, warp):
+    """The slots in lower classes than a slot's."""
+    paused, secondary, owner, non_owner = (
+        i64(io.i.paused), i64(io.i.secondary), i64(io.i.owner), i64(io.i.non_owner) & ~i64(io.i.owner)
+    )  # fmt: skip
+    bit = i64(1) << warp
+    lower = i64(0) if paused & bit != 0 else paused
+    alike = paused if paused & bit != 0 else ~paused
+    if secondary & bit != 0:
+        alike &= secondary
+    else:
+        lower |= alike & secondary
+        alike &= ~secondary
+    if owner & bit != 0:
+        lower |= alike & ~owner
+    elif non_owner & bit == 0:
+        lower |= alike & non_owner
+    return lower
+
+
+# --------------------------------------------------------------------------------------------------------------- cycle
+
+
+@inline
+def _candidates(state, io):
+    """The slots that may be granted."""
+    requesting = i64(io.i.request) & state.live
+    return requesting & (state.active | state.urgent) if io.i.policy == TWO_LEVEL else requesting
+
+
+@jit
+def _foremost(state, io):
+    """The candidates among which the policy decides."""
+    candidates = _candidates(state, io)
+    overdue = candidates & state.urgent
+    return overdue if overdue != 0 else _highest(io, candidates)
+
+
+@jit
+def _grant(state, io, candidates):
+    """Grant one of some slots, as the policy says."""
     if candidates == 0:
         io.c.grant.valid = 0
         io.c.grant.warp = 0
         return
+    policy = io.i.policy
     if policy == LRR or policy == TWO_LEVEL:
         warp = _next(candidates, state.last)
     elif policy == GTO and state.greedy != 0 and (candidates >> state.last) & 1 != 0:
         warp = state.last
     else:
-        warp = _oldest(state, candidates)
+        warp = _first(state, candidates)
     io.c.grant.valid = 1
     io.c.grant.warp = warp
 
 
-@inline
-def _activated(state, io):
-    """Two-level: the pending warp that becomes active at the end of this cycle, and -1 for none."""
-    staying = state.live & ~i64(io.i.start) & ~i64(io.i.finish) & ~i64(io.i.long_latency)
-    pending = staying & ~state.active
-    if pending == 0 or popcount(staying & state.active) >= i64(io.i.active_warps):
-        return i64(-1)
-    return _next(pending, state.promoted)
+@jit
+def comb(state, io):
+    """The grant, from this cycle's requests."""
+    if _classified(io) | state.urgent == 0:
+        _grant(state, io, _candidates(state, io))
+    else:
+        _grant(state, io, _foremost(state, io))
+    return i64(0)
 
 
 @jit
-def _age(state, start, gone):
-    """Take slots out of the order of age and append those that start."""
-    count = 0
+def _clear(state, gone):
+    """Forget how often slots were passed over."""
+    state.urgent &= ~gone
+    gone &= state.passed
+    state.passed &= ~gone
+    while gone != 0:
+        state.passes[ctz(gone)] = 0
+        gone &= gone - 1
+
+
+@jit
+def _pass_over(state, io, warp):
+    """Count a grant to a slot for all that it passes over."""
+    _clear(state, i64(1) << warp)
+    if io.i.patience == 0:
+        return
+    rest = i64(io.i.request) & state.live & _lower(io, warp) & ~state.urgent
+    state.passed |= rest
+    while rest != 0:
+        s = ctz(rest)
+        state.passes[s] += 1
+        if state.passes[s] == io.i.patience:
+            state.urgent |= i64(1) << s
+        rest &= rest - 1
+
+
+@inline
+def _staying(state, io):
+    """Two-level: the live warps that could be active at the end of this cycle."""
+    return state.live & ~i64(io.i.start) & ~i64(io.i.finish) & ~i64(io.i.long_latency)
+
+
+@jit
+def _yielding(state, io, active, warp):
+    """Two-level: the mask of the active warp that leaves its place to a pending one; empty if none does."""
+    lowest = _lowest(io, active)
+    return lowest & _lower(io, warp) & i64(1) << _next(lowest, state.promoted)
+
+
+@jit
+def _contender(state, io, pending, active):
+    """Two-level, where there are classes: the pending warp that becomes active; -1 for none."""
+    warp = _next(_highest(io, pending), state.promoted)
+    if popcount(active) >= i64(io.i.active_warps) and _yielding(state, io, active, warp) == 0:
+        return i64(-1)
+    return warp
+
+
+@inline
+def _activated(state, io):
+    """Two-level: the pending warp that becomes active at the end of this cycle; -1 for none."""
+    staying = _staying(state, io)
+    active, pending = staying & state.active, staying & ~state.active
+    if pending == 0:
+        return i64(-1)
+    if _classified(io) != 0:
+        return _contender(state, io, pending, active)
+    return i64(-1) if popcount(active) >= i64(io.i.active_warps) else _next(pending, state.promoted)
+
+
+@jit
+def _activate(state, io):
+    """Two-level: the active warps of the next cycle."""
+    warp = _activated(state, io)
+    state.active &= _staying(state, io)
+    if warp >= 0:
+        if popcount(state.active) >= i64(io.i.active_warps):
+            state.active &= ~_yielding(state, io, state.active, warp)
+        state.active |= i64(1) << warp
+        state.promoted = warp
+
+
+@inline
+def _shifts(state, io, issued):
+    """simple-p, region-p: whether the priority leaves its holder, which does not end, at the end of this cycle."""
+    holder = i64(state.order[0])
+    staying = state.live & ~i64(io.i.start) & ~i64(io.i.finish)
+    if state.held == 0 or (staying >> holder) & 1 == 0:
+        return False
+    if io.i.policy == SIMPLE_P:
+        waiting = i64(io.i.global_wait)
+        return (waiting >> holder) & 1 != 0 and staying & ~waiting != 0
+    return issued and io.i.hint != 0 and i64(io.c.grant.warp) == holder
+
+
+@jit
+def _leave(state, gone):
+    """Take slots out of the order."""
+    count = oldest = 0
     for k in range(state.warps):
         slot = i64(state.order[k])
+        if k == state.oldest:
+            oldest = count
         if (gone >> slot) & 1 == 0:
             state.order[count] = slot
             count += 1
-    while start != 0:
-        state.order[count] = ctz(start)
-        start = i64(start & start - 1)
-        count += 1
     state.warps = count
+    state.oldest = oldest if oldest < count else 0
+
+
+@jit
+def _hold(state, shifts):
+    """simple-p, region-p: the first in the order has the priority, after its holder went to the end if it shifts."""
+    state.held = 0 if state.warps == 0 else 1
+    if not shifts:
+        return
+    holder = state.order[0]
+    for k in range(1, state.warps):
+        state.order[k - 1] = state.order[k]
+    state.order[state.warps - 1] = holder
+    state.oldest = (state.oldest if state.oldest != 0 else state.warps) - 1
+
+
+@jit
+def _enter(state, start):
+    """Put slots that start into the order, after the youngest."""
+    count = popcount(start)
+    where = state.oldest if state.oldest != 0 else state.warps
+    for k in range(state.warps - 1, where - 1, -1):
+        state.order[k + count] = state.order[k]
+    state.oldest += count if state.oldest != 0 else 0
+    state.warps += count
+    while start != 0:
+        state.order[where] = ctz(start)
+        start = i64(start & start - 1)
+        where += 1
+
+
+@jit
+def _follow(state, io, issued):
+    """What changes at a clock edge beside the warp that issued last."""
+    start, finish = i64(io.i.start), i64(io.i.finish)
+    if issued and _classified(io) | state.passed != 0:
+        _pass_over(state, io, state.last)
+    if io.i.policy == TWO_LEVEL:
+        _activate(state, io)
+    shifts = io.i.policy >= SIMPLE_P and _shifts(state, io, issued)
+    if start | finish != 0:
+        if (start >> state.last) & 1 != 0:
+            state.greedy = 0
+        _clear(state, start | finish)
+        _leave(state, start | finish)
+        state.live = state.live & ~finish | start
+    if io.i.policy >= SIMPLE_P:
+        _hold(state, shifts)
+    if start != 0:
+        _enter(state, start)
 
 
 @jit
 def step(state, io):
     """One clock edge, after :func:`comb`."""
-    if io.c.grant.valid != 0:
+    issued = io.c.grant.valid != 0 and io.i.refused == 0
+    if issued:
         state.last = i64(io.c.grant.warp)
         state.greedy = 1
-    start, finish = i64(io.i.start), i64(io.i.finish)
+    if io.i.policy >= TWO_LEVEL or io.i.start | io.i.finish | _classified(io) | state.passed != 0:
+        _follow(state, io, issued)
+    return i64(0)
+
+
+@jit
+def _moves(state, io):
+    """Without a grant, a start or a finish: whether active warps or the priority change at the end of this cycle."""
     if io.i.policy == TWO_LEVEL:
-        warp = _activated(state, io)
-        state.active &= state.live & ~start & ~finish & ~i64(io.i.long_latency)
-        if warp >= 0:
-            state.active = i64(state.active | i64(1) << warp)
-            state.promoted = warp
-    if start | finish != 0:
-        if (start >> state.last) & 1 != 0:
-            state.greedy = 0
-        _age(state, start, start | finish)
-        state.live = state.live & ~finish | start
+        return state.active & i64(io.i.long_latency) != 0 or _activated(state, io) >= 0
+    return (state.held == 0 and state.live != 0) or _shifts(state, io, False)
 
 
 @jit
@@ -123,39 +337,7 @@ def idle(state, io):
     """Steps, after :func:`comb` and with these inputs held, that change nothing."""
     if io.c.grant.valid != 0 or io.i.start | io.i.finish != 0:
         return i64(0)
-    if io.i.policy == TWO_LEVEL and (state.active & i64(io.i.long_latency) != 0 or _activated(state, io) >= 0):
-        return i64(0)
-    return i64(FOREVER)
+    return i64(0) if io.i.policy >= TWO_LEVEL and _moves(state, io) else i64(NEVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def comb_slot(state, io):
-    comb(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"comb": comb_slot, "step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, comb=comb, step=step, idle=idle)

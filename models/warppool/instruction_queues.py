@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slot
+from lockstep.models.blocks import ports
+from lockstep.models.jit import assign, clear, ctz, i64, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
 MAX_DEPTH = 16
 
 PORTS = ports("warppool.instruction_queues")
-INSTRUCTION = record(
-    [
-        ("mask", "i8"),
-        ("size", "u1"),
-        ("store", "u1"),
-        ("atomic", "u1"),
-        ("bypass", "u1"),
-        ("warp", "u1"),
-        ("ticket", "u1"),
-    ]
-)
+INSTRUCTION = PORTS["i"]["enter"]["payload"]
 STATE = record(
     [
         ("entry", INSTRUCTION, (MAX_WARPS * MAX_DEPTH,)),  # queue after queue
@@ -37,31 +28,11 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset. Entries and heads are memory: unseen until they are written."""
+    clear(io.o)
     for queue in range(state.queues):
         state.count[queue] = 0
         io.o.free[queue] = state.depth
     state.waiting = 0
-    for port in range(state.coalescers):
-        io.o.instruction[port].valid = 0
-        payload = io.o.instruction[port].payload
-        payload.mask = 0
-        payload.size = 0
-        payload.store = 0
-        payload.atomic = 0
-        payload.bypass = 0
-        payload.warp = 0
-        payload.ticket = 0
-
-
-@jit
-def _copy(target, source):
-    target.mask = source.mask
-    target.size = source.size
-    target.store = source.store
-    target.atomic = source.atomic
-    target.bypass = source.bypass
-    target.warp = source.warp
-    target.ticket = source.ticket
 
 
 @jit
@@ -79,7 +50,7 @@ def _pop(state, io, port):
     """The first instruction of the lowest queue goes to a coalescer."""
     queue = ctz(state.waiting)
     head = state.head[queue]
-    _copy(io.o.instruction[port].payload, state.entry[queue * state.depth + head])
+    assign(io.o.instruction[port].payload, state.entry[queue * state.depth + head])
     io.o.instruction[port].valid = 1
     state.head[queue] = head + 1 if head + 1 < state.depth else 0
     _resize(state, io, queue, -1)
@@ -93,7 +64,7 @@ def _enter(state, io):
     tail = state.head[queue] + state.count[queue]
     if tail >= state.depth:
         tail -= state.depth
-    _copy(state.entry[queue * state.depth + tail], instruction)
+    assign(state.entry[queue * state.depth + tail], instruction)
     _resize(state, io, queue, 1)
 
 
@@ -110,6 +81,7 @@ def step(state, io):
                 queued = False
     if io.i.enter.valid != 0:
         _enter(state, io)
+    return i64(0)
 
 
 @jit
@@ -120,31 +92,7 @@ def idle(state, io):
     for port in range(state.coalescers):
         if io.i.instruction[port].ready != 0 and (io.o.instruction[port].valid != 0 or state.waiting != 0):
             return i64(0)
-    return i64(FOREVER)
+    return i64(NEVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import i64, jit, pointer_to, record, slot
-from lockstep.models.lsu.mapping import Mapping
-from lockstep.models.warppool.slots import SLOT, clear, copy
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
+from lockstep.models.blocks import ports
+from lockstep.models.jit import assign, clear, i64, jit, record, slots
+from lockstep.models.time import NEVER
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 
 RANDOM = int(Mapping.RANDOM)
 
 PORTS = ports("warppool.inter_warp_queues")
+SLOT = PORTS["o"]["request"]["payload"]["slots"].base
 LINE = record([("key", "i8"), ("queue", "i8"), ("slot", SLOT)])  # key: the line's number, then bypass in bit 0
 STATE = record(
     [
@@ -34,28 +35,13 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset. Tags and lines are memory: unseen until they are written."""
+    clear(io.o)
     state.valid = 0
     state.budget = 0
     for k in range(state.coalescers):
         state.head[k] = 0
         state.waiting[k] = 0
         io.o.line[k].ready = 1
-        _insert_nothing(io.o.insert[k])
-    io.o.request.valid = 0
-    request = io.o.request.payload
-    request.number = 0
-    request.bypass = 0
-    request.count = 0
-    for i in range(state.merges):
-        clear(request.slots[i])
-
-
-@jit
-def _insert_nothing(insert):
-    insert.valid = 0
-    insert.payload.tag = 0
-    insert.payload.warp = 0
-    insert.payload.allocated = 0
 
 
 @jit
@@ -66,7 +52,7 @@ def _insert(state, k, tag, allocated):
         state.valid |= i64(1) << tag
         state.key[tag] = line.key
         state.count[tag] = 0
-    copy(line.slot, state.slot[tag * MAX_SLOTS + state.count[tag]])
+    assign(state.slot[tag * MAX_SLOTS + state.count[tag]], line.slot)
     state.count[tag] += 1
     state.head[k] ^= 1
     state.waiting[k] -= 1
@@ -77,7 +63,7 @@ def _pop(state, request, tag):
     """Move a tag to the output register."""
     count = state.count[tag]
     for i in range(count):
-        copy(state.slot[tag * MAX_SLOTS + i], request.slots[i])
+        assign(request.slots[i], state.slot[tag * MAX_SLOTS + i])
     for i in range(count, i64(request.count)):
         clear(request.slots[i])
     request.number = state.key[tag] >> 1
@@ -93,7 +79,7 @@ def _enter(state, k, line, map_entry):
     number = i64(line.number)
     entry.key = number << 1 | i64(line.bypass)
     entry.queue = (number ^ number >> state.set_bits ^ number >> 2 * state.set_bits) & state.queues - 1
-    copy(line, entry.slot)
+    assign(entry.slot, line)
     if line.mapping == RANDOM:
         entry.slot.word = map_entry
     state.waiting[k] += 1
@@ -136,7 +122,7 @@ def _decide(state, io):
                 else:
                     tag = i64(-1)
         if tag < 0 and insert.valid != 0:
-            _insert_nothing(insert)
+            clear(insert)
 
 
 @jit
@@ -157,6 +143,7 @@ def step(state, io):
         io.o.line[k].ready = state.waiting[k] < 2
     state.budget = min(i64(io.i.room) - allocations, state.coalescers)
     _decide(state, io)
+    return i64(0)
 
 
 @jit
@@ -167,31 +154,7 @@ def idle(state, io):
     for k in range(state.coalescers):
         if io.o.insert[k].valid != 0 or io.i.line[k].valid & io.o.line[k].ready != 0:
             return i64(0)
-    return i64(FOREVER)
+    return i64(NEVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(_state, _steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

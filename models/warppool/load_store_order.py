@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slot
+from lockstep.models.blocks import ports
+from lockstep.models.jit import ctz, i64, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 
 PORTS = ports("warppool.load_store_order")
@@ -75,6 +76,7 @@ def step(state, io):
         changed = True
     if changed:
         _present(state, io)
+    return i64(0)
 
 
 @jit
@@ -83,31 +85,7 @@ def idle(state, io):
     work = i64(io.i.enter) | (io.i.access.valid & io.i.access.ready)
     for port in range(state.coalescers):
         work |= io.i.line[port].valid & io.i.line[port].ready
-    return i64(0) if work != 0 else i64(FOREVER)
+    return i64(0) if work != 0 else i64(NEVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

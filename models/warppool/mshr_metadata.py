@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import i64, jit, pointer_to, record, slot
-from lockstep.models.warppool.slots import SLOT, clear, copy
-from lockstep.spec.parameters import MAX_METADATA, MAX_SLOTS
+from lockstep.models.blocks import ports
+from lockstep.models.jit import assign, clear, i64, jit, record, slots
+from lockstep.models.time import NEVER
+from lockstep.spec.warppool.parameters import MAX_METADATA
 
 PORTS = ports("warppool.mshr_metadata")
-ENTRY = record([("slots", SLOT, (MAX_SLOTS,)), ("count", "u1")])
+ENTRY = PORTS["o"]["slots"]
 STATE = record(
     [
         ("entry", ENTRY, (MAX_METADATA,)),
@@ -17,7 +17,6 @@ STATE = record(
         ("tail", "i8"),  # where the next one enters it
         ("reused", "i8"),  # every entry was allocated before
         ("entries", "i8"),  # parameter
-        ("merges", "i8"),  # parameter
     ]
 )
 
@@ -25,14 +24,11 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset. Entries and queue are memory: unseen until they are written."""
+    clear(io.o)
+    io.o.free = state.entries
     state.head = 0
     state.tail = 0
     state.reused = 0
-    io.o.id = 0
-    io.o.free = state.entries
-    io.o.slots.count = 0
-    for i in range(state.merges):
-        clear(io.o.slots.slots[i])
 
 
 @jit
@@ -42,22 +38,19 @@ def step(state, io):
     allocated = access.valid & access.ready != 0 and access.payload.store == 0
     answered = answer.valid & answer.ready != 0
     if not (allocated or answered):
-        return
+        return i64(0)
     if answered:
         index = i64(answer.payload.id)
         entry, shown = state.entry[index], io.o.slots
         for i in range(entry.count):
-            copy(entry.slots[i], shown.slots[i])
+            assign(shown.slots[i], entry.slots[i])
         for i in range(entry.count, shown.count):
             clear(shown.slots[i])
         shown.count = entry.count
         state.queue[state.tail] = index
         state.tail = state.tail + 1 if state.tail + 1 < state.entries else 0
     if allocated:
-        entry = state.entry[i64(io.o.id)]
-        entry.count = access.payload.count
-        for i in range(entry.count):
-            copy(access.payload.slots[i], entry.slots[i])
+        assign(state.entry[i64(io.o.id)], access.payload)
         state.head += 1
         if state.head == state.entries:
             state.head = 0
@@ -68,6 +61,7 @@ def step(state, io):
         io.o.id = 0
     else:
         io.o.id = i64(state.queue[state.head]) if state.reused else state.head
+    return i64(0)
 
 
 @jit
@@ -76,31 +70,7 @@ def idle(state, io):
     access, answer = io.i.access, io.i.answer
     if access.valid & access.ready != 0 and access.payload.store == 0:
         return i64(0)
-    return i64(0) if answer.valid & answer.ready != 0 else i64(FOREVER)
+    return i64(0) if answer.valid & answer.ready != 0 else i64(NEVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

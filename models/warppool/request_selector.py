@@ -7,10 +7,9 @@ of each warp as a mask, and the warps that have any as another.
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slot
-from lockstep.models.warppool.slots import clear, copy
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_TAGS, MAX_WARPS
-from lockstep.spec.warppool import PIPELINE
+from lockstep.models.jit import assign, clear, ctz, i64, inline, jit, record, slots
+from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_TAGS, PIPELINE
 
 PORTS = ports("warppool.request_selector")
 REQUEST = PORTS["o"]["access"]["payload"]
@@ -38,7 +37,6 @@ STATE = record(
         ("accesses", "i8"),
         ("hits", "i8"),
         ("tags", "i8"),  # parameter
-        ("merges", "i8"),  # parameter
         ("coalescers", "i8"),  # parameter
         ("quantum", "i8"),  # parameter
         ("store_wait", "i8"),  # parameter
@@ -49,89 +47,30 @@ STATE = record(
 @jit
 def reset(state, io):
     """The state and the outputs after reset. Memories stay: unseen until they are written."""
+    clear(io.o)
+    io.o.room = state.tags
     for warp in range(MAX_WARPS):
         state.positions[warp] = 0
     for port in range(state.coalescers):
         state.waited[port] = 0
-        io.o.store[port].ready = 0
-    state.present = 0
-    state.waiting = 0
-    state.head = 0
-    state.used = 0
-    state.position = 0
-    state.popped = 0
-    state.atomic = 0
-    state.last = 0
-    state.load_next = 0
-    state.count = 0
-    state.reserved = 0
-    state.metadata_left = 0
-    state.cycle = 0
-    state.accesses = 0
-    state.hits = 0
-    io.o.pop.valid = 0
-    io.o.pop.payload.tag = 0
-    io.o.room = state.tags
-    io.o.access.valid = 0
-    _clear(state, io.o.access.payload)
-    io.o.policy = 0
-    io.o.overdue = 0
+    state.present = state.waiting = state.head = state.used = state.position = state.popped = 0
+    state.atomic = state.last = state.load_next = state.count = state.reserved = state.metadata_left = 0
+    state.cycle = state.accesses = state.hits = 0
 
 
 @jit
-def _clear(state, request):
-    request.number = 0
-    request.store = 0
-    request.atomic = 0
-    request.bypass = 0
-    request.last = 0
-    request.mask = 0
-    request.count = 0
-    for i in range(state.merges):
-        clear(request.slots[i])
+def _put_load(request, target):
+    clear(target)
+    assign(target, request)
 
 
 @jit
-def _move(state, source, target):
-    target.number = source.number
-    target.store = source.store
-    target.atomic = source.atomic
-    target.bypass = source.bypass
-    target.last = source.last
-    target.mask = source.mask
-    target.count = source.count
-    _move_slots(state, source, target)
-
-
-@jit
-def _move_slots(state, source, target):
-    for i in range(state.merges):
-        copy(source.slots[i], target.slots[i])
-
-
-@jit
-def _put_load(state, request, target):
-    target.number = request.number
-    target.store = 0
-    target.atomic = 0
-    target.bypass = request.bypass
-    target.last = 0
-    target.mask = 0
-    target.count = request.count
-    _move_slots(state, request, target)
-
-
-@jit
-def _put_store(state, store, target):
-    _clear(state, target)
-    target.number = store.number
+def _put_store(store, target):
+    clear(target)
+    assign(target, store)
     target.store = store.atomic == 0
-    target.atomic = store.atomic
-    target.last = store.last
-    target.mask = store.mask
     target.count = 1
-    target.slots[0].warp = store.warp
-    target.slots[0].ticket = store.ticket
+    assign(target.slots[0], store)
 
 
 @inline
@@ -219,9 +158,9 @@ def _leave(state, io):
             state.hits += io.i.miss == 0
     state.count -= 1
     if state.count > 0:
-        _move(state, state.behind[0], access)
+        assign(access, state.behind[0])
     for i in range(1, state.count):
-        _move(state, state.behind[i], state.behind[i - 1])
+        assign(state.behind[i - 1], state.behind[i])
 
 
 @jit
@@ -277,9 +216,9 @@ def step(state, io):
         _leave(state, io)
     if io.i.request.valid != 0:
         if state.count == 0:
-            _put_load(state, io.i.request.payload, io.o.access.payload)
+            _put_load(io.i.request.payload, io.o.access.payload)
         else:
-            _put_load(state, io.i.request.payload, state.behind[state.count - 1])
+            _put_load(io.i.request.payload, state.behind[state.count - 1])
         state.count += 1
     if taken >= 0:
         store = io.i.store[taken].payload
@@ -288,9 +227,9 @@ def step(state, io):
         if io.o.overdue != 0:
             state.load_next = 1
         if state.count == 0:
-            _put_store(state, store, io.o.access.payload)
+            _put_store(store, io.o.access.payload)
         else:
-            _put_store(state, store, state.behind[state.count - 1])
+            _put_store(store, state.behind[state.count - 1])
         state.count += 1
     state.reserved += new
     state.metadata_left = i64(io.i.metadata_free) > reserved + new
@@ -306,6 +245,7 @@ def step(state, io):
     io.o.access.valid = state.count != 0
     io.o.room = state.tags - state.used
     _choose(state, io)
+    return i64(0)
 
 
 @jit
@@ -326,32 +266,13 @@ def idle(state, io):
 
 
 @jit
-def skip(state, io, steps):
+def skip(state, steps):
     """Pass over ``steps`` idle cycles, at most :func:`idle`."""
     state.cycle += steps
     for port in range(state.coalescers):
         if state.waited[port] != 0:
             state.waited[port] = min(state.waited[port] + steps, state.store_wait)
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
     return i64(0)
 
 
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    skip(at_state(state), 0, steps)
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle, skip=skip)

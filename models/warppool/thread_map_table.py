@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, ports
-from lockstep.models.jit import ctz, i64, jit, pointer_to, popcount, record, slot
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.blocks import ports
+from lockstep.models.jit import assign, clear, ctz, i64, jit, popcount, record, slots
+from lockstep.models.time import NEVER
+from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import MAX_MAPS
 
 RANDOM = int(Mapping.RANDOM)
-LANES = 32
 
 PORTS = ports("warppool.thread_map_table")
-ENTRY = record([("words", "u1", (LANES,)), ("mask", "u4")])
+ENTRY = PORTS["c"]["map"]
 STATE = record(
     [
         ("entry", ENTRY, (MAX_MAPS,)),
@@ -57,14 +57,10 @@ def comb(state, io):
     index = i64(io.i.lookup)
     found = io.c.map
     if state.used >> index & 1:
-        entry = state.entry[index]
-        found.mask = entry.mask
-        for lane in range(LANES):
-            found.words[lane] = entry.words[lane]
+        assign(found, state.entry[index])
     elif found.mask != 0:  # as an entry's is: only a line of several lanes needs one
-        found.mask = 0
-        for lane in range(LANES):
-            found.words[lane] = 0
+        clear(found)
+    return i64(0)
 
 
 @jit
@@ -75,16 +71,14 @@ def step(state, io):
         line = io.i.line[k]
         if _takes(line):
             index = i64(io.o.entry[k])
-            entry = state.entry[index]
-            entry.mask = line.payload.mask
-            for lane in range(LANES):
-                entry.words[lane] = line.payload.words[lane]
+            assign(state.entry[index], line.payload)
             used |= i64(1) << index
     if _releases(io.i.result):
         used &= ~(i64(1) << i64(io.i.result.payload.word))
     if used != state.used:
         state.used = used
         _show(state, io)
+    return i64(0)
 
 
 @jit
@@ -93,37 +87,7 @@ def idle(state, io):
     for k in range(state.coalescers):
         if _takes(io.i.line[k]):
             return i64(0)
-    return i64(0) if _releases(io.i.result) else i64(FOREVER)
+    return i64(0) if _releases(io.i.result) else i64(NEVER)
 
 
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    step(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def comb_slot(state, io):
-    comb(at_state(state), at_ports(io))
-    return i64(0)
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    return i64(0)
-
-
-SLOTS = {"step": step_slot, "comb": comb_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, comb=comb, idle=idle)

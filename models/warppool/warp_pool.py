@@ -6,10 +6,10 @@ the steps, then the connections between the blocks for the next cycle.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER, instance, ports
-from lockstep.models.jit import addressof, call, i64, jit, pointer_to, record, slot
+from lockstep.models.blocks import instance, ports
+from lockstep.models.jit import addressof, assign, call, i64, jit, record, slots
 from lockstep.models.lsu import intra_warp_coalescer
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.time import NEVER
 from lockstep.models.warppool import (
     instruction_queues,
     inter_warp_queues,
@@ -19,8 +19,8 @@ from lockstep.models.warppool import (
     thread_map_table,
     writeback,
 )
-from lockstep.models.warppool.slots import copy
-from lockstep.spec.parameters import MAX_COALESCERS
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.warppool.parameters import MAX_COALESCERS
 
 RANDOM = int(Mapping.RANDOM)
 
@@ -28,7 +28,6 @@ PORTS = ports("warppool.warp_pool")
 STATE = record(
     [
         ("coalescers", "i8"),  # parameter
-        ("merges", "i8"),  # parameter
         ("lanes", "i8"),  # parameter
         ("queues", "i8"),  # instruction queues
         ("instruction_queues", instance("warppool.instruction_queues", instruction_queues.STATE)),
@@ -76,7 +75,7 @@ def _outside(state, io):
     enter = state.instruction_queues.io.i.enter
     enter.valid = io.i.enter.valid
     if io.i.enter.valid != 0:
-        _copy_instruction(enter.payload, io.i.enter.payload)
+        assign(enter.payload, io.i.enter.payload)
     order = state.load_store_order.io.i
     order.enter = io.i.issue
     order.enter_load = io.i.issue_load
@@ -92,26 +91,11 @@ def _outside(state, io):
     selector.miss = io.i.miss
     state.mshr_metadata.io.i.access.ready = ready
     order.access.ready = ready
-    answer = state.mshr_metadata.io.i.answer
-    answer.valid = io.i.answer.valid
-    answer.payload.id = io.i.answer.payload.id
+    assign(state.mshr_metadata.io.i.answer, io.i.answer)
     back = state.writeback.io.i
-    back.answer.valid = io.i.answer.valid
-    back.answer.payload.atomic = io.i.answer.payload.atomic
-    back.answer.payload.mask = io.i.answer.payload.mask
+    assign(back.answer, io.i.answer)
     back.result.ready = io.i.result.ready
     state.thread_map_table.io.i.result.ready = io.i.result.ready
-
-
-@jit
-def _copy_instruction(target, source):
-    target.mask = source.mask
-    target.size = source.size
-    target.store = source.store
-    target.atomic = source.atomic
-    target.bypass = source.bypass
-    target.warp = source.warp
-    target.ticket = source.ticket
 
 
 @jit
@@ -125,14 +109,10 @@ def _coalescer(state, k):
     queues.i.instruction[k].ready = coalescer.o.request.ready
     coalescer.i.request.valid = instruction.valid
     if instruction.valid != 0:
-        _copy_instruction(coalescer.i.request.payload, instruction.payload)
+        assign(coalescer.i.request.payload, instruction.payload)
     coalescer.i.map_free = table.o.free[k]
     merging.i.map_entry[k] = table.o.entry[k]
-    selector.i.insert[k].valid = merging.o.insert[k].valid
-    if merging.o.insert[k].valid != 0:
-        selector.i.insert[k].payload.tag = merging.o.insert[k].payload.tag
-        selector.i.insert[k].payload.warp = merging.o.insert[k].payload.warp
-        selector.i.insert[k].payload.allocated = merging.o.insert[k].payload.allocated
+    assign(selector.i.insert[k], merging.o.insert[k])
     line = coalescer.o.line.payload
     valid = i64(coalescer.o.line.valid)
     aside = i64(line.store | line.atomic)
@@ -146,35 +126,12 @@ def _coalescer(state, k):
     order.ready = ready
     if valid == 0:
         return
-    order.payload.warp = line.warp
-    order.payload.last = line.last
-    order.payload.store = line.store
-    order.payload.atomic = line.atomic
+    assign(order.payload, line)
     if aside != 0:
-        store = selector.i.store[k].payload
-        store.number = line.number
-        store.mask = line.mask
-        store.last = line.last
-        store.atomic = line.atomic
-        store.warp = line.warp
-        store.ticket = line.ticket
+        assign(selector.i.store[k].payload, line)
     else:
-        load = merging.i.line[k].payload
-        load.number = line.number
-        load.bypass = line.bypass
-        load.warp = line.warp
-        load.ticket = line.ticket
-        load.mapping = line.mapping
-        load.thread = line.thread
-        load.word = line.word
-    taken = table.i.line[k].payload
-    taken.mapping = line.mapping
-    taken.store = line.store
-    taken.atomic = line.atomic
-    if line.mapping == RANDOM:
-        taken.mask = line.mask
-        for lane in range(state.lanes):
-            taken.words[lane] = line.words[lane]
+        assign(merging.i.line[k].payload, line)
+    assign(table.i.line[k].payload, line)
 
 
 @jit
@@ -186,41 +143,23 @@ def _inside(state, io):
     metadata, back = state.mshr_metadata.io, state.writeback.io
     table, order = state.thread_map_table, state.load_store_order.io.i.access
     merging.i.room = selector.o.room
-    merging.i.pop.valid = selector.o.pop.valid
-    merging.i.pop.payload.tag = selector.o.pop.payload.tag
+    assign(merging.i.pop, selector.o.pop)
     selector.i.metadata_free = metadata.o.free
     selector.i.request.valid = merging.o.request.valid
     if merging.o.request.valid != 0:
-        target, source = selector.i.request.payload, merging.o.request.payload
-        target.number = source.number
-        target.bypass = source.bypass
-        target.count = source.count
-        for j in range(state.merges):
-            copy(source.slots[j], target.slots[j])
+        assign(selector.i.request.payload, merging.o.request.payload)
     access = selector.o.access
     metadata.i.access.valid = access.valid
     order.valid = access.valid
     if access.valid != 0:
-        count = i64(access.payload.count)
-        metadata.i.access.payload.store = access.payload.store
-        metadata.i.access.payload.count = count
-        order.payload.store = access.payload.store
-        order.payload.atomic = access.payload.atomic
-        order.payload.last = access.payload.last
-        order.payload.count = count
-        for j in range(state.merges):
-            copy(access.payload.slots[j], metadata.i.access.payload.slots[j])
+        assign(metadata.i.access.payload, access.payload)
+        assign(order.payload, access.payload)
+        for j in range(i64(access.payload.count)):
             order.payload.warps[j] = access.payload.slots[j].warp
     metadata.i.answer.ready = back.o.answer.ready
-    back.i.slots.count = metadata.o.slots.count
-    for j in range(state.merges):
-        copy(metadata.o.slots.slots[j], back.i.slots.slots[j])
-    result = back.o.result
-    table.io.i.result.valid = result.valid
-    table.io.i.result.payload.mapping = result.payload.mapping
-    table.io.i.result.payload.word = result.payload.word
-    table.io.i.result.payload.atomic = result.payload.atomic
-    table.io.i.lookup = result.payload.word
+    assign(back.i.slots, metadata.o.slots)
+    assign(table.io.i.result, back.o.result)
+    table.io.i.lookup = back.o.result.payload.word
     return call(table.binding.comb, table.binding.handle, addressof(table.io))
 
 
@@ -231,44 +170,24 @@ def _outputs(state, io):
     for q in range(state.queues):
         io.o.free[q] = queues.free[q]
     for k in range(state.coalescers):
-        io.o.generate[k].valid = queues.instruction[k].valid
-        io.o.generate[k].payload.warp = queues.instruction[k].payload.warp
-        io.o.generate[k].payload.ticket = queues.instruction[k].payload.ticket
+        assign(io.o.generate[k], queues.instruction[k])
     io.o.drained = state.load_store_order.io.o.drained
     io.o.load_ready = state.load_store_order.io.o.load_ready
     selector = state.request_selector.io.o
     io.o.policy = selector.policy
     io.o.overdue = selector.overdue
-    target, source = io.o.access.payload, selector.access.payload
-    io.o.access.valid = selector.access.valid
-    target.number = source.number
-    target.store = source.store
-    target.atomic = source.atomic
-    target.bypass = source.bypass
-    target.last = source.last
-    target.mask = source.mask
-    target.count = source.count
-    target.id = state.mshr_metadata.io.o.id
-    for j in range(state.merges):
-        copy(source.slots[j], target.slots[j])
+    assign(io.o.access, selector.access)
+    io.o.access.payload.id = state.mshr_metadata.io.o.id
     io.o.answer.ready = state.writeback.io.o.answer.ready
     result, back = io.o.result.payload, state.writeback.io.o.result
-    io.o.result.valid = back.valid
-    result.warp = back.payload.warp
-    result.ticket = back.payload.ticket
-    result.thread = back.payload.thread
-    result.word = back.payload.word
-    result.atomic = back.payload.atomic
     found = state.thread_map_table.io.c.map
-    random = back.payload.mapping == RANDOM and back.payload.atomic == 0
-    if random:
-        for lane in range(state.lanes):
-            result.words[lane] = found.words[lane]
-    elif result.mapping == RANDOM:
+    before = result.mapping
+    assign(io.o.result, back)
+    if back.payload.mapping == RANDOM and back.payload.atomic == 0:
+        assign(result, found)
+    elif before == RANDOM:
         for lane in range(state.lanes):
             result.words[lane] = 0
-    result.mapping = back.payload.mapping
-    result.mask = found.mask if random else back.payload.mask
 
 
 @jit
@@ -321,38 +240,15 @@ def idle(state, io):
         return i64(0)
     if _idle(state.load_store_order) == 0:
         return i64(0)
-    return min(_idle(state.request_selector), i64(FOREVER))
+    return min(_idle(state.request_selector), i64(NEVER))
 
 
 @jit
-def _skip(state, steps):
+def skip(state, steps):
+    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
     binding = state.request_selector.binding
     call(binding.skip, binding.handle, steps)
-
-
-@jit
-def skip(state, io, steps):
-    """Pass over ``steps`` idle cycles, at most :func:`idle`."""
-    _skip(state, steps)
-
-
-at_state, at_ports = pointer_to(STATE), pointer_to(PORTS)
-
-
-@slot
-def step_slot(state, io):
-    return step(at_state(state), at_ports(io))
-
-
-@slot
-def idle_slot(state, io):
-    return idle(at_state(state), at_ports(io))
-
-
-@slot
-def skip_slot(state, steps):
-    _skip(at_state(state), steps)
     return i64(0)
 
 
-SLOTS = {"step": step_slot, "idle": idle_slot, "skip": skip_slot}
+SLOTS = slots(STATE, PORTS, step=step, idle=idle, skip=skip)

@@ -13,8 +13,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, select
+from lockstep.rtl.buffer import Buffer
+from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
 
 ADDRESS_BITS = 32
@@ -91,10 +92,8 @@ class IntraWarpCoalescer(wiring.Component):
                 "line": Out(stream.Signature(line)),
             }
         )
-        # Two instructions, and what each has left. Their contents are memory: unseen until written, so not reset.
-        self._buffer = [Signal(request, reset_less=True, name=f"entry_{i}") for i in range(2)]
-        self._left = [Signal(lanes, reset_less=True, name=f"pending_{i}") for i in range(2)]
-        self._head, self._count = Signal(name="head"), Signal(range(3), name="count")
+        self._buffer = Buffer(request)
+        self._done = Signal(lanes, name="done")  # lanes of the instruction being served that have been in a line
 
     @property
     def lanes(self) -> int:
@@ -103,12 +102,13 @@ class IntraWarpCoalescer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         lanes = range(self.lanes)
-        buffer, left, head, count = self._buffer, self._left, self._head, self._count
-        entry, pending = Signal(self.request.p.shape()), Signal(self.lanes)
+        m.submodules.buffer = buffer = self._buffer
+        entry, pending = buffer.o.p, Signal(self.lanes)
         m.d.comb += [
-            entry.eq(Mux(head, buffer[1], buffer[0])),
-            pending.eq(Mux(head, left[1], left[0])),
-            self.request.ready.eq(count < 2),
+            buffer.i.valid.eq(self.request.valid & self.request.p.mask.any()),
+            buffer.i.p.eq(self.request.p),
+            self.request.ready.eq(buffer.i.ready),
+            pending.eq(entry.mask & ~self._done),
         ]
 
         # The line of the lowest pending lane, and the lanes that share it.
@@ -167,16 +167,17 @@ class IntraWarpCoalescer(wiring.Component):
         line = self.line.p
         takes = (line.mapping == Mapping.RANDOM) & ~line.store & ~line.atomic & self.line.valid
         needs = (mapping == Mapping.RANDOM) & ~entry.store & ~entry.atomic
-        present, pop = Signal(), Signal()
+        present = Signal()
         vacant = ~self.line.valid | self.line.ready
         m.d.comb += [
-            present.eq(vacant & (count != 0) & ~(needs & (self.map_free <= takes))),
-            pop.eq(present & (rest == 0)),
+            present.eq(vacant & buffer.o.valid & ~(needs & (self.map_free <= takes))),
+            buffer.o.ready.eq(present & (rest == 0)),
         ]
         with m.If(vacant):
             m.d.sync += self.line.valid.eq(present)
         with m.If(present):
             m.d.sync += [
+                self._done.eq(Mux(rest == 0, 0, self._done | here)),
                 line.number.eq(base >> self.line_shift),
                 line.mask.eq(here),
                 line.last.eq(rest == 0),
@@ -186,12 +187,4 @@ class IntraWarpCoalescer(wiring.Component):
                 *(line.words[lane].eq(Mux(mapping == Mapping.RANDOM, word[lane], 0)) for lane in lanes),
                 *(line[name].eq(entry[name]) for name in ("store", "atomic", "bypass", "warp", "ticket")),
             ]
-
-        push = self.request.valid & self.request.ready & self.request.p.mask.any()
-        m.d.sync += [head.eq(head ^ pop), count.eq(count - pop + push)]
-        for i in range(2):
-            with m.If(present & (head == i)):
-                m.d.sync += left[i].eq(rest)
-            with m.If(push & ((head ^ count[0]) == i)):
-                m.d.sync += [buffer[i].eq(self.request.p), left[i].eq(self.request.p.mask)]
         return m

@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, WORDS
+from lockstep.spec.mapping import Mapping
 
 NUMBER_BITS = ADDRESS_BITS - LINE_SHIFTS[0]  # of a line
 

@@ -15,7 +15,8 @@ from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import index_of, lowest, select
 from lockstep.rtl.signatures import event
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_WARPS, TICKETS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS
 
 MAX_DEPTH = 16
 SIZES = range(5)  # accesses of 1 to 16 bytes

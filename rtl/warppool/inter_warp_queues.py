@@ -17,27 +17,13 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, select
+from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
-from lockstep.spec.parameters import (
-    MAX_COALESCERS,
-    MAX_L1_LINES,
-    MAX_MAPS,
-    MAX_SLOTS,
-    MAX_TAGS,
-    MAX_WARPS,
-    TICKETS,
-)
-
-
-class _Buffer:
-    """The two lines of a port. Their contents are memory: unseen until written, so not reset."""
-
-    def __init__(self, line: data.StructLayout, k: int) -> None:
-        self.head, self.second = (Signal(line, reset_less=True, name=f"line_{k}_{i}") for i in range(2))
-        self.count = Signal(range(3), name=f"lines_{k}")
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import MAX_L1_LINES, MAX_MAPS, MAX_WARPS, TICKETS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 
 
 class InterWarpQueues(wiring.Component):
@@ -139,7 +125,7 @@ class InterWarpQueues(wiring.Component):
         self._slot = slot_layout(lanes=lanes, warps=warps, tickets=tickets)
         self._line = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **self._slot.members})
         self._valid = Signal(queues * tags, name="valid")  # of the tags
-        self._buffers = [_Buffer(self._line, k) for k in range(coalescers)]
+        self._buffers = [Buffer(self._line) for _ in range(coalescers)]
         tag = bits_for(queues * tags - 1)
         insert = data.StructLayout({"tag": tag, "warp": bits_for(warps - 1), "allocated": 1})
         request = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **slots_layout(merges, self._slot)})
@@ -177,7 +163,7 @@ class InterWarpQueues(wiring.Component):
             port = memory.write_port()
             m.d.comb += [port.addr.eq(address), port.data.eq(value), port.en.eq(enable)]
 
-        heads = [buffer.head for buffer in self._buffers]
+        heads = [buffer.o.p for buffer in self._buffers]
         queues = [Signal(range(self._queues), name=f"queue_{k}") for k in ports]
         before = [Signal(range(self._merges + 1), name=f"before_{k}") for k in ports]  # slots that the tag has already
         allocations = [insert.payload.allocated for insert in self.insert]
@@ -204,7 +190,7 @@ class InterWarpQueues(wiring.Component):
             left = budget > sum(allocations[:k]) if k else budget != 0
             can_insert = Mux(known, before[k] != self._merges, free.any() & left)
             insert = self.insert[k].payload
-            m.d.comb += self.insert[k].valid.eq((self._buffers[k].count != 0) & ~lower.any() & can_insert)
+            m.d.comb += self.insert[k].valid.eq(self._buffers[k].o.valid & ~lower.any() & can_insert)
             with m.If(self.insert[k].valid):
                 m.d.comb += [
                     insert.tag.eq(first + index_of(Mux(known, hit, lowest(free)))),
@@ -243,17 +229,14 @@ class InterWarpQueues(wiring.Component):
         return Cat(line[name] for name, _ in self._slot)
 
     def _drive_buffer(self, m: Module, k: int) -> None:
-        """Port k's lines: they enter at the first free place, and leave as they are inserted."""
-        line, leaves, buffer = self.line[k], self.insert[k].valid, self._buffers[k]
-        entering = Signal(self._line, name=f"entering_{k}")
-        m.d.comb += [line.ready.eq(buffer.count < 2), entering.eq(line.p)]
+        """Port k's lines enter with the map entry in the place of the word, and leave as they are inserted."""
+        line, buffer = self.line[k], self._buffers[k]
+        m.submodules[f"buffer_{k}"] = buffer
+        m.d.comb += [
+            line.ready.eq(buffer.i.ready),
+            buffer.i.valid.eq(line.valid),
+            buffer.i.p.eq(line.p),
+            buffer.o.ready.eq(self.insert[k].valid),
+        ]
         with m.If(line.p.mapping == Mapping.RANDOM):
-            m.d.comb += entering.word.eq(self.map_entry[k])
-        enters = line.valid & line.ready
-        with m.If(enters & (buffer.count == leaves)):
-            m.d.sync += buffer.head.eq(entering)
-        with m.Elif(leaves):
-            m.d.sync += buffer.head.eq(buffer.second)
-        with m.If(enters & (buffer.count != leaves)):
-            m.d.sync += buffer.second.eq(entering)
-        m.d.sync += buffer.count.eq(buffer.count + enters - leaves)
+            m.d.comb += buffer.i.p.word.eq(self.map_entry[k])

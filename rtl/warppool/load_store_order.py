@@ -19,7 +19,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.signatures import observed
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_WARPS
+from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS
 
 
 class LoadStoreOrder(wiring.Component):

@@ -15,7 +15,8 @@ from amaranth.utils import bits_for
 
 from lockstep.rtl.signatures import observed
 from lockstep.rtl.warppool._layouts import slot_layout, slots_layout
-from lockstep.spec.parameters import MAX_METADATA, MAX_SLOTS, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_WARPS, TICKETS
+from lockstep.spec.warppool.parameters import MAX_METADATA, MAX_SLOTS
 
 
 class MshrMetadata(wiring.Component):

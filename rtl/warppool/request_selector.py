@@ -19,8 +19,8 @@ from amaranth.utils import bits_for
 from lockstep.rtl.bits import index_of, next_after
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_METADATA, MAX_SLOTS, MAX_TAGS, MAX_WARPS, TICKETS
-from lockstep.spec.warppool import PIPELINE
+from lockstep.spec.parameters import MAX_WARPS, TICKETS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_METADATA, MAX_SLOTS, MAX_TAGS, PIPELINE
 
 MAX_QUANTUM = 1 << 20
 MAX_STORE_WAIT = 4095

@@ -11,11 +11,12 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import index_of, lowest, popcount, select
 from lockstep.rtl.lsu.intra_warp_coalescer import WORDS
 from lockstep.rtl.signatures import observed
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_MAPS
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import MAX_MAPS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS
 
 
 class ThreadMapTable(wiring.Component):

@@ -9,13 +9,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl import registry
 from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, SIZES, WORDS
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
-from lockstep.spec.parameters import MAX_COALESCERS, MAX_MAPS, MAX_METADATA, MAX_WARPS, TICKETS
-from lockstep.spec.warppool import parts
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
+from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_METADATA, parts
 
 
 class WarpPool(wiring.Component):
@@ -33,7 +33,7 @@ class WarpPool(wiring.Component):
 
     Latency: 8 cycles from ``enter`` to ``access`` for an unloaded load, 2 from ``answer`` to ``result``.
 
-    Parameters are those of the parts (:func:`lockstep.spec.warppool.parts`).
+    Parameters are those of the parts (:func:`lockstep.spec.warppool.parameters.parts`).
 
     Members
     -------

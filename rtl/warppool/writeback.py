@@ -12,7 +12,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lockstep.rtl.warppool._layouts import slot_layout, slots_layout
-from lockstep.spec.parameters import MAX_SLOTS, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_WARPS, TICKETS
+from lockstep.spec.warppool.parameters import MAX_SLOTS
 
 
 class Writeback(wiring.Component):

@@ -3,7 +3,7 @@
 Inputs are random, which is the worst case (*busy*: all of them change in every cycle), or stay as they are (*idle*).
 *shadow* is what shadow mode takes beside the model, when busy: the RTL and the comparison. A second instance of the RTL
 plays the model there, so that they agree whatever the inputs. Times are the shortest of many runs, of this process
-alone. Sizes are those of WarpPool on the GTX 480, as in the paper; the largest where a block is not in it.
+alone. Sizes are those of the GTX 480, as in the papers; the largest where a block's do not follow the GPU.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from lockstep.models import blocks
-from lockstep.rtl import registry
+from lockstep.rtl import configuration, registry
 from lockstep.sim import description
 from lockstep.sim.cosim import library
 from lockstep.sim.cosim.drive import drive, random_inputs
-from lockstep.spec import mechanisms
 
 STIMULI = 1024
 CYCLES = 4096
@@ -41,8 +40,8 @@ def nanoseconds(step: int, comb: int, handle: int, io: np.ndarray, inputs: np.nd
 
 def measure(block: str) -> tuple[float, float, float]:
     """Busy, idle, shadow."""
-    sizes = mechanisms.parameters(description.load("gtx480", {}, ["warppool"]))
-    parameters = sizes.get(block) or registry.component(block).LARGEST  # type: ignore[attr-defined]
+    sizes = configuration.parameters(block, description.load("gtx480"))
+    parameters = sizes or registry.component(block).LARGEST  # type: ignore[attr-defined]
     kind = blocks.ports(block)
     rtl = library.load(block, parameters)
     inputs = random_inputs(rtl, STIMULI)

@@ -34,8 +34,10 @@ from pathlib import Path
 import numpy as np
 
 from lockstep.models import blocks
+from lockstep.rtl.registry import select
 from lockstep.sim.cosim import build, library
 from lockstep.sim.errors import UsageError
+from lockstep.spec import files
 
 FORMAT = 1
 ARRAYS = {"repeats": "u4", "counts": "u2", "words": "u2", "values": "u8", "resets": "u4"}
@@ -96,7 +98,8 @@ class Replay:
     def save(self, path: Path) -> None:
         about = {name: value for name, value in vars(self).items() if name != "arrays"}
         about |= {"format": FORMAT, "signature": signature(self.block)}
-        np.savez_compressed(path, about=np.array(json.dumps(about)), **self.arrays)  # type: ignore[arg-type]
+        with files.replacing(path) as file:
+            np.savez_compressed(file, about=np.array(json.dumps(about)), **self.arrays)  # type: ignore[arg-type]
 
 
 def signature(block: str) -> str:
@@ -112,9 +115,10 @@ def load(path: Path) -> Replay:
             arrays = {name: file[name] for name in ARRAYS}
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(f"{path}: not a replay file: {error}") from None
-    block = about.pop("block")
-    if about.pop("format") != FORMAT or block not in blocks.layouts() or about.pop("signature") != signature(block):
-        raise UsageError(f"{path}: was made with other ports of {block} than it has now")
+    name = about.pop("block")
+    block = next(iter(select(name, blocks.layouts())), "")
+    if about.pop("format") != FORMAT or not block or about.pop("signature") != signature(block):
+        raise UsageError(f"{path}: was made with other ports of {name} than it has now")
     return Replay(block, about.pop("parameters"), arrays, **about)
 
 

@@ -15,6 +15,7 @@ from lockstep.rtl import registry
 from lockstep.sim.cosim import build, library
 from lockstep.sim.cosim.replay import Record, Replay
 from lockstep.sim.cosim.session import GLOBAL, Difference
+from lockstep.spec import files
 
 WAVES = 500  # cycles in the waveform, up to the difference
 ROWS = 16  # cycles in the table
@@ -29,8 +30,8 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
     ``make`` gives the component that the run used in place of the block's own.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files = {name: folder / f"{name}.{kind}" for name, kind in dict(replay="npz", waves="vcd", report="txt").items()}
-    replay.save(files["replay"])
+    places = {name: folder / f"{name}.{kind}" for name, kind in dict(replay="npz", waves="vcd", report="txt").items()}
+    replay.save(places["replay"])
     first = difference.ports[0]
     report = {
         "block": difference.block,
@@ -45,13 +46,14 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
         "rtl": first.rtl,
         "combinational": difference.side == "c",
         "differing": [vars(port) for port in difference.ports],
-        "files": {name: str(path) for name, path in files.items()},
-        "again": f"python -m lockstep.sim.cosim.replay {files['replay']}",
+        "files": {name: str(path) for name, path in places.items()},
+        "again": f"python -m lockstep.sim.cosim.replay {places['replay']}",
     }
-    waves(replay, files["waves"], make)
+    with files.replacing(places["waves"]) as file:
+        waves(replay, Path(file.name), make)
     _, *layout = library.load(replay.block, replay.parameters, make).layout.splitlines()
-    files["report"].write_text(text(report, replay, [line.split()[0] for line in layout]))
-    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+    files.write(places["report"], text(report, replay, [line.split()[0] for line in layout]))
+    files.write(folder / "report.json", json.dumps(report, indent=2) + "\n")
     return report
 
 

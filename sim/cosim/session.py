@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from lockstep.models.jit import COMPILED
+from lockstep.rtl.registry import select
 from lockstep.sim.cosim import build, library
 from lockstep.sim.cosim.replay import SIDES, Differing, Replay, differing, recorded
 from lockstep.sim.errors import UsageError
 
 MODES = ("shadow", "replace")
 GLOBAL = -1  # the SM of a block that there is once
-ALL = "all"
 
 
 class Instance(Protocol):
@@ -47,9 +47,9 @@ class Mismatch(RuntimeError):
 
 
 def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None = None) -> list[Instance]:
-    """The instances that ``--rtl`` and ``--sm`` mean: blocks, areas, or all.
+    """The instances that ``--rtl`` and ``--sm`` mean: blocks, areas, mechanisms, or all (``rtl.registry.select``).
 
-    Areas and "all" mean the finest blocks: a unit that joins others is meant by its own name alone.
+    All but a block's name mean the finest blocks: a unit that joins others is meant by its own name alone.
 
     Raises
     ------
@@ -61,10 +61,10 @@ def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None =
     fine = [block for block in there if block not in joined]
     meant: set[str] = set()
     for name in filter(None, text.split(",")):
-        blocks = {block for block in fine if name == ALL or block.startswith(f"{name}.")} | ({name} & {*there})
+        blocks = select(name, fine) or select(name, there)
         if not blocks:
             raise UsageError(f"--rtl {name}: not in this configuration, which has {', '.join(there) or 'none'}")
-        meant |= blocks
+        meant |= {*blocks}
     found = [instance for instance in instances if instance.block in meant]
     if sms is not None:
         present = {instance.sm for instance in instances} - {GLOBAL}

@@ -19,14 +19,15 @@ import numpy as np
 from lockstep.models.execution import isa
 from lockstep.models.execution.isa import Category, Group, Memory, Space
 from lockstep.sim.ptx.cfg import ControlFlowGraph
+from lockstep.sim.ptx.draft import Draft, Refused
 from lockstep.sim.ptx.micro import NONE, Code, Micro
 
 ROUNDS = 100  # of spilling; a kernel that needs more does not fit
 LOOP_WEIGHT = 10  # how much more often a loop's body runs than what surrounds it
 
 
-class Pressure(Exception):
-    """The kernel does not fit into its registers; the message continues "kernel `name` ..."."""
+class Pressure(Refused):
+    """The kernel does not fit into its registers."""
 
 
 @dataclass(slots=True)
@@ -45,6 +46,15 @@ class Liveness:
     points: list[int]  # bit p: occupied behind micro-operation p
     ranges: list[list[tuple[int, int]]]  # the same as inclusive intervals
     references: list[list[int]] = field(default_factory=list)  # micro-operations that name it
+
+
+def allocation(draft: Draft) -> None:
+    """Allocate the registers of a draft: the tenant of the stage *allocation*. Raises :class:`Pressure`."""
+    kernel = draft.kernel
+    found = allocate(draft.code, draft.limit, kernel.local_bytes)
+    draft.physical = found.physical
+    kernel.registers, kernel.predicates = found.registers, found.predicates
+    kernel.local_bytes, kernel.spilled = found.local_bytes, found.spilled
 
 
 def allocate(code: Code, limit: int, local_bytes: int) -> Allocation:

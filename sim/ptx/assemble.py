@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from lockstep.models.execution import isa
 from lockstep.models.execution.isa import PT, RZ, Control, Fetch, Group, Kind, Space
 from lockstep.sim.ptx.cfg import reconvergence
+from lockstep.sim.ptx.draft import Draft
+from lockstep.sim.ptx.kernel import Kernel, Relocation
 from lockstep.sim.ptx.micro import NONE, Code, Micro, Storage
-from lockstep.sim.ptx.program import Relocation
 
 _PLAIN = ("group", "op", "category", "guard_not", "sub", "flags", "line", "write", "rnd", "psrc_not", "psrc2_not")
 _MEMORY = ("space", "bytes", "vec", "data")
 _PREDICATES = ("guard", "pdst", "pdst2", "psrc", "psrc2")
 
 
-def assemble(code: Code, physical: list[int]) -> tuple[np.ndarray, list[Relocation], list[int]]:
-    """The records of ``code``, the relocations, and the branch table."""
+def assemble(draft: Draft) -> Kernel:
+    """The kernel of a draft that has been through all stages, with its records, relocations and branch table."""
+    code = draft.code
     records = np.zeros(len(code.list), isa.INSTRUCTION)
-    places = [*physical, NONE]  # so that places[NONE] is NONE
+    places = [*draft.physical, NONE]  # so that places[NONE] is NONE
     for name in (*_PLAIN, *_MEMORY):
         records[name] = [int(getattr(micro, name)) for micro in code.list]
     for name in _PREDICATES:
@@ -53,7 +56,7 @@ def assemble(code: Code, physical: list[int]) -> tuple[np.ndarray, list[Relocati
         columns["target"].append(_target(micro, code, table))
     for name, values in columns.items():
         records[name] = np.array(values, records.dtype[name].base) if values else 0
-    return records, relocations, table
+    return replace(draft.kernel, code=records, relocations=relocations, branch_table=table)
 
 
 def _or(place: int, absent: int) -> int:

@@ -1,6 +1,6 @@
 """Instructions whose operands need more than a table: moves, comparisons, conversions, memory, control, warps.
 
-A handler takes the lowering and an instruction and returns its micro-operation, or None when the instruction is one of
+A handler takes the scope and an instruction and returns its micro-operation, or None when the instruction is one of
 the table's after all (``and.b32`` beside ``and.pred``). Modifiers are consumed one by one; whatever is left over is
 unknown.
 """
@@ -8,7 +8,7 @@ unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from lockstep.models.execution.isa import (
     Atomic,
@@ -30,30 +30,23 @@ from lockstep.models.execution.isa import (
     Predicate,
     Round,
     Space,
-    Special,
     Texture,
     Warp,
     Write,
 )
 from lockstep.sim.ptx import ast
-from lockstep.sim.ptx.inline import ParameterStorage, load_parameter, store_parameter
 from lockstep.sim.ptx.micro import NONE, WINDOWS, Micro, Source, Storage, immediate, move
 from lockstep.sim.ptx.operations import BITS, FETCH, FETCH_LONG, ROUNDING, WRITE
+from lockstep.sim.ptx.parameters import ParameterStorage, load_parameter, store_parameter
+from lockstep.sim.ptx.scope import BadOperand, Scope
 
-if TYPE_CHECKING:
-    from lockstep.sim.ptx.lower import Lowering
-
-Handler = Callable[["Lowering", ast.Instruction], Micro | None]
+Handler = Callable[[Scope, ast.Instruction], Micro | None]
 HANDLERS: dict[str, Handler] = {}
 T = TypeVar("T")
 
 
 class UnknownInstruction(Exception):
     """The opcode, or a modifier of it, is not known."""
-
-
-class BadOperand(Exception):
-    """A known instruction with operands that it cannot have; the message says why."""
 
 
 class Modifiers:
@@ -132,57 +125,31 @@ def items(operand: ast.Operand) -> tuple[ast.Operand, ...]:
 
 # --------------------------------------------------------------------------------------------------------------- moves
 
-SPECIALS: dict[str, tuple[Special, int]] = {
-    **{
-        f"%{name}.{axis}": (Special[f"{name.upper()}_{axis.upper()}"], 32)
-        for name in ("tid", "ntid", "ctaid", "nctaid")
-        for axis in "xyz"
-    },
-    **{
-        f"%{name}": (Special[name.upper()], 32)
-        for name in (
-            "laneid", "warpid", "nwarpid", "smid", "nsmid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt",
-            "lanemask_ge", "clock", "clock_hi", "globaltimer_hi", "dynamic_smem_size", "total_smem_size",
-        )
-    },
-    "%gridid": (Special.GRIDID, 64),
-    "%clock64": (Special.CLOCK64, 64),
-    "%globaltimer": (Special.GLOBALTIMER, 64),
-    "%globaltimer_lo": (Special.GLOBALTIMER, 32),
-    "%reserved_smem_offset_begin": (Special.ZERO, 32),
-    "%aggr_smem_size": (Special.TOTAL_SMEM_SIZE, 32),
-    # Clusters of one CTA.
-    "%cluster_ctarank": (Special.ZERO, 32),
-    **{f"%cluster_ctaid.{axis}": (Special.ZERO, 32) for axis in "xyz"},
-    **{f"%clusterid.{axis}": (Special[f"CTAID_{axis.upper()}"], 32) for axis in "xyz"},
-    **{f"%nclusterid.{axis}": (Special[f"NCTAID_{axis.upper()}"], 32) for axis in "xyz"},
-}  # fmt: skip
-
 _PACK = {(32, 2): Long.PACK16X2, (32, 4): Long.PACK8X4, (64, 2): Long.PACK, (64, 4): Long.PACK16}
 _UNPACK = {(32, 2): Long.UNPACK16X2, (32, 4): Long.UNPACK8X4, (64, 2): Long.UNPACK, (64, 4): Long.UNPACK16}
 _MOVED = tuple(kind for kind, bits in BITS.items() if bits != 8 and "f16" not in kind)
 
 
 @handles("mov")
-def mov(low: Lowering, instruction: ast.Instruction) -> Micro:
+def mov(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(_MOVED)
     modifiers.finish()
     target, value = operands(instruction, 2)
     if kind == "pred":
-        psrc, negated = low.predicate_source(value)
-        pdst = low.predicate_result(target)
+        psrc, negated = scope.predicate_source(value)
+        pdst = scope.predicate_result(target)
         return Micro(
             Group.PREDICATE, Predicate.MOV, Category.INTEGER, psrc=psrc, psrc_not=negated, pdst=pdst
         )  # fmt: skip
     bits = BITS[kind]
     if isinstance(value, ast.Vector):
-        return _pack(low, target, value, kind)
+        return _pack(scope, target, value, kind)
     if isinstance(target, ast.Vector):
-        return _unpack(low, target, value, kind)
+        return _unpack(scope, target, value, kind)
     raw = f"b{bits}"
     if isinstance(value, ast.Special):
-        micro = low.read_special(value, low.result(target, raw))
+        micro = scope.read_special(value, scope.result(target, raw))
         if micro.write == Write.WORD and bits == 16:
             micro.write = Write.HALF
         elif (micro.write == Write.PAIR) != (bits == 64):
@@ -190,18 +157,18 @@ def mov(low: Lowering, instruction: ast.Instruction) -> Micro:
                 raise BadOperand(f"{value.name} does not have {bits} bits")
             micro.write = Write.WORD  # %gridid had 32 bits in old PTX; the low word
         return micro
-    return move(bits, low.result(target, raw), low.source(value, kind if isinstance(value, ast.Immediate) else raw))
+    return move(bits, scope.result(target, raw), scope.source(value, kind if isinstance(value, ast.Immediate) else raw))
 
 
-def _pack(low: Lowering, target: ast.Operand, value: ast.Vector, kind: str) -> Micro:
+def _pack(scope: Scope, target: ast.Operand, value: ast.Vector, kind: str) -> Micro:
     count, bits = len(value.items), BITS[kind]
     if (bits, count) not in _PACK:
         raise BadOperand(f".{kind} cannot be made of {count} elements")
     piece = f"b{bits // count}"
-    sources = tuple(_zero_extended(low.source(item, piece)) for item in value.items)
+    sources = tuple(_zero_extended(scope.source(item, piece)) for item in value.items)
     write = Write.PAIR if bits == 64 else Write.WORD
     return Micro(
-        Group.LONG, _PACK[bits, count], Category.INTEGER, sources, low.result(target, f"b{bits}"), write
+        Group.LONG, _PACK[bits, count], Category.INTEGER, sources, scope.result(target, f"b{bits}"), write
     )  # fmt: skip
 
 
@@ -209,13 +176,13 @@ def _zero_extended(source: Source) -> Source:
     return immediate(Fetch.U32, source.bits) if source.register == NONE else source._replace(fetch=Fetch.U32)
 
 
-def _unpack(low: Lowering, target: ast.Vector, value: ast.Operand, kind: str) -> Micro:
+def _unpack(scope: Scope, target: ast.Vector, value: ast.Operand, kind: str) -> Micro:
     count, bits = len(target.items), BITS[kind]
     if (bits, count) not in _UNPACK:
         raise BadOperand(f".{kind} cannot be taken apart into {count} elements")
     piece = f"b{max(bits // count, 16)}"
-    registers = [low.result(item, piece) for item in target.items]
-    source = low.source(value, f"b{bits}")
+    registers = [scope.result(item, piece) for item in target.items]
+    source = scope.source(value, f"b{bits}")
     if bits == 32:
         source = _zero_extended(source)
     return Micro(
@@ -225,21 +192,21 @@ def _unpack(low: Lowering, target: ast.Vector, value: ast.Operand, kind: str) ->
 
 
 @handles("and", "or", "xor", "not")
-def predicate_logic(low: Lowering, instruction: ast.Instruction) -> Micro | None:
+def predicate_logic(scope: Scope, instruction: ast.Instruction) -> Micro | None:
     if instruction.modifiers != ("pred",):
         return None
     op = Predicate[instruction.opcode.upper()]
     target, *values = operands(instruction, 2 if op == Predicate.NOT else 3)
-    psrc, psrc_not = low.predicate_source(values[0])
-    psrc2, psrc2_not = low.predicate_source(values[-1]) if len(values) == 2 else (NONE, False)
+    psrc, psrc_not = scope.predicate_source(values[0])
+    psrc2, psrc2_not = scope.predicate_source(values[-1]) if len(values) == 2 else (NONE, False)
     return Micro(
-        Group.PREDICATE, op, Category.LOGICAL, pdst=low.predicate_result(target), psrc=psrc, psrc_not=psrc_not,
+        Group.PREDICATE, op, Category.LOGICAL, pdst=scope.predicate_result(target), psrc=psrc, psrc_not=psrc_not,
         psrc2=psrc2, psrc2_not=psrc2_not,
     )  # fmt: skip
 
 
 @handles("lop3")
-def lop3(low: Lowering, instruction: ast.Instruction) -> Micro:
+def lop3(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     combine = modifiers.take(("or", "and"))
     modifiers.kind(("b32",))
@@ -247,16 +214,16 @@ def lop3(low: Lowering, instruction: ast.Instruction) -> Micro:
     target, a, b, c, table, *rest = operands(instruction, 6 if combine else 5)
     if not isinstance(table, ast.Immediate) or not 0 <= table.bits <= 255:
         raise BadOperand("takes a look-up table of 0 to 255")
-    sources = tuple(low.source(operand, "b32") for operand in (a, b, c))
+    sources = tuple(scope.source(operand, "b32") for operand in (a, b, c))
     if combine is None:
         return Micro(
-            Group.INT, Int.LOP3, Category.LOGICAL, sources, low.result(target, "b32"), Write.WORD, sub=table.bits
+            Group.INT, Int.LOP3, Category.LOGICAL, sources, scope.result(target, "b32"), Write.WORD, sub=table.bits
         )  # fmt: skip
     value, predicate = two_results(target)
-    psrc, negated = low.predicate_source(rest[0])
+    psrc, negated = scope.predicate_source(rest[0])
     return Micro(
-        Group.PREDICATE, Predicate.LOP3, Category.LOGICAL, sources, low.result(value, "b32"), Write.WORD, table.bits,
-        pdst=low.predicate_result(predicate), psrc=psrc, psrc_not=negated, imm3=Bool[combine.upper()],
+        Group.PREDICATE, Predicate.LOP3, Category.LOGICAL, sources, scope.result(value, "b32"), Write.WORD, table.bits,
+        pdst=scope.predicate_result(predicate), psrc=psrc, psrc_not=negated, imm3=Bool[combine.upper()],
     )  # fmt: skip
 
 
@@ -283,7 +250,7 @@ def _compared(kind: str) -> tuple[str, str]:
     return f"{'U' if family == 'b' else family.upper()}{width}", family
 
 
-def _comparison(low: Lowering, instruction: ast.Instruction, modifiers: Modifiers, kind: str, prefix: str) -> Micro:
+def _comparison(scope: Scope, instruction: ast.Instruction, modifiers: Modifiers, kind: str, prefix: str) -> Micro:
     """The part that ``setp`` and ``set`` have in common: everything but the destination."""
     suffix, family = _compared(kind)
     code = look_up(_COMPARISONS[family], modifiers.need(_ALL_COMPARISONS))
@@ -293,8 +260,8 @@ def _comparison(low: Lowering, instruction: ast.Instruction, modifiers: Modifier
         raise UnknownInstruction
     modifiers.finish()
     _, a, b, *rest = operands(instruction, 4 if combine else 3)
-    psrc, negated = low.predicate_source(rest[0]) if rest else (NONE, False)
-    sources = (low.source(a, kind, flush=flush), low.source(b, kind, flush=flush))
+    psrc, negated = scope.predicate_source(rest[0]) if rest else (NONE, False)
+    sources = (scope.source(a, kind, flush=flush), scope.source(b, kind, flush=flush))
     sub = code | (_BOOLS[combine] if combine else Bool.NONE) << 4
     return Micro(
         Group.PREDICATE, Predicate[f"{prefix}_{suffix}"], Category.COMPARE, sources, sub=sub, psrc=psrc,
@@ -306,16 +273,16 @@ _SETP_TYPES = {"b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f
 
 
 @handles("setp")
-def setp(low: Lowering, instruction: ast.Instruction) -> Micro:
+def setp(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
-    micro = _comparison(low, instruction, modifiers, modifiers.kind(_SETP_TYPES), "SETP")
+    micro = _comparison(scope, instruction, modifiers, modifiers.kind(_SETP_TYPES), "SETP")
     first, second = two_results(instruction.operands[0])
-    micro.pdst, micro.pdst2 = low.predicate_result(first), low.predicate_result(second)
+    micro.pdst, micro.pdst2 = scope.predicate_result(first), scope.predicate_result(second)
     return micro
 
 
 @handles("set")
-def set_(low: Lowering, instruction: ast.Instruction) -> Micro:
+def set_(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind((*_SETP_TYPES, "f16x2"))
     result = modifiers.kind(("u16", "s16", "u32", "s32", "f16", "bf16", "f32", "f16x2"))
@@ -325,15 +292,15 @@ def set_(low: Lowering, instruction: ast.Instruction) -> Micro:
         target, a, b = operands(instruction, 3)
         if result not in ("f16x2", "u32", "s32"):
             raise UnknownInstruction
-        sources = (low.source(a, kind), low.source(b, kind))
+        sources = (scope.source(a, kind), scope.source(b, kind))
         return Micro(
-            Group.PACKED, Packed.SET_F16X2, Category.COMPARE, sources, low.result(target, result), Write.WORD, code,
+            Group.PACKED, Packed.SET_F16X2, Category.COMPARE, sources, scope.result(target, result), Write.WORD, code,
             flags=Flag.SAT if result == "f16x2" else 0,
         )  # fmt: skip
     if result == "f16x2":
         raise UnknownInstruction
-    micro = _comparison(low, instruction, modifiers, kind, "SET")
-    micro.dst, micro.write = low.result(instruction.operands[0], result), WRITE.get(result, Write.WORD)
+    micro = _comparison(scope, instruction, modifiers, kind, "SET")
+    micro.dst, micro.write = scope.result(instruction.operands[0], result), WRITE.get(result, Write.WORD)
     if result in ("f16", "bf16", "f32"):
         micro.flags |= Flag.SAT
     return micro
@@ -343,22 +310,22 @@ _SELECTED = [kind for kind, bits in BITS.items() if bits >= 16 and "f16" not in 
 
 
 @handles("selp")
-def selp(low: Lowering, instruction: ast.Instruction) -> Micro:
+def selp(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(_SELECTED)
     modifiers.finish()
     target, a, b, chooser = operands(instruction, 4)
-    psrc, negated = low.predicate_source(chooser)
+    psrc, negated = scope.predicate_source(chooser)
     op = Predicate.SELP64 if BITS[kind] == 64 else Predicate.SELP
-    sources = (low.source(a, kind), low.source(b, kind))
+    sources = (scope.source(a, kind), scope.source(b, kind))
     return Micro(
-        Group.PREDICATE, op, Category.COMPARE, sources, low.result(target, kind), WRITE.get(kind, Write.WORD),
+        Group.PREDICATE, op, Category.COMPARE, sources, scope.result(target, kind), WRITE.get(kind, Write.WORD),
         psrc=psrc, psrc_not=negated,
     )  # fmt: skip
 
 
 @handles("slct")
-def slct(low: Lowering, instruction: ast.Instruction) -> Micro:
+def slct(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     chooser = modifiers.kind(("s32", "f32"))
     kind = modifiers.kind(_SELECTED)
@@ -366,9 +333,9 @@ def slct(low: Lowering, instruction: ast.Instruction) -> Micro:
     modifiers.finish()
     target, a, b, c = operands(instruction, 4)
     op = Predicate[f"SLCT{'64' if BITS[kind] == 64 else ''}_{chooser.upper()}"]
-    sources = (low.source(a, kind), low.source(b, kind), low.source(c, chooser, flush=flush))
+    sources = (scope.source(a, kind), scope.source(b, kind), scope.source(c, chooser, flush=flush))
     return Micro(
-        Group.PREDICATE, op, Category.COMPARE, sources, low.result(target, kind), WRITE.get(kind, Write.WORD)
+        Group.PREDICATE, op, Category.COMPARE, sources, scope.result(target, kind), WRITE.get(kind, Write.WORD)
     )  # fmt: skip
 
 
@@ -376,7 +343,7 @@ _CLASSES = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
 
 
 @handles("testp")
-def testp(low: Lowering, instruction: ast.Instruction) -> Micro:
+def testp(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(("f32", "f64"))
     sub = _CLASSES.index(modifiers.need(_CLASSES))
@@ -386,7 +353,7 @@ def testp(low: Lowering, instruction: ast.Instruction) -> Micro:
         (Predicate.TESTP_F32, Category.FLOAT) if kind == "f32" else (Predicate.TESTP_F64, Category.DOUBLE)
     )  # fmt: skip
     return Micro(
-        Group.PREDICATE, op, category, (low.source(value, kind),), sub=sub, pdst=low.predicate_result(target)
+        Group.PREDICATE, op, category, (scope.source(value, kind),), sub=sub, pdst=scope.predicate_result(target)
     )  # fmt: skip
 
 
@@ -398,30 +365,30 @@ _FLOATS = ("f16", "bf16", "f32", "f64")
 _CONVERTED = (*_INTEGER_TYPES, *_FLOATS)
 
 
-def _relaxed(low: Lowering, operand: ast.Operand, kind: str) -> Source:
+def _relaxed(scope: Scope, operand: ast.Operand, kind: str) -> Source:
     """A source that may be wider than its type: the low bits count."""
     if isinstance(operand, ast.Register):
-        register, bits = low.register(operand.name)
+        register, bits = scope.register(operand.name)
         if bits == 1 or bits < BITS[kind]:
             raise BadOperand(f"{operand.name} has {bits} bits, .{kind} takes {BITS[kind]}")
         return Source(FETCH[kind], register)
-    return low.source(operand, kind)
+    return scope.source(operand, kind)
 
 
-def _destination(low: Lowering, operand: ast.Operand, kind: str) -> tuple[int, int]:
+def _destination(scope: Scope, operand: ast.Operand, kind: str) -> tuple[int, int]:
     """A destination that may be wider than its type, and its bits."""
     if isinstance(operand, ast.Sink):
         return NONE, max(BITS[kind], 16)
     if not isinstance(operand, ast.Register):
         raise BadOperand("the destination must be a register")
-    register, bits = low.register(operand.name)
+    register, bits = scope.register(operand.name)
     if bits == 1 or bits < BITS[kind]:
         raise BadOperand(f"{operand.name} has {bits} bits, .{kind} gives {BITS[kind]}")
     return register, bits
 
 
 @handles("cvt")
-def cvt(low: Lowering, instruction: ast.Instruction) -> Micro:
+def cvt(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     source_kind = modifiers.kind(_CONVERTED)
     kind = modifiers.kind((*_CONVERTED, "f16x2", "bf16x2"))
@@ -435,16 +402,16 @@ def cvt(low: Lowering, instruction: ast.Instruction) -> Micro:
     if (flush and "f32" not in (kind, source_kind)) or (integral and rounding):
         raise UnknownInstruction
     if kind in ("f16x2", "bf16x2"):
-        return _cvt_packed(low, instruction, kind, source_kind, rounding, flags)
+        return _cvt_packed(scope, instruction, kind, source_kind, rounding, flags)
     target, value = operands(instruction, 2)
     from_float, to_float = source_kind in _FLOATS, kind in _FLOATS
     if not from_float and not to_float:
         if integral or rounding:
             raise UnknownInstruction
-        return _cvt_integers(low, target, value, kind, source_kind, saturate)
+        return _cvt_integers(scope, target, value, kind, source_kind, saturate)
     if not from_float:
-        return _cvt_from_integer(low, target, value, kind, source_kind, rounding, flags)
-    source = _relaxed(low, value, source_kind)
+        return _cvt_from_integer(scope, target, value, kind, source_kind, rounding, flags)
+    source = _relaxed(scope, value, source_kind)
     if flush and source_kind == "f32":
         source = source._replace(fetch=Fetch.FTZ)
         if kind == "f32":
@@ -454,17 +421,17 @@ def cvt(low: Lowering, instruction: ast.Instruction) -> Micro:
     if not to_float:
         if integral is None or rounding:
             raise UnknownInstruction
-        return _cvt_to_integer(low, target, source, kind, source_kind, _INTEGRAL[integral])
-    return _cvt_floats(low, target, source, kind, source_kind, integral, rounding, flags)
+        return _cvt_to_integer(scope, target, source, kind, source_kind, _INTEGRAL[integral])
+    return _cvt_floats(scope, target, source, kind, source_kind, integral, rounding, flags)
 
 
 def _cvt_integers(
-    low: Lowering, target: ast.Operand, value: ast.Operand, kind: str, source_kind: str, saturate: bool
+    scope: Scope, target: ast.Operand, value: ast.Operand, kind: str, source_kind: str, saturate: bool
 ) -> Micro:
     """The source is extended by its own sign to the result's width, or cut, then extended by the result's sign to the
     register's width."""
-    source = _relaxed(low, value, source_kind)
-    register, bits = _destination(low, target, kind)
+    source = _relaxed(scope, value, source_kind)
+    register, bits = _destination(scope, target, kind)
     write = Write.PAIR if bits == 64 else Write.HALF if bits == 16 else Write.WORD
     if saturate:
         if bits == 64 and BITS[kind] < 64:
@@ -488,23 +455,23 @@ def _cvt_integers(
 
 
 def _cvt_from_integer(
-    low: Lowering, target: ast.Operand, value: ast.Operand, kind: str, source_kind: str, rounding: str | None,
+    scope: Scope, target: ast.Operand, value: ast.Operand, kind: str, source_kind: str, rounding: str | None,
     flags: int,
 ) -> Micro:  # fmt: skip
     if rounding not in ("rn", "rz", "rm", "rp"):
         raise UnknownInstruction
-    source = _relaxed(low, value, source_kind)._replace(fetch=FETCH_LONG[source_kind])
+    source = _relaxed(scope, value, source_kind)._replace(fetch=FETCH_LONG[source_kind])
     op = Convert.INT_TO_F64 if kind == "f64" else Convert.INT_TO_F32
     return Micro(
-        Group.CONVERT, op, Category.CONVERSION, (source,), low.result(target, kind), WRITE.get(kind, Write.WORD),
+        Group.CONVERT, op, Category.CONVERSION, (source,), scope.result(target, kind), WRITE.get(kind, Write.WORD),
         sub=_INTEGER_TYPES[source_kind], flags=flags, rnd=ROUNDING[rounding],
     )  # fmt: skip
 
 
 def _cvt_to_integer(
-    low: Lowering, target: ast.Operand, source: Source, kind: str, source_kind: str, rounding: Round
+    scope: Scope, target: ast.Operand, source: Source, kind: str, source_kind: str, rounding: Round
 ) -> Micro:
-    register, bits = _destination(low, target, kind)
+    register, bits = _destination(scope, target, kind)
     if bits == 64 and BITS[kind] < 64:
         raise BadOperand(f"the .{kind} result takes a register of 16 or 32 bits")
     op = Convert.F64_TO_INT if source_kind == "f64" else Convert.F32_TO_INT
@@ -515,10 +482,10 @@ def _cvt_to_integer(
 
 
 def _cvt_floats(
-    low: Lowering, target: ast.Operand, source: Source, kind: str, source_kind: str, integral: str | None,
+    scope: Scope, target: ast.Operand, source: Source, kind: str, source_kind: str, integral: str | None,
     rounding: str | None, flags: int,
 ) -> Micro:  # fmt: skip
-    register, write = low.result(target, kind), WRITE.get(kind, Write.WORD)
+    register, write = scope.result(target, kind), WRITE.get(kind, Write.WORD)
     narrows = BITS[kind] < BITS[source_kind] or {kind, source_kind} == {"f16", "bf16"}
     if narrows != (rounding is not None) or (integral is not None and kind != source_kind):
         raise UnknownInstruction
@@ -538,15 +505,15 @@ def _cvt_floats(
 
 
 def _cvt_packed(
-    low: Lowering, instruction: ast.Instruction, kind: str, source_kind: str, rounding: str | None, flags: int
+    scope: Scope, instruction: ast.Instruction, kind: str, source_kind: str, rounding: str | None, flags: int
 ) -> Micro:
     if source_kind != "f32" or rounding not in ("rn", "rz"):
         raise UnknownInstruction
     target, high, lower = operands(instruction, 3)
     op = Packed.CVT_F16X2 if kind == "f16x2" else Packed.CVT_BF16X2
-    sources = (low.source(high, "f32"), low.source(lower, "f32"))
+    sources = (scope.source(high, "f32"), scope.source(lower, "f32"))
     return Micro(
-        Group.PACKED, op, Category.CONVERSION, sources, low.result(target, kind), Write.WORD, flags=flags,
+        Group.PACKED, op, Category.CONVERSION, sources, scope.result(target, kind), Write.WORD, flags=flags,
         rnd=ROUNDING[rounding],
     )  # fmt: skip
 
@@ -558,7 +525,7 @@ _SPACES = {
 
 
 @handles("cvta")
-def cvta(low: Lowering, instruction: ast.Instruction) -> Micro:
+def cvta(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(("u64", "u32"))
     to = modifiers.has("to")
@@ -567,11 +534,11 @@ def cvta(low: Lowering, instruction: ast.Instruction) -> Micro:
     if kind == "u32":
         raise BadOperand("addresses of 32 bits are not supported")
     target, value = operands(instruction, 2)
-    source = low.source(value, "u64")
-    if space == Space.PARAM and low.frames[-1].leave is not None:
+    source = scope.source(value, "u64")
+    if space == Space.PARAM and scope.frames[-1].leave is not None:
         space = Space.LOCAL  # parameters of inlined functions lie there
     window = WINDOWS[space]
-    dst = low.result(target, "u64")
+    dst = scope.result(target, "u64")
     if not window:
         return Micro(Group.LONG, Long.MOV, Category.CONVERSION, (source,), dst, Write.PAIR)
     op = Long.SUB if to else Long.ADD
@@ -581,14 +548,14 @@ def cvta(low: Lowering, instruction: ast.Instruction) -> Micro:
 
 
 @handles("isspacep")
-def isspacep(low: Lowering, instruction: ast.Instruction) -> Micro:
+def isspacep(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     space = _SPACES[modifiers.need(_SPACES)]
     modifiers.finish()
     target, value = operands(instruction, 2)
     return Micro(
-        Group.PREDICATE, Predicate.ISSPACE, Category.CONVERSION, (low.source(value, "b64"),), sub=space,
-        pdst=low.predicate_result(target),
+        Group.PREDICATE, Predicate.ISSPACE, Category.CONVERSION, (scope.source(value, "b64"),), sub=space,
+        pdst=scope.predicate_result(target),
     )  # fmt: skip
 
 
@@ -620,7 +587,7 @@ def _cache_policy(instruction: ast.Instruction, modifiers: Modifiers) -> int:
 
 
 @handles("ld", "ldu")
-def load(low: Lowering, instruction: ast.Instruction) -> Micro:
+def load(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(_LOADED)
     policies = _cache_policy(instruction, modifiers)
@@ -634,12 +601,12 @@ def load(low: Lowering, instruction: ast.Instruction) -> Micro:
     flags |= {"cv": Flag.VOLATILE, "cg": Flag.CACHE_GLOBAL}.get(cached or "", 0)
     flags |= Flag.SIGNED if kind[0] == "s" else 0
     target, source = operands(instruction, 2 + policies)[:2]
-    targets = [_destination(low, item, kind) for item in _elements(target, vector)]
+    targets = [_destination(scope, item, kind) for item in _elements(target, vector)]
     widths = {bits for register, bits in targets if register != NONE} or {max(BITS[kind], 16)}
     if len(widths) > 1:
         raise BadOperand("the registers of a vector must be of one width")
-    sources, offset, storage = low.address(source)
-    space, parameter = _parameter_space(low, space, storage, sources)
+    sources, offset, storage = scope.address(source)
+    space, parameter = _parameter_space(scope, space, storage, sources)
     if parameter is not None:
         return load_parameter(parameter, offset, BITS[kind] // 8, targets, flags & Flag.SIGNED)
     return Micro(
@@ -650,7 +617,7 @@ def load(low: Lowering, instruction: ast.Instruction) -> Micro:
 
 
 @handles("st")
-def store(low: Lowering, instruction: ast.Instruction) -> Micro:
+def store(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(_LOADED)
     policies = _cache_policy(instruction, modifiers)
@@ -664,13 +631,13 @@ def store(low: Lowering, instruction: ast.Instruction) -> Micro:
     flags |= Flag.CACHE_GLOBAL if cached == "cg" else 0
     target, source = operands(instruction, 2 + policies)[:2]
     values = _elements(source, vector)
-    sources, offset, storage = low.address(target)
-    space, parameter = _parameter_space(low, space, storage, sources)
+    sources, offset, storage = scope.address(target)
+    space, parameter = _parameter_space(scope, space, storage, sources)
     if parameter is not None:
-        return store_parameter(parameter, offset, BITS[kind] // 8, [_stored(low, value, kind) for value in values])
+        return store_parameter(parameter, offset, BITS[kind] // 8, [_stored(scope, value, kind) for value in values])
     if space == Space.PARAM:
         raise BadOperand("a kernel's parameters cannot be written")
-    registers = [low.in_register(value, BITS[kind], kind) for value in values]
+    registers = [scope.in_register(value, BITS[kind], kind) for value in values]
     if len({bits == 64 for _, bits in registers}) > 1:
         raise BadOperand("the registers of a vector must be of one width")
     return Micro(
@@ -680,9 +647,9 @@ def store(low: Lowering, instruction: ast.Instruction) -> Micro:
     )  # fmt: skip
 
 
-def _stored(low: Lowering, value: ast.Operand, kind: str) -> tuple[Source, int]:
-    source = _relaxed(low, value, kind)
-    return source, low.code.bits[source.register] if source.register != NONE else max(BITS[kind], 16)
+def _stored(scope: Scope, value: ast.Operand, kind: str) -> tuple[Source, int]:
+    source = _relaxed(scope, value, kind)
+    return source, scope.code.bits[source.register] if source.register != NONE else max(BITS[kind], 16)
 
 
 def _elements(operand: ast.Operand, vector: str | None) -> tuple[ast.Operand, ...]:
@@ -695,24 +662,24 @@ def _elements(operand: ast.Operand, vector: str | None) -> tuple[ast.Operand, ..
 
 
 def _parameter_space(
-    low: Lowering, space: Space, storage: Storage | None, sources: tuple[Source, ...]
+    scope: Scope, space: Space, storage: Storage | None, sources: tuple[Source, ...]
 ) -> tuple[Space, ParameterStorage | None]:
     """Tell a kernel's parameters from those of calls, which are registers or local memory."""
     if space != Space.PARAM:
         return space, None
     if isinstance(storage, ParameterStorage):
         return space, storage
-    return (Space.LOCAL if sources and low.frames[-1].leave is not None else space), None
+    return (Space.LOCAL if sources and scope.frames[-1].leave is not None else space), None
 
 
 @handles("prefetch", "prefetchu")
-def prefetch(low: Lowering, instruction: ast.Instruction) -> Micro:
+def prefetch(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     space = _SPACES.get(modifiers.take(("global", "local", "const", "param")) or "", Space.GENERIC)
     modifiers.need(("L1", "L2", "tensormap"))
     modifiers.drop(_HINTS)
     modifiers.finish()
-    sources, offset, storage = low.address(operands(instruction, 1)[0])
+    sources, offset, storage = scope.address(operands(instruction, 1)[0])
     return Micro(
         Group.MEMORY, Memory.PREFETCH, _CATEGORIES[space], sources, space=space, bytes=1, offset=offset,
         storage=storage,
@@ -720,12 +687,12 @@ def prefetch(low: Lowering, instruction: ast.Instruction) -> Micro:
 
 
 @handles("createpolicy")
-def createpolicy(low: Lowering, instruction: ast.Instruction) -> Micro:
+def createpolicy(scope: Scope, instruction: ast.Instruction) -> Micro:
     """Cache policies are hints, and ignored: the policy is zero."""
     if instruction.modifiers[-1:] != ("b64",) or instruction.modifiers[0] not in ("fractional", "range", "cvt"):
         raise UnknownInstruction
     target = operands(instruction, 1, 4)[0]
-    return move(64, low.result(target, "b64"), Source(Fetch.PAIR))
+    return move(64, scope.result(target, "b64"), Source(Fetch.PAIR))
 
 
 _ATOMICS: dict[tuple[str, str], Atomic] = {
@@ -744,7 +711,7 @@ _ATOMICS: dict[tuple[str, str], Atomic] = {
 
 
 @handles("atom", "red")
-def atom(low: Lowering, instruction: ast.Instruction) -> Micro:
+def atom(scope: Scope, instruction: ast.Instruction) -> Micro:
     reduces = instruction.opcode == "red"
     modifiers = Modifiers(instruction)
     kind = modifiers.kind()
@@ -762,9 +729,9 @@ def atom(low: Lowering, instruction: ast.Instruction) -> Micro:
     modifiers.finish()
     values = list(operands(instruction, 3 - reduces + (op == Atomic.CAS) + policies))
     target = ast.Sink() if reduces else values.pop(0)
-    sources, offset, storage = low.address(values[0])
-    registers = [low.in_register(value, BITS[kind], kind) for value in values[1 : 2 + (op == Atomic.CAS)]]
-    dst = low.result(target, kind)
+    sources, offset, storage = scope.address(values[0])
+    registers = [scope.in_register(value, BITS[kind], kind) for value in values[1 : 2 + (op == Atomic.CAS)]]
+    dst = scope.result(target, kind)
     if any(bits > max(BITS[kind], 32) for _, bits in registers):
         raise BadOperand(f"takes registers of {BITS[kind]} bits")
     return Micro(
@@ -779,18 +746,18 @@ def atom(low: Lowering, instruction: ast.Instruction) -> Micro:
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
 
 
-def _coordinates(low: Lowering, values: tuple[ast.Operand, ...], dimensions: int, kind: str) -> dict[int, int]:
+def _coordinates(scope: Scope, values: tuple[ast.Operand, ...], dimensions: int, kind: str) -> dict[int, int]:
     """Registers of the coordinates, at their place in ``v``. A three-dimensional one has a fourth, which is ignored."""
     if len(values) not in ((dimensions, 4) if dimensions == 3 else (dimensions,)):
         raise BadOperand(f"takes {dimensions} coordinate{'s' if dimensions > 1 else ''}, not {len(values)}")
-    registers = [low.in_register(value, 32, kind) for value in values[:dimensions]]
+    registers = [scope.in_register(value, 32, kind) for value in values[:dimensions]]
     if any(bits != 32 for _, bits in registers):
         raise BadOperand("coordinates have 32 bits")
     return {4 + index: register for index, (register, _) in enumerate(registers)}
 
 
 @handles("tex")
-def tex(low: Lowering, instruction: ast.Instruction) -> Micro:
+def tex(scope: Scope, instruction: ast.Instruction) -> Micro:
     """``tex.level`` names a level of detail; textures have only one, so every level is that one."""
     modifiers = Modifiers(instruction)
     level = modifiers.has("level")
@@ -801,21 +768,21 @@ def tex(low: Lowering, instruction: ast.Instruction) -> Micro:
     modifiers.finish()
     target, texel, *levels = operands(instruction, 2 + level)
     for value in levels:
-        low.source(value, coordinate_kind)
+        scope.source(value, coordinate_kind)
     if not isinstance(texel, ast.Texel):
         raise BadOperand("takes a texture and coordinates in brackets")
     if texel.sampler is not None:
         raise BadOperand("separate samplers are not supported, only texture references that hold their own")
-    results = [low.result(item, kind) for item in _elements(target, "v4")]
+    results = [scope.result(item, kind) for item in _elements(target, "v4")]
     return Micro(
-        Group.TEXTURE, Texture[f"TEX_{dimensions}D"], Category.TEXTURE, (low.source(texel.texture, "u64"),),
+        Group.TEXTURE, Texture[f"TEX_{dimensions}D"], Category.TEXTURE, (scope.source(texel.texture, "u64"),),
         sub=int(coordinate_kind == "f32"), flags=Flag.SIGNED if kind == "s32" else 0, vec=4, bytes=4,
-        results=dict(enumerate(results)), operands=_coordinates(low, texel.coordinates, dimensions, coordinate_kind),
+        results=dict(enumerate(results)), operands=_coordinates(scope, texel.coordinates, dimensions, coordinate_kind),
     )  # fmt: skip
 
 
 @handles("txq", "suq")
-def txq(low: Lowering, instruction: ast.Instruction) -> Micro:
+def txq(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     modifiers.kind(("b32",))
     sub = ("width", "height", "depth").index(modifiers.need(("width", "height", "depth")))
@@ -824,8 +791,8 @@ def txq(low: Lowering, instruction: ast.Instruction) -> Micro:
     if not isinstance(handle, ast.Address) or handle.offset:
         raise BadOperand("takes a texture or surface in brackets")
     return Micro(
-        Group.TEXTURE, Texture.QUERY, Category.TEXTURE, (low.source(handle.base, "u64"),), sub=sub,
-        results={0: low.result(target, "b32")},
+        Group.TEXTURE, Texture.QUERY, Category.TEXTURE, (scope.source(handle.base, "u64"),), sub=sub,
+        results={0: scope.result(target, "b32")},
     )  # fmt: skip
 
 
@@ -833,7 +800,7 @@ _CLAMPS = ("trap", "clamp", "zero")
 
 
 @handles("suld", "sust")
-def surface(low: Lowering, instruction: ast.Instruction) -> Micro:
+def surface(scope: Scope, instruction: ast.Instruction) -> Micro:
     """Formatless accesses; the byte offset x comes first. ``rnd`` says what an access outside does: see _CLAMPS."""
     modifiers = Modifiers(instruction)
     if not modifiers.has("b"):
@@ -850,17 +817,17 @@ def surface(low: Lowering, instruction: ast.Instruction) -> Micro:
     if not isinstance(texel, ast.Texel) or texel.sampler is not None:
         raise BadOperand("takes a surface and coordinates in brackets")
     values = _elements(data, vector)
-    coordinates = _coordinates(low, texel.coordinates, dimensions, "s32")
+    coordinates = _coordinates(scope, texel.coordinates, dimensions, "s32")
     micro = Micro(
         Group.TEXTURE, Texture.SURFACE_LOAD if loads else Texture.SURFACE_STORE, Category.TEXTURE,
-        (low.source(texel.texture, "u64"),), sub=dimensions - 1, rnd=clamp, bytes=BITS[kind] // 8, vec=len(values),
+        (scope.source(texel.texture, "u64"),), sub=dimensions - 1, rnd=clamp, bytes=BITS[kind] // 8, vec=len(values),
         operands=coordinates,
     )  # fmt: skip
     if loads:
-        targets = [_destination(low, value, kind) for value in values]
+        targets = [_destination(scope, value, kind) for value in values]
         micro.results = {index: register for index, (register, _) in enumerate(targets)}
     else:
-        targets = [low.in_register(value, BITS[kind], kind) for value in values]
+        targets = [scope.in_register(value, BITS[kind], kind) for value in values]
         micro.operands |= {index: register for index, (register, _) in enumerate(targets)}
     micro.data = max(bits for _, bits in targets) // 8
     return micro
@@ -870,7 +837,7 @@ def surface(low: Lowering, instruction: ast.Instruction) -> Micro:
 
 
 @handles("bra")
-def bra(low: Lowering, instruction: ast.Instruction) -> Micro:
+def bra(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     flags = Flag.UNIFORM if modifiers.has("uni") else 0
     modifiers.finish()
@@ -878,41 +845,41 @@ def bra(low: Lowering, instruction: ast.Instruction) -> Micro:
     if not isinstance(target, ast.Symbol):
         raise BadOperand("takes a label")
     return Micro(
-        Group.CONTROL, Control.BRANCH, Category.CONTROL, flags=flags, targets=(low.branch_target(target.name),)
+        Group.CONTROL, Control.BRANCH, Category.CONTROL, flags=flags, targets=(scope.branch_target(target.name),)
     )  # fmt: skip
 
 
 @handles("brx")
-def brx(low: Lowering, instruction: ast.Instruction) -> Micro:
+def brx(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     if not modifiers.has("idx"):
         raise UnknownInstruction
     flags = Flag.UNIFORM if modifiers.has("uni") else 0
     modifiers.finish()
     index, table = operands(instruction, 2)
-    labels = low.frames[-1].tables.get(table.name) if isinstance(table, ast.Symbol) else None
+    labels = scope.frames[-1].tables.get(table.name) if isinstance(table, ast.Symbol) else None
     if labels is None:
         raise BadOperand("takes the name of a .branchtargets list")
     return Micro(
-        Group.CONTROL, Control.INDEXED, Category.CONTROL, (low.source(index, "u32"),), flags=flags, imm3=len(labels),
-        targets=tuple(low.branch_target(label) for label in labels),
+        Group.CONTROL, Control.INDEXED, Category.CONTROL, (scope.source(index, "u32"),), flags=flags, imm3=len(labels),
+        targets=tuple(scope.branch_target(label) for label in labels),
     )  # fmt: skip
 
 
 @handles("ret", "exit")
-def ret(low: Lowering, instruction: ast.Instruction) -> Micro:
+def ret(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     flags = Flag.UNIFORM if instruction.opcode == "ret" and modifiers.has("uni") else 0
     modifiers.finish()
     operands(instruction, 0)
-    leave = low.frames[-1].leave
+    leave = scope.frames[-1].leave
     if leave is None or instruction.opcode == "exit":
         return Micro(Group.CONTROL, Control.EXIT, Category.CONTROL, flags=flags)
     return Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, flags=flags, targets=(leave,))
 
 
 @handles("trap", "brkpt", "pmevent", "nanosleep", "griddepcontrol")
-def simple_control(low: Lowering, instruction: ast.Instruction) -> Micro:
+def simple_control(scope: Scope, instruction: ast.Instruction) -> Micro:
     """Those that do nothing here but take their place, and ``trap``."""
     op, category, allowed, count = {
         "trap": (Control.TRAP, Category.MISCELLANEOUS, ((),), 0),
@@ -924,12 +891,12 @@ def simple_control(low: Lowering, instruction: ast.Instruction) -> Micro:
     if instruction.modifiers not in allowed:
         raise UnknownInstruction
     values = operands(instruction, count)
-    sources = (low.source(values[0], "u32"),) if op == Control.SLEEP else ()
+    sources = (scope.source(values[0], "u32"),) if op == Control.SLEEP else ()
     return Micro(Group.CONTROL, op, category, sources)
 
 
 @handles("membar", "fence")
-def fence(low: Lowering, instruction: ast.Instruction) -> Micro:
+def fence(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     if instruction.opcode == "membar":
         modifiers.need(("cta", "gl", "sys"))
@@ -945,40 +912,40 @@ def fence(low: Lowering, instruction: ast.Instruction) -> Micro:
 
 
 @handles("bar", "barrier")
-def barrier(low: Lowering, instruction: ast.Instruction) -> Micro:
+def barrier(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     if instruction.opcode == "bar" and modifiers.has("warp"):
         modifiers.need(("sync",))
         modifiers.finish()
-        mask = low.source(operands(instruction, 1)[0], "b32")
+        mask = scope.source(operands(instruction, 1)[0], "b32")
         return Micro(Group.CONTROL, Control.WARP_SYNC, Category.SYNCHRONIZATION, (mask,))
     modifiers.has("cta")
     if instruction.opcode == "barrier":
         modifiers.has("aligned")
     operation = modifiers.need(("sync", "arrive", "red"))
     if operation == "red":
-        return _reduction(low, instruction, modifiers)
+        return _reduction(scope, instruction, modifiers)
     modifiers.finish()
     values = operands(instruction, 1, 2) if operation == "sync" else operands(instruction, 2)
-    sources = tuple(low.source(value, "u32") for value in values)
+    sources = tuple(scope.source(value, "u32") for value in values)
     op = Control.BARRIER if operation == "sync" else Control.ARRIVE
     return Micro(Group.CONTROL, op, Category.SYNCHRONIZATION, sources)
 
 
-def _reduction(low: Lowering, instruction: ast.Instruction, modifiers: Modifiers) -> Micro:
+def _reduction(scope: Scope, instruction: ast.Instruction, modifiers: Modifiers) -> Micro:
     sub = ("popc", "and", "or").index(modifiers.need(("popc", "and", "or")))
     modifiers.kind(("pred",) if sub else ("u32",))
     modifiers.finish()
     target, *values, vote = operands(instruction, 3, 4)
-    psrc, negated = low.predicate_source(vote)
+    psrc, negated = scope.predicate_source(vote)
     micro = Micro(
-        Group.CONTROL, Control.REDUCE, Category.SYNCHRONIZATION, tuple(low.source(value, "u32") for value in values),
+        Group.CONTROL, Control.REDUCE, Category.SYNCHRONIZATION, tuple(scope.source(value, "u32") for value in values),
         sub=sub, psrc=psrc, psrc_not=negated,
     )  # fmt: skip
     if sub:
-        micro.pdst = low.predicate_result(target)
+        micro.pdst = scope.predicate_result(target)
     else:
-        micro.dst, micro.write = low.result(target, "u32"), Write.WORD
+        micro.dst, micro.write = scope.result(target, "u32"), Write.WORD
     return micro
 
 
@@ -986,7 +953,7 @@ def _reduction(low: Lowering, instruction: ast.Instruction, modifiers: Modifiers
 
 
 @handles("shfl")
-def shfl(low: Lowering, instruction: ast.Instruction) -> Micro:
+def shfl(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     modifiers.kind(("b32",))
     synchronous = modifiers.has("sync")
@@ -995,33 +962,33 @@ def shfl(low: Lowering, instruction: ast.Instruction) -> Micro:
     target, *values = operands(instruction, 5 if synchronous else 4)
     value, predicate = two_results(target)
     return Micro(
-        Group.WARP, op, Category.MISCELLANEOUS, tuple(low.source(operand, "b32") for operand in values),
-        low.result(value, "b32"), Write.WORD, pdst=low.predicate_result(predicate),
+        Group.WARP, op, Category.MISCELLANEOUS, tuple(scope.source(operand, "b32") for operand in values),
+        scope.result(value, "b32"), Write.WORD, pdst=scope.predicate_result(predicate),
     )  # fmt: skip
 
 
 @handles("vote")
-def vote(low: Lowering, instruction: ast.Instruction) -> Micro:
+def vote(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     synchronous = modifiers.has("sync")
     mode = modifiers.need(("all", "any", "uni", "ballot"))
     modifiers.kind(("b32",) if mode == "ballot" else ("pred",))
     modifiers.finish()
     target, value, *mask = operands(instruction, 3 if synchronous else 2)
-    psrc, negated = low.predicate_source(value)
+    psrc, negated = scope.predicate_source(value)
     micro = Micro(
         Group.WARP, Warp.BALLOT if mode == "ballot" else Warp[f"VOTE_{mode.upper()}"], Category.SYNCHRONIZATION,
-        tuple(low.source(operand, "b32") for operand in mask), psrc=psrc, psrc_not=negated,
+        tuple(scope.source(operand, "b32") for operand in mask), psrc=psrc, psrc_not=negated,
     )  # fmt: skip
     if mode == "ballot":
-        micro.dst, micro.write = low.result(target, "b32"), Write.WORD
+        micro.dst, micro.write = scope.result(target, "b32"), Write.WORD
     else:
-        micro.pdst = low.predicate_result(target)
+        micro.pdst = scope.predicate_result(target)
     return micro
 
 
 @handles("match")
-def match(low: Lowering, instruction: ast.Instruction) -> Micro:
+def match(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(("b32", "b64"))
     mode = modifiers.need(("any", "all"))
@@ -1033,8 +1000,8 @@ def match(low: Lowering, instruction: ast.Instruction) -> Micro:
         raise BadOperand("match.any has no predicate result")
     op = Warp[f"MATCH_{mode.upper()}{'64' if kind == 'b64' else ''}"]
     return Micro(
-        Group.WARP, op, Category.SYNCHRONIZATION, (low.source(value, kind), low.source(mask, "b32")),
-        low.result(first, "b32"), Write.WORD, pdst=low.predicate_result(second),
+        Group.WARP, op, Category.SYNCHRONIZATION, (scope.source(value, kind), scope.source(mask, "b32")),
+        scope.result(first, "b32"), Write.WORD, pdst=scope.predicate_result(second),
     )  # fmt: skip
 
 
@@ -1047,7 +1014,7 @@ _REDUCTIONS = {
 
 
 @handles("redux")
-def redux(low: Lowering, instruction: ast.Instruction) -> Micro:
+def redux(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     kind = modifiers.kind(("u32", "s32", "b32"))
     modifiers.need(("sync",))
@@ -1056,33 +1023,33 @@ def redux(low: Lowering, instruction: ast.Instruction) -> Micro:
     if op is None:
         raise UnknownInstruction
     target, value, mask = operands(instruction, 3)
-    sources = (low.source(value, "b32"), low.source(mask, "b32"))
+    sources = (scope.source(value, "b32"), scope.source(mask, "b32"))
     return Micro(
-        Group.WARP, op, Category.SYNCHRONIZATION, sources, low.result(target, "b32"), Write.WORD
+        Group.WARP, op, Category.SYNCHRONIZATION, sources, scope.result(target, "b32"), Write.WORD
     )  # fmt: skip
 
 
 @handles("activemask")
-def activemask(low: Lowering, instruction: ast.Instruction) -> Micro:
+def activemask(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     modifiers.kind(("b32",))
     modifiers.finish()
     (target,) = operands(instruction, 1)
     return Micro(
-        Group.WARP, Warp.ACTIVEMASK, Category.SYNCHRONIZATION, dst=low.result(target, "b32"), write=Write.WORD
+        Group.WARP, Warp.ACTIVEMASK, Category.SYNCHRONIZATION, dst=scope.result(target, "b32"), write=Write.WORD
     )  # fmt: skip
 
 
 @handles("elect")
-def elect(low: Lowering, instruction: ast.Instruction) -> Micro:
+def elect(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
     modifiers.need(("sync",))
     modifiers.finish()
     target, mask = operands(instruction, 2)
     value, predicate = two_results(target)
     return Micro(
-        Group.WARP, Warp.ELECT, Category.SYNCHRONIZATION, (low.source(mask, "b32"),), low.result(value, "b32"),
-        Write.WORD, pdst=low.predicate_result(predicate),
+        Group.WARP, Warp.ELECT, Category.SYNCHRONIZATION, (scope.source(mask, "b32"),), scope.result(value, "b32"),
+        Write.WORD, pdst=scope.predicate_result(predicate),
     )  # fmt: skip
 
 

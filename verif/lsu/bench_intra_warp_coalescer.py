@@ -9,7 +9,7 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
 
-from lockstep.models.lsu.mapping import Mapping as ThreadMap
+from lockstep.spec.mapping import Mapping as ThreadMap
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.lsu.intra_warp_coalescer import IntraWarpCoalescer
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 
 
@@ -48,17 +48,22 @@ class LanesAreConserved(Property):
 
     def specify(self, m: Module, enters: Value, leaves: Value) -> None:
         dut, lanes = self.dut, self.dut.lanes
-        line, left, count = dut.line, Array(dut._left), dut._count
+        line, buffer = dut.line, dut._buffer
         inside = Signal(range(3 * lanes + 1))
         came = Mux(enters, popcount(dut.request.p.mask), 0)
         gone = Mux(leaves, popcount(line.p.mask), 0)
-        waiting = [Mux(place < count, left[dut._head ^ place], 0) for place in range(2)]
+        waiting = [
+            Mux(buffer.count > 0, buffer.head.mask & ~dut._done, 0),
+            Mux(buffer.count > 1, buffer.second.mask, 0),
+        ]
         m.d.sync += inside.eq(inside + came - gone)
         m.d.comb += [
             Assert(inside == popcount(Cat(waiting, Mux(line.valid, line.p.mask, 0)))),
             Assert(inside + came >= gone),
-            Assert(count <= 2),
-            *(Assert((place >= count) | waiting[place].any()) for place in range(2)),
+            Assert(buffer.count <= 2),
+            *(Assert((place >= buffer.count) | waiting[place].any()) for place in range(2)),
+            Assert((buffer.count != 0) | (dut._done == 0)),
+            Assert(dut._done & ~buffer.head.mask == 0),
             Assert(~line.valid | (line.p.mask != 0)),
         ]
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from lockstep.models.blocks import FOREVER
 from lockstep.models.jit import view
 from lockstep.models.lsu import intra_warp_coalescer
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.time import NEVER
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import Bench
 from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, Line, drive
 
@@ -132,6 +132,6 @@ def test_ready_falls_only_with_two_instructions_in_the_buffer() -> None:
 
 def test_an_empty_block_is_idle_for_ever() -> None:
     bench = Coalescer()
-    assert bench.idle() == FOREVER
+    assert bench.idle() == NEVER
     bench.offer(full([0] * LANES))
     assert bench.idle() == 0

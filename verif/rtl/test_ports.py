@@ -198,7 +198,7 @@ def widths(fields: list[Field], prefix: str = "") -> dict[str, tuple[int, list[i
 def test_smaller_instances_fit_the_largest_record(block: str) -> None:
     """Those of every GPU, and those of the benches."""
     largest = layout(registry.largest(block))
-    gpus = [description.load(name, selected=["warppool"]) for name in description.names()]
+    gpus = [description.load(name) for name in description.names()]
     every = [configuration.parameters(block, gpu) for gpu in gpus] + list(declaration(block).configurations.values())
     for smaller in every:
         sides = layout(registry.component(block)(**smaller))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from lockstep.spec.parameters import SCHEDULERS
@@ -10,86 +12,216 @@ from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 
 BLOCK = "scheduling.warp_scheduler"
-CONFIGURATIONS = {"paper": {"warps": 48}, "one": {"warps": 1}, "odd": {"warps": 7}, "largest": {"warps": 64}}
-NARROW = "two-level, one active"
-SHAPES = ("lrr", NARROW, "gto", "two-level", "oldest")  # every bit of the policy rises and falls
-CYCLES = 1500
+CONFIGURATIONS = {
+    "paper": {"warps": 48, "patience": 1024},
+    "one": {"warps": 1, "patience": 1},
+    "odd": {"warps": 7, "patience": 5},
+    "classless": {"warps": 6, "patience": 0},
+    "largest": {"warps": 64, "patience": 4095},
+}
+CYCLES = 2500
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A policy, and what surrounds it. Every bit of the constant inputs rises and falls from one shape to the next."""
+
+    policy: str
+    active: str = "half"  # which of ``_ACTIVE``
+    patience: str = "short"  # which of ``_PATIENCE``
+    classes: float = 0.1  # the share of cycles in which they change; 0: there is one class
+    turnover: float = 0.1  # the share of cycles in which warps start, and of those in which they finish
+    crowded: bool = False  # one warp at a time is of the highest class, and all request
+
+
+_ACTIVE: dict[str, Callable[[int, random.Random], int]] = {
+    "half": lambda warps, rng: 1 << warps.bit_length() - 1,
+    "one": lambda warps, rng: 1,
+    "below half": lambda warps, rng: max(1, (1 << warps.bit_length() - 1) - 1),
+    "any": lambda warps, rng: rng.randint(1, warps),
+}
+_PATIENCE: dict[str, Callable[[int, random.Random], int]] = {
+    "largest": lambda most, rng: most,
+    "below largest": lambda most, rng: max(0, most - 1),
+    "none": lambda most, rng: 0,
+    "short": lambda most, rng: min(most, rng.randint(1, 4)),
+}
+SHAPES_OF = {
+    "lrr": Shape("lrr"),
+    "crowd": Shape("oldest", patience="largest", crowded=True),
+    "two-level, one active": Shape("two-level", active="one", patience="below largest"),
+    "crowd, unlimited": Shape("gto", active="below half", patience="none", crowded=True),
+    "simple-p": Shape("simple-p"),
+    "two-level": Shape("two-level", active="any"),
+    "simple-p, steady": Shape("simple-p", classes=0.02, turnover=0.01),
+    "region-p": Shape("region-p", active="below half", patience="below largest"),
+    "gto": Shape("gto"),
+    "two-level, steady": Shape("two-level", active="any", classes=0.02, turnover=0.01),
+    "oldest": Shape("oldest", patience="none"),
+    "two-level, one class": Shape("two-level", active="any", classes=0),
+}
+SHAPES = tuple(SHAPES_OF)
 
 
 class Reference:
-    """The policies as the docstring of the component tells them, over a list of slots from oldest to youngest."""
+    """The rules as the docstring of the component tells them, over a list of slots from oldest to youngest."""
 
-    def __init__(self, policy: str, active_warps: int, warps: int) -> None:
-        self.policy, self.limit, self.warps = policy, active_warps, warps
+    def __init__(self, policy: str, active_warps: int, patience: int, warps: int) -> None:
+        self.policy, self.limit, self.patience, self.warps = policy, active_warps, patience, warps
         self.age: list[int] = []
         self.active: set[int] = set()
         self.last, self.promoted = warps - 1, warps - 1
         self.greedy: int | None = None
+        self.holder: int | None = None
+        self.passes: dict[int, int] = {}
 
-    def grant(self, request: set[int]) -> int | None:
+    def classify(self, paused: set[int], secondary: set[int], owner: set[int], non_owner: set[int]) -> None:
+        """Take the classes of this cycle: numbers, the highest class the lowest."""
+
+        def rank(slot: int) -> int:
+            sharing = 0 if slot in owner else 2 if slot in non_owner else 1
+            return sharing + 3 * (slot in secondary) + 6 * (slot in paused)
+
+        self.rank = [rank(slot) for slot in range(self.warps)]
+
+    def circular(self, slots: list[int], last: int) -> int:
+        """The first slot after another."""
+        return min(slots, key=lambda slot: (slot - last - 1) % self.warps)
+
+    def urgent(self, slot: int) -> bool:
+        return 0 < self.patience == self.passes.get(slot, 0)
+
+    def in_question(self, request: set[int]) -> list[int]:
+        """The slots among which the policy decides, from the oldest to the youngest."""
         ready = [slot for slot in self.age if slot in request]
         if self.policy == "two-level":
-            ready = [slot for slot in ready if slot in self.active]
+            ready = [slot for slot in ready if slot in self.active or self.urgent(slot)]
+        if overdue := [slot for slot in ready if self.urgent(slot)]:
+            return overdue
+        return [slot for slot in ready if self.rank[slot] == min(self.rank[slot] for slot in ready)]
+
+    def grant(self, request: set[int]) -> int | None:
+        ready = self.in_question(request)
         if not ready:
             return None
         if self.policy == "gto" and self.greedy in ready:
             return self.greedy
         if self.policy in ("lrr", "two-level"):
-            return min(ready, key=lambda slot: (slot - self.last - 1) % self.warps)
+            return self.circular(ready, self.last)
+        if self.holder is not None:
+            place = self.age.index(self.holder)
+            return next(slot for slot in self.age[place:] + self.age[:place] if slot in ready)
         return ready[0]
 
-    def step(self, granted: int | None, start: set[int], finish: set[int], waiting: set[int]) -> None:
-        if granted is not None:
-            self.last = self.greedy = granted
+    def step(
+        self, issued: int | None, request: set[int], start: set[int], finish: set[int], waiting: set[int],
+        global_wait: set[int], hint: bool,
+    ) -> None:  # fmt: skip
+        if issued is not None:
+            self.last = self.greedy = issued
+            for slot in request & set(self.age):
+                if self.patience and self.rank[slot] > self.rank[issued]:
+                    self.passes[slot] = min(self.passes.get(slot, 0) + 1, self.patience)
+        self.passes = {slot: n for slot, n in self.passes.items() if slot not in {issued} | start | finish}
+        staying = [slot for slot in self.age if slot not in start | finish]
         if self.policy == "two-level":
-            leaving = start | finish | waiting
-            self.active -= leaving
-            pending = [slot for slot in self.age if slot not in leaving and slot not in self.active]
-            if pending and len(self.active) < self.limit:
-                self.promoted = min(pending, key=lambda slot: (slot - self.promoted - 1) % self.warps)
-                self.active.add(self.promoted)
+            self.activate([slot for slot in staying if slot not in waiting])
+        if self.policy in ("simple-p", "region-p"):
+            self.pass_on(staying, issued, global_wait, hint)
         if self.greedy in start:
             self.greedy = None
-        self.age = [slot for slot in self.age if slot not in start | finish] + sorted(start)
+        self.age = staying + sorted(start)
+
+    def activate(self, able: list[int]) -> None:
+        self.active &= set(able)
+        pending = [slot for slot in able if slot not in self.active]
+        if not pending:
+            return
+        best = min(self.rank[slot] for slot in pending)
+        entering = self.circular([slot for slot in pending if self.rank[slot] == best], self.promoted)
+        if len(self.active) == self.limit:
+            worst = max(self.rank[slot] for slot in self.active)
+            if worst <= best:
+                return
+            lowest = [slot for slot in self.active if self.rank[slot] == worst]
+            self.active.remove(self.circular(lowest, self.promoted))
+        self.active.add(entering)
+        self.promoted = entering
+
+    def pass_on(self, staying: list[int], issued: int | None, global_wait: set[int], hint: bool) -> None:
+        if self.holder is None:
+            self.holder = staying[0] if staying else None
+            return
+        if self.policy == "simple-p":
+            leaves = self.holder in global_wait and not set(staying) <= global_wait
+        else:
+            leaves = hint and issued == self.holder
+        if leaves or self.holder not in staying:
+            place = self.age.index(self.holder)
+            after = [slot for slot in self.age[place + 1 :] + self.age[: place + 1] if slot in staying]
+            self.holder = after[0] if after else None
 
 
 def slots(word: int) -> set[int]:
     return {slot for slot in range(word.bit_length()) if word >> slot & 1}
 
 
-def stimulate(i: Any, rng: random.Random, warps: int) -> None:
-    """Starts and finishes are rarer than requests; some cycles repeat the previous inputs."""
-    if rng.random() < 0.2:
-        return
-    i.request = mask(rng, warps)
-    i.start = mask(rng, warps) if rng.random() < 0.1 else 0
-    i.finish = mask(rng, warps) if rng.random() < 0.1 else 0
-    i.long_latency = mask(rng, warps)
+_CLASSES = ("paused", "secondary", "owner", "non_owner")
 
 
 class Environment:
-    """Warps that come, go, request and wait at random; the shape is the policy, but for the last one."""
+    """Warps that come, go, request and wait at random; a table says what is particular in each shape."""
 
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
-        self.warps, self.rng = parameters["warps"], rng
-        policy = "two-level" if shape == NARROW else shape
-        self.policy = SCHEDULERS.index(policy)
-        half = 1 << self.warps.bit_length() - 1
-        # Only two levels look at it; with the others, each of its bits rises and falls.
-        chosen = {NARROW: 1, "gto": max(1, half - 1), "two-level": rng.randint(1, self.warps)}
-        self.active_warps = chosen.get(shape, half)
-        self.reference = Reference(policy, self.active_warps, self.warps)
+        self.warps, self.rng, self.shape = parameters["warps"], rng, SHAPES_OF[shape]
+        self.policy = SCHEDULERS.index(self.shape.policy)
+        self.active_warps = _ACTIVE[self.shape.active](self.warps, rng)
+        self.patience = _PATIENCE[self.shape.patience](parameters["patience"], rng)
+        self.reference = Reference(self.shape.policy, self.active_warps, self.patience, self.warps)
+        self.cycle, self.turn = 0, parameters["patience"] + self.warps
+        self.favoured = rng.randrange(self.warps)
 
     def drive(self, i: Any, o: Any) -> None:
-        i.policy, i.active_warps = self.policy, self.active_warps
-        stimulate(i, self.rng, self.warps)
+        i.policy, i.active_warps, i.patience = self.policy, self.active_warps, self.patience
+        if self.shape.crowded:
+            self.crowd(i)
+        else:
+            self.mix(i)
+        self.cycle += 1
+
+    def crowd(self, i: Any) -> None:
+        """All request for long, so that the favoured warp alone issues until the patience of the others ends."""
+        full = (1 << self.warps) - 1
+        if self.cycle % self.turn == 0:
+            self.favoured = (self.favoured + 1) % self.warps
+        i.start = full if self.cycle == 0 else 0
+        i.request, i.paused = full, full & ~(1 << self.favoured)
+
+    def mix(self, i: Any) -> None:
+        """Starts and finishes are rarer than requests; some cycles repeat the previous inputs."""
+        rng, warps = self.rng, self.warps
+        if rng.random() < 0.2:
+            return
+        i.request = mask(rng, warps)
+        i.start = mask(rng, warps) if rng.random() < self.shape.turnover else 0
+        i.finish = mask(rng, warps) if rng.random() < self.shape.turnover else 0
+        i.long_latency, i.global_wait = mask(rng, warps), mask(rng, warps)
+        i.refused, i.hint = rng.random() < 0.2, rng.random() < 0.5
+        if rng.random() < self.shape.classes:
+            for name in _CLASSES:
+                setattr(i, name, mask(rng, warps) if rng.random() < 0.7 else 0)
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
-        expected = self.reference.grant(slots(i.request))
+        self.reference.classify(*(slots(getattr(i, name)) for name in _CLASSES))
+        request = slots(i.request)
+        expected = self.reference.grant(request)
         got = c.grant.warp if c.grant.valid else None
         assert got == expected, f"granted {got}, not {expected}"
         assert got is not None or c.grant.warp == 0
-        self.reference.step(expected, slots(i.start), slots(i.finish), slots(i.long_latency))
+        self.reference.step(
+            None if i.refused else expected, request, slots(i.start), slots(i.finish), slots(i.long_latency),
+            slots(i.global_wait), bool(i.hint),
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Every grant was checked in its cycle."""
@@ -99,8 +231,28 @@ def _granted(policy: str) -> Any:
     return lambda p, i, o, c: c.grant.valid and i.policy == SCHEDULERS.index(policy)
 
 
+def _refused(policy: str) -> Any:
+    return lambda p, i, o, c: i.refused and _granted(policy)(p, i, o, c)
+
+
+def _of(name: str) -> Any:
+    return lambda p, i, o, c: c.grant.valid and getattr(i, name) >> c.grant.warp & 1
+
+
 BINS = {
     **{f"{policy} grants": _granted(policy) for policy in SCHEDULERS},
+    **{f"a grant of {policy} is refused": _refused(policy) for policy in SCHEDULERS},
+    **{f"{name} granted": _of(name) for name in _CLASSES},
+    "owner and non-owner granted": lambda p, i, o, c: _of("owner")(p, i, o, c) and _of("non_owner")(p, i, o, c),
+    "the lowest class": lambda p, i, o, c: c.grant.valid and (i.paused & i.secondary & i.non_owner) >> c.grant.warp & 1,
+    "one class": lambda p, i, o, c: c.grant.valid and not i.paused | i.secondary | i.owner | i.non_owner,
+    "a paused warp before others": lambda p, i, o, c: _of("paused")(p, i, o, c) and i.request & ~i.paused,
+    "patience is unlimited": lambda p, i, o, c: c.grant.valid and i.paused and not i.patience,
+    "a hint of region-p": lambda p, i, o, c: _granted("region-p")(p, i, o, c) and i.hint and not i.refused,
+    "a refused hint of region-p": lambda p, i, o, c: _refused("region-p")(p, i, o, c) and i.hint,
+    "all wait for global loads": lambda p, i, o, c: (
+        _granted("simple-p")(p, i, o, c) and i.global_wait == (1 << p["warps"]) - 1
+    ),
     "nobody requests": lambda p, i, o, c: not i.request,
     "a request without a grant": lambda p, i, o, c: i.request and not c.grant.valid,
     "everybody requests": lambda p, i, o, c: i.request == (1 << p["warps"]) - 1 and c.grant.valid,

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from lockstep.sim import Gpu, kernels
+from lockstep.spec.registry import MECHANISMS
 from lockstep.verif.bench import elsewhere
 from lockstep.verif.conftest import Shared
 
@@ -96,18 +97,17 @@ def test_without_skipping(kernel: str, compiled: dict[str, Observation], unskipp
     assert differences(compiled[kernel], unskipped[kernel]) == []
 
 
-PATHS = ("warppool", "mrpb", "banked-l1")
 SHORT = ("spmv", "transpose-naive", "histogram", "histogram-atomics")  # gathers, scatters, atomics in both memories
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", PATHS)
-def test_mechanisms(path: str) -> None:
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_mechanisms(mechanism: str) -> None:
     """What holds for the baseline holds with a mechanism: skipping and interpreting change nothing."""
-    reference = elsewhere(observe, kernels.names(), True, [path])
-    stepped = elsewhere(observe, kernels.names(), False, [path])
+    reference = elsewhere(observe, kernels.names(), True, [mechanism])
+    stepped = elsewhere(observe, kernels.names(), False, [mechanism])
     assert {name: differences(reference[name], stepped[name]) for name in reference} == {name: [] for name in reference}
-    found = elsewhere(observe, SHORT, True, [path], **INTERPRETED)
+    found = elsewhere(observe, SHORT, True, [mechanism], **INTERPRETED)
     assert {name: differences(reference[name], found[name]) for name in SHORT} == {name: [] for name in SHORT}
 
 

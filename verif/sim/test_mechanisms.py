@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lockstep.models.blocks import instances
-from lockstep.models.core import sm
+from lockstep.models import tenants
+from lockstep.models.gpu import Machine
 from lockstep.sim import comparison, description
 from lockstep.sim.errors import UsageError
-from lockstep.spec.mechanisms import MECHANISMS
+from lockstep.spec import registry
+from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.registry import MECHANISMS
+from lockstep.spec.statistics import Counts
 from lockstep.verif.models.micro import Bench
 
 
@@ -36,14 +40,16 @@ def test_refused(selected: list[str], settings: dict[str, int], words: str) -> N
 
 
 def test_sizes_that_nobody_uses_are_not_checked() -> None:
-    assert description.load("gtx480", {"warppool.maps": 7}).warppool.maps == 7
+    assert description.load("gtx480", {"warppool.maps": 7}).sections["warppool"].maps == 7
 
 
 def test_a_description_may_set_a_mechanism(tmp_path: Path) -> None:
     text = (description.FOLDER / "gtx480.toml").read_text() + "\n[warppool]\nqueues = 16\n"
     (tmp_path / "mine.toml").write_text(text)
     gpu = description.load(tmp_path / "mine.toml", selected=["warppool"])
-    assert (gpu.warppool.queues, gpu.warppool.tags, gpu.mechanisms) == (16, 2, ("warppool",))
+    pool = gpu.sections["warppool"]
+    assert (pool.queues, pool.tags, gpu.mechanisms) == (16, 2, ("warppool",))
+    assert description.values(gpu)["warppool.queues"] == 16
 
 
 @pytest.mark.parametrize("gpu", description.names())
@@ -52,10 +58,117 @@ def test_every_gpu_takes_every_mechanism(mechanism: str, gpu: str) -> None:
     assert description.load(gpu, selected=[mechanism]).mechanisms == (mechanism,)
 
 
-def test_every_block_of_a_mechanism_is_in_the_records() -> None:
-    found = {block for block, _ in instances(sm.SM)}
-    for mechanism in MECHANISMS.values():
-        assert {*mechanism.blocks, *filter(None, [mechanism.unit])} <= found
+PAIRS = {
+    "one": Mechanism(name="one", doc="", tenants={"path": "", "gates": ""}),
+    "two": Mechanism(name="two", doc="", tenants={"path": ""}),
+    "three": Mechanism(name="three", doc="", tenants={"gates": ""}, conflicts={"four": "there is no file left"}),
+    "four": Mechanism(name="four", doc="", tenants={"operands": ""}),
+}
+
+
+@pytest.mark.parametrize(
+    "names, reason",
+    [("one two", "one and two exclude each other: both are the path"), ("three four", "there is no file left")],
+)
+def test_conflicts_are_declared_once_and_refused_both_ways(names: str, reason: str) -> None:
+    found = set()
+    for order in (names.split(), names.split()[::-1]):
+        with pytest.raises(ValueError, match=reason) as caught:
+            registry.resolve(order, PAIRS)
+        found.add(str(caught.value))
+    assert len(found) == 1
+
+
+def test_the_order_of_naming_does_not_matter() -> None:
+    assert registry.resolve(["three", "one"], PAIRS) == registry.resolve(["one", "three", "one"], PAIRS)
+    assert registry.resolve(["four", "one"], PAIRS) == ("one", "four")
+
+
+def test_a_frame_slot_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="five: there is no frame slot 'gate'"):
+        Mechanism(name="five", doc="", tenants={"gate": ""})
+
+
+# ---------------------------------------------------------------------------------------------------------- the machine
+
+
+def machine(*selected: str) -> Machine:
+    return Machine(description.load("gtx480", {"core.sms": 2}, selected))
+
+
+@pytest.mark.parametrize("selected", [[], *([name] for name in MECHANISMS)], ids=lambda selected: "".join(selected))
+def test_every_block_of_a_configuration_is_bound(selected: list[str]) -> None:
+    made = machine(*selected)
+    found = {each.block for each in made.instances}
+    assert found == {block for each in registry.configuration(made.gpu) for block in each.all_blocks}
+    for each in made.instances:
+        assert int(each.record["binding"]["step"]) and int(each.record["binding"]["handle"])
+
+
+def test_instances_by_sm_and_copies() -> None:
+    blocks = [(each.block, each.sm, each.index, each.inside) for each in machine("warppool").instances]
+    assert [b for b in blocks if b[0] == "lsu.intra_warp_coalescer"] == [
+        ("lsu.intra_warp_coalescer", sm, index, "warppool.warp_pool") for sm in range(2) for index in range(2)
+    ]
+    assert [b for b in blocks if b[0] == "cta.cta_dispatcher"] == [("cta.cta_dispatcher", -1, 0, "")]
+    assert sum(b[0] == "scheduling.warp_scheduler" for b in blocks) == 4
+
+
+def test_a_block_that_nobody_binds_is_named() -> None:
+    gpu = description.load("gtx480", selected=["mrpb"])
+    [tenant] = tenants.tenants(MECHANISMS["mrpb"], gpu)
+    more = dataclasses.replace(MECHANISMS["mrpb"], blocks=("lsu.intra_warp_coalescer", "warppool.writeback"))
+    with pytest.raises(RuntimeError, match=r"warppool\.writeback: mrpb brings this block"):
+        list(tenants.instances(more, gpu, [], [tenant.states]))
+    none = dataclasses.replace(MECHANISMS["mrpb"], blocks=())
+    with pytest.raises(RuntimeError, match=r"lsu\.intra_warp_coalescer: mrpb has an instance"):
+        list(tenants.instances(none, gpu, [], [tenant.states]))
+
+
+def test_a_tenant_has_the_values_of_its_sections() -> None:
+    gpu = description.load("gtx480", {"mrpb.requests": 5}, ["mrpb"])
+    [tenant] = tenants.tenants(MECHANISMS["mrpb"], gpu)
+    assert tenant.states["mrpb"]["requests"].tolist() == [5] * gpu.core.sms
+
+
+LOADS = "ld.global.u32 %r1, [%rd1];\n" * 4
+
+
+@pytest.mark.parametrize("count", ["merged", "mappings"])
+def test_a_law_of_a_mechanism_that_is_broken_stops_the_run(count: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(LOADS, {}, nbytes=128, mechanisms=["warppool"])
+    bench()
+    right = tenants.Tenant.counts.fget  # type: ignore[attr-defined]
+
+    def wrong(tenant: tenants.Tenant) -> dict[str, np.ndarray]:
+        return {name: array + name.endswith(count) for name, array in right(tenant).items()}
+
+    monkeypatch.setattr(tenants.Tenant, "counts", property(wrong))
+    with pytest.raises(RuntimeError, match=r"conservation is broken .* WarpPool's lines by mapping"):
+        bench()
+
+
+def test_what_mechanisms_declare_fits_together() -> None:
+    gpu = description.load("gtx480")
+    for name, mechanism in MECHANISMS.items():
+        assert mechanism.conflicts.keys() <= MECHANISMS.keys() - {name}
+        assert mechanism.arguments(gpu).keys() == {*mechanism.all_blocks}
+        assert mechanism.copies(gpu).keys() <= {*mechanism.blocks}
+        if mechanism.unit:
+            assert mechanism.parts(**mechanism.arguments(gpu)[mechanism.unit]).keys() == {*mechanism.blocks}
+        for structure in mechanism.storage.structures if mechanism.storage else ():
+            assert structure.block in mechanism.blocks
+        assert {*mechanism.measures.values()} <= {statistic.name for statistic in mechanism.statistics}
+        assert mechanism.published.keys() <= {*comparison.MEASURES}
+        empty = Counts({}, gpu, absent=[mechanism.area, "gpu", "lsu"])
+        assert not any(statistic.formula(empty) for statistic in mechanism.statistics)
+        assert all(left == right == 0 for _, left, right in mechanism.laws(empty))
+
+
+@pytest.mark.parametrize("warps", [1, 63, 64])
+def test_an_instruction_queue_for_any_number_of_warps(warps: int) -> None:
+    bench = Bench(LOADS, {"warppool.warps_per_queue": warps}, mechanisms=["warppool"])
+    assert bench(grid=2, block=24 * 32).stats["warppool.merged"] > 0
 
 
 def chain(mechanism: str, settings: dict[str, Any]) -> float:

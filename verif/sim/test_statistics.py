@@ -9,22 +9,31 @@ import pytest
 
 from lockstep.models.core import lsu, sm
 from lockstep.models.memory import dram, fabric, l1, l2
+from lockstep.models.tenants import tenants
 from lockstep.sim import description, statistics
 from lockstep.sim.statistics import STATISTICS
-from lockstep.spec.parameters import CATEGORIES
+from lockstep.spec import registry
+from lockstep.spec.parameters import CATEGORIES, Gpu
+from lockstep.spec.registry import MECHANISMS
 
 GPU = description.load("gtx480")
+WITH = [description.load("gtx480", selected=[name] if name else []) for name in ("", *MECHANISMS)]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "statistics.md"
 PARTS = {
     "sm": (sm.COUNTERS, GPU.core.sms),
     "lsu": (lsu.LSU, GPU.core.sms),
-    "pool": (lsu.POOL, GPU.core.sms),
-    "banked": (lsu.BANKED, GPU.core.sms),
     "l1": (l1.L1_STATISTICS, GPU.core.sms),
     "l2": (l2.SLICE_STATISTICS, GPU.l2.slices),
     "dram": (dram.CHANNEL_STATISTICS, GPU.dram.channels),
     "requests": (fabric.DIRECTION, 1),
     "replies": (fabric.DIRECTION, 1),
+    **{
+        tenant.mechanism.area: (tenant.states.dtype["counts"], GPU.core.sms)
+        for gpu in WITH
+        for mechanism in registry.selected(gpu)
+        for tenant in tenants(mechanism, gpu)
+        if "counts" in tenant.fields
+    },
 }
 
 
@@ -42,14 +51,24 @@ class Recorder(dict):
         return self[name]
 
 
-def raw() -> Recorder:
+def raw(gpu: Gpu = GPU) -> Recorder:
     made = Recorder()
-    statistics.compute(made, GPU)
+    statistics.compute(made, gpu)
     return made
 
 
-def test_every_raw_count_exists_in_the_model() -> None:
-    assert len(raw()) > 50
+@pytest.mark.parametrize("gpu", WITH, ids=lambda gpu: "".join(gpu.mechanisms))
+def test_every_raw_count_exists_in_the_model(gpu: Gpu) -> None:
+    assert len(raw(gpu)) > 50
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_that_is_not_selected_has_counted_nothing(name: str) -> None:
+    own = {statistic.name for statistic in MECHANISMS[name].statistics}
+    for gpu in WITH:
+        made = statistics.compute(raw(gpu), gpu)
+        assert made.keys() == STATISTICS.keys()
+        assert all(bool(made[key]) == (name in gpu.mechanisms) for key in own)
 
 
 def test_the_counters_of_an_sm_are_all_used() -> None:

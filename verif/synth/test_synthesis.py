@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +16,14 @@ from amaranth.lib.wiring import In, Out
 
 from lockstep.rtl.netlist import Memory, Register
 from lockstep.sim import cli, description, hardware
+from lockstep.sim.errors import UsageError
+from lockstep.spec.registry import MECHANISMS
 from lockstep.synth import gates, paper
 from lockstep.synth.liberty import Buffer, Library
 from lockstep.synth.synthesis import Synthesis, synthesise
 
 GTX480 = description.load("gtx480")
+WARPPOOL = MECHANISMS["warppool"]
 
 
 def cell(name: str, area: float, output: str = "", extra: str = "", *inputs: str) -> str:
@@ -163,7 +167,8 @@ def test_high_fanout_gets_a_tree_of_buffers() -> None:
 
 
 def test_the_papers_figures() -> None:
-    sizes = {structure.title: structure.bits / 8 for structure in paper.STRUCTURES}
+    assert WARPPOOL.storage is not None
+    sizes = {structure.title: structure.bits / 8 for structure in WARPPOOL.storage.structures}
     assert sizes == {
         "Instruction queues": 592, "Intra-warp coalescers": 512, "Inter-warp queues": 992, "Thread map table": 321,
         "MSHR metadata": 2944,
@@ -174,7 +179,7 @@ def test_the_papers_figures() -> None:
 def test_differences_add_up_and_name_what_makes_them() -> None:
     registers = [Register("line_0_1", 51, False), Register("valid", 64, False), Register("request__payload", 9, True)]
     memories = [Memory("slots_0", 23, 64, 2, 1, 1), Memory("slots_1", 23, 64, 2, 1, 1), Memory("keys", 90, 64, 1, 1, 1)]
-    [row] = paper.table(GTX480, {"warppool.inter_warp_queues": (registers, memories)})
+    [row] = paper.table(WARPPOOL, GTX480, {"warppool.inter_warp_queues": (registers, memories)})
     assert row.rtl_bits == 51 + 64 + 9 + 64 * 136 and row.memory_bits == 64 * 136
     assert sum(difference.bits for difference in row.differences) == row.rtl_bits - 124 * 64
     assert row.differences[0] == paper.Difference(
@@ -186,7 +191,8 @@ def test_differences_add_up_and_name_what_makes_them() -> None:
 
 def test_every_coalescer_counts_and_other_blocks_stand_apart() -> None:
     state: paper.State = ([Register("entry", 10, False)], [])
-    rows = paper.table(GTX480, {"warppool.writeback": state, "lsu.intra_warp_coalescer": state, "cta.x": state})
+    states = {"warppool.writeback": state, "lsu.intra_warp_coalescer": state, "cta.x": state}
+    rows = paper.table(WARPPOOL, GTX480, states)
     assert [(row.title, row.instances, row.rtl_bits, row.paper_bits) for row in rows] == [
         ("Intra-warp coalescers", 2, 20, 4096), ("Writeback", 1, 10, None),
     ]  # fmt: skip
@@ -199,7 +205,8 @@ def test_synth_command(capsys: pytest.CaptureFixture) -> None:
     assert cli.main(["synth", "thread_map_table", "--json", "-"]) == 0
     result = json.loads(capsys.readouterr().out)
     [block], [row] = result["blocks"], result["paper"]
-    assert block["block"] == "warppool.thread_map_table" and block["parameters"]["entries"] == GTX480.warppool.maps
+    assert block["block"] == "warppool.thread_map_table"
+    assert block["parameters"]["entries"] == GTX480.sections["warppool"].maps
     assert row["rtl_bits"] == block["register_bits"] + block["memory_bits"]
     assert sum(difference["bits"] for difference in row["differences"]) == row["rtl_bits"] - row["paper_bits"]
     assert cli.main(["synth", "thread_map_table"]) == 0
@@ -233,4 +240,19 @@ def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
 
 def test_chosen() -> None:
     assert hardware.chosen("cta") == hardware.chosen("cta_dispatcher") == ["cta.cta_dispatcher"]
-    assert len(hardware.chosen("warppool")) > 1
+    assert hardware.chosen("warppool") == sorted(WARPPOOL.all_blocks)
+    assert hardware.chosen("mrpb") == hardware.chosen("warppool.intra_warp_coalescer") == ["lsu.intra_warp_coalescer"]
+    with pytest.raises(UsageError, match=r"did you mean warppool\.writeback"):
+        hardware.chosen("warppool.writebak")
+
+
+def result_of(area: float) -> Any:
+    return SimpleNamespace(area=area, memory_bits=0, register_bits=8)
+
+
+def test_shares_count_every_instance_of_what_a_mechanism_brings() -> None:
+    areas = {"lsu.intra_warp_coalescer": 30, "warppool.writeback": 40, "warppool.warp_pool": 500, "cta.x": 7}
+    shares = hardware._shares(GTX480, {block: result_of(area) for block, area in areas.items()})
+    assert [(s["mechanism"], s["block"], s["instances"], s["area_percent"]) for s in shares] == [
+        ("warppool", "lsu.intra_warp_coalescer", 2, 60), ("warppool", "warppool.writeback", 1, 40),
+    ]  # fmt: skip

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep.models.lsu.mapping import Mapping
-from lockstep.spec.parameters import MAX_TAGS
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.warppool.parameters import MAX_TAGS
 
 BLOCK = "warppool.inter_warp_queues"
 CONFIGURATIONS = {

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.spec.mapping import Mapping
 
 BLOCK = "warppool.mshr_metadata"
 CONFIGURATIONS = {

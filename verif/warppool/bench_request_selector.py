@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
 
 BLOCK = "warppool.request_selector"

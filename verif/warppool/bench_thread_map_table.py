@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 

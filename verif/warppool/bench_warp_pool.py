@@ -13,7 +13,7 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
 
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, decoded, lines

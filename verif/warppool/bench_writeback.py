@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
 
 BLOCK = "warppool.writeback"

@@ -10,8 +10,8 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal,
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.warppool.inter_warp_queues import NUMBER_BITS, InterWarpQueues
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 
 QUEUES, TAGS, MERGES, PORTS, SET_BITS = 2, 2, 2, 2, 1

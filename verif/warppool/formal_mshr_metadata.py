@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.warppool.mshr_metadata import MshrMetadata
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 
 ENTRIES, MERGES = 3, 2

@@ -14,7 +14,7 @@ from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module
 
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.warppool.request_selector import RequestSelector
-from lockstep.spec.warppool import PIPELINE
+from lockstep.spec.warppool.parameters import PIPELINE
 from lockstep.verif.formal import Proof
 
 METADATA, QUANTUM, STORE_WAIT = 2, 3, 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal, Value
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.warppool.thread_map_table import ThreadMapTable
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 
 BANKS, SIZE, LANES = 2, 2, 2

@@ -10,8 +10,8 @@ from typing import Any
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.warppool.warp_pool import WarpPool
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 
 LANES, WARPS, TICKETS, MERGES, METADATA = 2, 2, 1, 2, 2

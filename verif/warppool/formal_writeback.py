@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.rtl.warppool.writeback import Writeback
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 
 MERGES = 2

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lockstep.models.blocks import FOREVER
 from lockstep.models.jit import view
+from lockstep.models.time import NEVER
 from lockstep.models.warppool import instruction_queues
 from lockstep.rtl.warppool.instruction_queues import InstructionQueues
 from lockstep.verif.bench import Bench
@@ -128,7 +128,7 @@ def test_a_stalled_instruction_holds() -> None:
 
 def test_an_empty_block_is_idle_for_ever() -> None:
     bench = Queues(**PAPER)
-    assert bench.idle() == FOREVER
+    assert bench.idle() == NEVER
     bench.enter(0)
     assert bench.idle() == 0
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from lockstep.models.blocks import FOREVER
 from lockstep.models.jit import view
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.memory import l1
+from lockstep.models.time import NEVER
 from lockstep.models.warppool import inter_warp_queues
 from lockstep.rtl.warppool.inter_warp_queues import InterWarpQueues
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import Bench, seeded
 from lockstep.verif.blocks import declaration
 from lockstep.verif.levels import base_seed
@@ -290,12 +290,12 @@ def test_other_sizes(queues: int, tags: int, merges: int, coalescers: int) -> No
 
 def test_an_empty_block_is_idle_for_ever() -> None:
     bench = started()
-    assert bench.idle() == FOREVER
+    assert bench.idle() == NEVER
     bench.offer(0, 1)
     assert bench.idle() == 0
     bench.cycle()
     assert bench.idle() == 0, "the line is inserted"
     bench.cycle()
-    assert bench.idle() == FOREVER
+    assert bench.idle() == NEVER
     bench.ports.i.room = 0
     assert bench.idle() == 0, "the room is about to be known"

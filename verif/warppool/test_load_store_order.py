@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lockstep.models.blocks import FOREVER
 from lockstep.models.jit import view
+from lockstep.models.time import NEVER
 from lockstep.models.warppool import load_store_order
 from lockstep.rtl.warppool.load_store_order import LoadStoreOrder
 from lockstep.verif.bench import Bench, seeded
@@ -159,7 +159,7 @@ def test_everything_at_once_for_one_warp() -> None:
 
 def test_an_empty_block_is_idle_for_ever() -> None:
     bench = Order(**PAPER)
-    assert bench.idle() == FOREVER
+    assert bench.idle() == NEVER
     bench.enter(1)
     assert bench.idle() == 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lockstep.models.lsu.mapping import Mapping
 from lockstep.models.warppool import thread_map_table
+from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import Bench
 from lockstep.verif.warppool.bench_thread_map_table import CONFIGURATIONS
 

@@ -44,6 +44,7 @@ class Warp:
         self.instruction = np.zeros(1, INSTRUCTION)
         self.context["lanes"] = LANES
         self.context["regs"] = self.registers.ctypes.data
+        self.context["own_registers"] = MAX_REGISTERS
         self.context["preds"] = self.predicates.ctypes.data
 
     def set(self, index: int, values: np.ndarray) -> None:

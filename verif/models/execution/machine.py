@@ -65,6 +65,7 @@ class Machine:
         for name, value in dict(
             lanes=LANES, mask=ALL, active=ALL, present=ALL, memory_bytes=len(self.memory), shared_bytes=2048,
             local_bytes=48, param_bytes=94, local_physical=PHYSICAL, regs=self.registers.ctypes.data,
+            own_registers=MAX_REGISTERS,
             preds=self.predicates.ctypes.data, memory=self.memory.ctypes.data, valid=self.valid.ctypes.data,
             shared=self.shared.ctypes.data, local=self.local.ctypes.data, param=self.param.ctypes.data,
         ).items():  # fmt: skip

@@ -9,9 +9,9 @@ import numpy as np
 
 from lockstep.models.jit import argument, i64, jit, record
 from lockstep.models.memory import system
-from lockstep.models.memory.fabric import FOREVER
-from lockstep.models.memory.l1 import L1, LOAD, MERGED, l1_access, l1_reset, l1_step, l1_wake
+from lockstep.models.memory.l1 import L1, LOAD, MERGED, l1_access, l1_answer, l1_fill, l1_reset, l1_wake
 from lockstep.models.memory.timing import BACK_END, FRONT_END
+from lockstep.models.time import NEVER
 from lockstep.spec import parameters
 
 BASE = 0x1000_0000
@@ -40,9 +40,10 @@ def drive(l1s, memory, config, sources, script, length, skip, now, limit):
             source = sources[s]
             if skip and memory.sm_wake[s] > now:
                 continue
-            memory.sm_wake[s] = FOREVER
+            memory.sm_wake[s] = NEVER
             l1, port = l1s[s], memory.ports[s]
-            token = i64(l1_step(l1, port, config, now, True))
+            l1_fill(l1, port, now)
+            token = i64(l1_answer(l1, now))
             if token >= 0:
                 script[s * length + token].done = now
                 source.outstanding -= 1
@@ -65,7 +66,7 @@ def drive(l1s, memory, config, sources, script, length, skip, now, limit):
         following = i64(system.memory_wake(memory, now))
         for s in range(memory.sms):
             following = min(following, memory.sm_wake[s])
-        if following == FOREVER:
+        if following == NEVER:
             return now
         now = following if skip else now + 1
         if not skip and _finished(sources, memory, length):
@@ -116,7 +117,7 @@ class Traffic:
         """
         sms, length = self.gpu.core.sms, script.shape[1]
         whole = np.zeros((sms, length), ACCESS)
-        whole["at"] = FOREVER
+        whole["at"] = NEVER
         whole[: len(script)] = script
         whole["at"][: len(script)] += self.now
         whole["done"] = whole["accepted"] = -1

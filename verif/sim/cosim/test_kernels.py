@@ -18,7 +18,7 @@ from lockstep.verif.sim.cosim.bench import faulty
 
 SETTINGS = {"core.sms": 2}
 COALESCER = "lsu.intra_warp_coalescer"
-BASELINE = ["cta.cta_dispatcher", "scheduling.warp_scheduler", COALESCER]
+BASELINE = ["cta.cta_dispatcher", COALESCER, "scheduling.warp_scheduler"]
 
 
 def cosim(*arguments: str, json_to: Path) -> tuple[int, dict[str, Any]]:

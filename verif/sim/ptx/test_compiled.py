@@ -21,19 +21,19 @@ def expected(name: str) -> np.ndarray:
     return np.array([[int(word) for word in line.split()] for line in lines], object)
 
 
-def loaded(name: str, variant: str, limit: int) -> Module:
-    module = Gpu("gtx480", core_registers_per_thread=limit).load(FOLDER / f"{name}_{variant}.ptx")
+def loaded(name: str, variant: str, limit: int) -> tuple[Gpu, Module]:
+    gpu = Gpu("gtx480", core_registers_per_thread=limit)
+    module = gpu.load(FOLDER / f"{name}_{variant}.ptx")
     kernel = module.program.kernels[name]
     assert kernel.registers <= limit
     assert (kernel.spilled > 0) == (limit == 16)
-    return module
+    return gpu, module
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("variant", ["75", "100", "debug"])
 def test_functions(variant: str, limit: int) -> None:
-    module = loaded("functions", variant, limit)
-    gpu = module.gpu
+    gpu, module = loaded("functions", variant, limit)
     inputs, results = expected("functions").T
     out = gpu.empty(128, np.uint32)
     arguments = [out, gpu.to_device(inputs.astype(np.int32)), BODY]
@@ -44,8 +44,7 @@ def test_functions(variant: str, limit: int) -> None:
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("variant", ["75", "100", "debug"])
 def test_arithmetic(variant: str, limit: int) -> None:
-    module = loaded("arithmetic", variant, limit)
-    gpu = module.gpu
+    gpu, module = loaded("arithmetic", variant, limit)
     table = expected("arithmetic")
     out = gpu.empty(128, np.uint64)
     words, longs = table[:, :2].astype(np.uint32), table[:, 2:4].astype(np.uint64)

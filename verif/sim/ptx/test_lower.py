@@ -44,9 +44,10 @@ from lockstep.models.execution.isa import (
 )
 from lockstep.sim.errors import UsageError
 from lockstep.sim.ptx import program
-from lockstep.sim.ptx.lower import lower
+from lockstep.sim.ptx.build import build
+from lockstep.sim.ptx.kernel import Kernel, Program
 from lockstep.sim.ptx.parser import parse
-from lockstep.sim.ptx.program import Kernel, Program, load
+from lockstep.sim.ptx.program import load
 
 CENSUS = Path(__file__).parent / "census.ptx"
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
@@ -56,7 +57,7 @@ REGISTERS = """
 
 
 def lowered(text: str, registers: int = 255) -> Program:
-    return lower(parse(HEAD + text, "test.ptx"), registers)
+    return build(parse(HEAD + text, "test.ptx"), registers)
 
 
 def kernel(body: str, before: str = "", parameters: str = "", registers: int = 255) -> Kernel:
@@ -76,7 +77,7 @@ def one(line: str) -> Any:
 @pytest.mark.parametrize(("name", "least"), [("required", 327), ("extended", 103), ("beyond", 80)])
 def test_every_opcode_becomes_one_micro_operation(name: str, least: int) -> None:
     text = CENSUS.read_text()
-    made = lower(parse(text, "census.ptx"), 255).kernels[name]
+    made = build(parse(text, "census.ptx"), 255).kernels[name]
     lines = Counter(made.code["line"].tolist())
     assert set(lines.values()) == {1}
     body = text[text.index(f".entry {name}") :].split("\n}", 1)[0]
@@ -627,7 +628,7 @@ def same(a: Program, b: Program) -> bool:
 def test_a_loaded_program_is_cached(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load(CENSUS, 255)
     assert len(list(fresh_cache.iterdir())) == 1
-    monkeypatch.setattr("lockstep.sim.ptx.lower.lower", None)  # whoever lowers now fails
+    monkeypatch.setattr("lockstep.sim.ptx.build.build", None)  # whoever builds now fails
     start = time.perf_counter()
     second = load(str(CENSUS), 255)
     assert time.perf_counter() - start < 0.2
@@ -640,7 +641,7 @@ def test_the_cache_knows_text_limit_and_front_end(fresh_cache: Path, monkeypatch
     load(text, 63)
     load(text, 62)
     load(text + "\n", 63)
-    monkeypatch.setattr(program, "_sources", lambda: "another front end")
+    monkeypatch.setattr(program, "_sources", lambda passes: "another front end")
     load(text, 63)
     assert len(list(fresh_cache.iterdir())) == 4
 
@@ -670,5 +671,5 @@ def test_seven_thousand_instructions_take_seconds() -> None:
     )
     module = parse(HEAD + f".entry k() {{{REGISTERS}{body} st.global.f32 [%rd1], %f1; ret; }}", "test.ptx")
     start = time.perf_counter()
-    assert len(lower(module, 63).kernels["k"].code) == 7002
+    assert len(build(module, 63).kernels["k"].code) == 7002
     assert time.perf_counter() - start < 4

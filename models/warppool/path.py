@@ -7,18 +7,54 @@ lane of a load must be in exactly one.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER
-from lockstep.models.core.lsu import LSU, accepted, complete, fail, is_store, offer, take_head
+from lockstep.models.blocks import instance
+from lockstep.models.core.lsu import LSU, accepted, cohort_mask, complete, fail, is_store, next_answer, offer, take_head
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, call, i64, jit, lanes_equal, pointer_to, slot
-from lockstep.models.lsu.mapping import Mapping
+from lockstep.models.jit import addressof, call, ctz, i64, jit, lanes_equal, pointer_to, record, slot
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS, l1_step
-from lockstep.spec.parameters import CONFIG, TICKETS
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
+from lockstep.models.time import NEVER
+from lockstep.models.warppool import warp_pool
+from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import CONFIG, TICKETS, layout
+from lockstep.spec.warppool.parameters import MAX_METADATA, WarpPool
 
 SINGLE, RANGE, RANDOM = int(Mapping.SINGLE), int(Mapping.RANGE), int(Mapping.RANDOM)
 
-at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+COUNTS = record(
+    [
+        ("requests", "i8"),  # loads sent to the L1 ...
+        ("merged", "i8"),  # ... and the lines of instructions that they serve
+        ("overdue", "i8"),  # stores that went before loads because they had waited too long
+        ("by_warp", "i8"),  # core cycles in which the lowest warp goes first, not the oldest request
+        ("answers_held", "i8"),  # core cycles in which writeback took no answer of the L1
+        ("mappings", "i8", (len(Mapping),)),  # of the merged lines
+    ]
+)
+
+STATE = record(
+    [
+        ("warppool", layout(WarpPool)),
+        ("next", "i8"),  # the first cycle that the unit has not seen
+        ("counts", COUNTS),
+        ("reply", "i8", (MAX_METADATA,)),  # of an atomic request in flight: its lanes
+        ("warp_pool", instance("warppool.warp_pool", warp_pool.STATE)),
+    ]
+)
+
+at_state, at_lsu, at_port, at_config = pointer_to(STATE), pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+
+
+@jit
+def reset(path, lsu, config):
+    """An empty unit, which sees the launch from its first cycle on."""
+    lsu.reorders = 1
+    lsu.cohort_warps = path.warppool.warps_per_queue
+    path.next = config.launch.overhead
+    io = path.warp_pool.io
+    warp_pool.reset(path.warp_pool.state, io)
+    io.i.line_shift = ctz(i64(config.l1.line_bytes))
+    io.i.result.ready = 1
 
 
 @jit
@@ -37,7 +73,7 @@ def lanes_of(token, result, line_shift):
 
 
 @jit
-def _gates(lsu, io):
+def _gates(path, lsu, io):
     """Which warps may issue what in this cycle: the unit's masks, less the warps that it does not know of yet."""
     entered = i64(lsu.entered)
     loads = entered & i64(lsu.entered_loads)
@@ -48,16 +84,15 @@ def _gates(lsu, io):
     lsu.entered = 0
     lsu.entered_loads = 0
     admitted = i64(0)
-    warps = i64(lsu.warps_per_queue)
-    for q in range(lsu.warp_pool.state.queues):
+    for q in range(path.warp_pool.state.queues):
         lsu.room[q] = i64(io.o.free[q]) - lsu.staged[q]
         if lsu.room[q] > 0:
-            admitted |= ((i64(1) << warps) - 1) << q * warps
+            admitted |= cohort_mask(lsu, q)
     lsu.admit = admitted
 
 
 @jit
-def _enter(lsu, io, now):
+def _enter(path, lsu, io, now):
     """Offer the head of the queue to its instruction queue, and generate addresses for what the coalescers take."""
     io.i.enter.valid = 0
     waiting = lsu.queue[lsu.head]
@@ -74,16 +109,16 @@ def _enter(lsu, io, now):
         payload.warp = number // TICKETS
         payload.ticket = number % TICKETS
         take_head(lsu)
-    for k in range(lsu.warp_pool.state.coalescers):
+    for k in range(path.warp_pool.state.coalescers):
         if io.o.generate[k].valid != 0:
             generate = io.o.generate[k].payload
             token = lsu.token[i64(generate.warp) * TICKETS + i64(generate.ticket)]
-            for lane in range(lsu.warp_pool.state.lanes):
+            for lane in range(path.warp_pool.state.lanes):
                 io.i.address[k, lane] = token.address[lane]
 
 
 @jit
-def _access(lsu, port, config, io, now):
+def _access(path, lsu, port, config, io, now):
     """Offer the unit's request to the L1."""
     access = io.o.access.payload
     first = i64(access.slots[0].warp) * TICKETS + i64(access.slots[0].ticket)
@@ -94,19 +129,20 @@ def _access(lsu, port, config, io, now):
         return
     io.i.access.ready = 1
     if access.store == 0:  # stores have no answer, and no entry
-        lsu.reply[identity] = lanes if access.atomic != 0 else i64(0)
+        path.reply[identity] = lanes if access.atomic != 0 else i64(0)
     if access.store | access.atomic != 0:
         if accepted(lsu, first, lanes, code) and access.store != 0:
             complete(lsu, first, now)
         return
     io.i.miss = code == MISS
-    stats = lsu.pool
-    stats.requests += 1
-    stats.merged += i64(access.count)
+    counts = path.counts
+    counts.requests += 1
+    counts.merged += i64(access.count)
+    lsu.merged += i64(access.count) - 1
     for j in range(i64(access.count)):
         number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
         token = lsu.token[number]
-        stats.mappings[i64(access.slots[j].mapping)] += 1
+        counts.mappings[i64(access.slots[j].mapping)] += 1
         served = lanes_equal(addressof(token), lsu.l1.line_shift, 0, line) & token.mask
         accepted(lsu, number, served, code)
 
@@ -126,45 +162,63 @@ def _result(lsu, io, now):
 
 
 @jit
-def step(lsu, port, config, now):
+def step(path, lsu, port, config, now):
     """One core cycle."""
-    unit = lsu.warp_pool
+    unit = path.warp_pool
     io, binding = unit.io, unit.binding
-    missed = now - i64(lsu.path_next)
+    missed = now - i64(path.next)
     if missed > 0:
         call(binding.skip, binding.handle, missed)
-    stats = lsu.pool
-    stats.overdue += i64(io.o.overdue)
-    stats.by_warp += i64(io.o.policy) * (missed + 1)
-    stats.answers_held += i64(io.o.answer.ready == 0)
-    identity = i64(l1_step(lsu.l1, port, config, now, io.o.answer.ready != 0))
+    counts = path.counts
+    counts.overdue += i64(io.o.overdue)
+    counts.by_warp += i64(io.o.policy) * (missed + 1)
+    counts.answers_held += i64(io.o.answer.ready == 0)
+    identity = i64(next_answer(lsu, port, config, now, io.o.answer.ready != 0))
     io.i.answer.valid = identity >= 0
     if identity >= 0:
         io.i.answer.payload.id = identity
-        io.i.answer.payload.mask = lsu.reply[identity]
-        io.i.answer.payload.atomic = lsu.reply[identity] != 0
+        io.i.answer.payload.mask = path.reply[identity]
+        io.i.answer.payload.atomic = path.reply[identity] != 0
     io.i.access.ready = 0
     io.i.miss = 0
     if io.o.access.valid != 0:
-        _access(lsu, port, config, io, now)
+        _access(path, lsu, port, config, io, now)
     if io.o.result.valid != 0:
         _result(lsu, io, now)
-    _gates(lsu, io)
-    _enter(lsu, io, now)
+    _gates(path, lsu, io)
+    _enter(path, lsu, io, now)
     idle = call(binding.idle, binding.handle, addressof(io))
     if idle != 0:
-        stats.by_warp -= i64(io.o.policy)  # this cycle is passed over with those that follow
-        lsu.path_next = now
-        lsu.path_wake = min(now + idle, i64(FOREVER))
+        counts.by_warp -= i64(io.o.policy)  # this cycle is passed over with those that follow
+        path.next = now
+        lsu.path_wake = min(now + idle, i64(NEVER))
         return
-    lsu.path_next = now + 1
+    path.next = now + 1
     lsu.path_wake = now + 1
     if call(binding.step, binding.handle, addressof(io)) != 0:
         fail(lsu, Fault.DIFFERENCE, i64(0))
 
 
 @slot
-def step_slot(lsu, port):
+def reset_slot(path, lsu):
     unit = at_lsu(lsu)
-    step(unit, at_port(port), at_config(unit.config), i64(unit.now))
+    reset(at_state(path), unit, at_config(unit.config))
     return i64(0)
+
+
+@slot
+def step_slot(path, lsu):
+    unit = at_lsu(lsu)
+    step(at_state(path), unit, at_port(unit.port), at_config(unit.config), i64(unit.now))
+    return i64(0)
+
+
+@slot
+def end_slot(path, lsu):
+    """Count the cycles that the unit has slept through."""
+    state = at_state(path)
+    state.counts.by_warp += i64(state.warp_pool.io.o.policy) * max(i64(at_lsu(lsu).now) - i64(state.next), i64(0))
+    return i64(0)
+
+
+TENANTS = {"path": {"reset": reset_slot, "step": step_slot, "end": end_slot}}

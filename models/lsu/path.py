@@ -6,15 +6,35 @@ cycle, and a refused line is offered again. Everything is in order.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER
-from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, offer, take_head
+from lockstep.models.blocks import instance
+from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, next_answer, offer, take_head
 from lockstep.models.execution.isa import LANES, Fault
-from lockstep.models.jit import addressof, call, i64, jit, pointer_to, slot
+from lockstep.models.jit import addressof, call, ctz, i64, jit, pointer_to, record, slot
+from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, l1_step
-from lockstep.spec.parameters import CONFIG, TICKETS
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS
+from lockstep.models.time import NEVER
+from lockstep.spec.parameters import CONFIG, MAX_MAPS, TICKETS
 
-at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+STATE = record(
+    [
+        ("presented", "i8"),  # the head of the queue is on the coalescer's input
+        ("intra_warp_coalescer", instance("lsu.intra_warp_coalescer", intra_warp_coalescer.STATE)),
+    ]
+)
+
+at_state, at_lsu, at_port, at_config = pointer_to(STATE), pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+
+
+@jit
+def reset(path, config):
+    """No instruction on its way through the coalescer."""
+    path.presented = 0
+    io = path.intra_warp_coalescer.io
+    intra_warp_coalescer.reset(path.intra_warp_coalescer.state, io)
+    io.i.line_shift = ctz(i64(config.l1.line_bytes))
+    io.i.map_free = MAX_MAPS  # there is no thread-map table that could be full
+    io.i.request.valid = 0
 
 
 @jit
@@ -45,23 +65,23 @@ def _present(token, number, request):
 
 
 @jit
-def coalesce(lsu, now):
+def coalesce(path, lsu, now):
     """A cycle of the coalescer, which takes the head of the queue. Returns whether it did anything.
 
     Its ``line.ready`` has been set.
     """
-    coalescer = lsu.intra_warp_coalescer
+    coalescer = path.intra_warp_coalescer
     io, binding = coalescer.io, coalescer.binding
     waiting = lsu.queue[lsu.head]
     offered = lsu.count > 0 and waiting.at <= now
-    if offered and lsu.presented == 0:
-        lsu.presented = 1
+    if offered and path.presented == 0:
+        path.presented = 1
         _present(lsu.token[waiting.token], i64(waiting.token), io.i.request.payload)
     io.i.request.valid = offered
     if call(binding.idle, binding.handle, addressof(io)) != 0:
         return False
     if offered and io.o.request.ready != 0:
-        lsu.presented = 0
+        path.presented = 0
         take_head(lsu)
     if call(binding.step, binding.handle, addressof(io)) != 0:
         fail(lsu, Fault.DIFFERENCE, i64(0))
@@ -69,23 +89,32 @@ def coalesce(lsu, now):
 
 
 @jit
-def step(lsu, port, config, now):
+def step(path, lsu, port, config, now):
     """One core cycle."""
-    number = i64(l1_step(lsu.l1, port, config, now, True))
+    number = next_answer(lsu, port, config, now, True)
     if number >= 0:
         answered(lsu, number, now)
-    io = lsu.intra_warp_coalescer.io
+    io = path.intra_warp_coalescer.io
     lsu.entered = 0
     io.i.line.ready = 1
     if io.o.line.valid != 0:
         line = io.o.line.payload
         number = i64(line.warp) * TICKETS + i64(line.ticket)
         io.i.line.ready = send(lsu, port, config, number, i64(line.number), i64(line.mask), now)
-    lsu.path_wake = now + 1 if coalesce(lsu, now) else i64(FOREVER)
+    lsu.path_wake = now + 1 if coalesce(path, lsu, now) else i64(NEVER)
 
 
 @slot
-def step_slot(lsu, port):
-    unit = at_lsu(lsu)
-    step(unit, at_port(port), at_config(unit.config), i64(unit.now))
+def reset_slot(path, lsu):
+    reset(at_state(path), at_config(at_lsu(lsu).config))
     return i64(0)
+
+
+@slot
+def step_slot(path, lsu):
+    unit = at_lsu(lsu)
+    step(at_state(path), unit, at_port(unit.port), at_config(unit.config), i64(unit.now))
+    return i64(0)
+
+
+TENANTS = {"path": {"reset": reset_slot, "step": step_slot}}

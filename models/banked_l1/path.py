@@ -7,17 +7,26 @@ of their lanes. The banks are the lowest bits of the set index.
 
 from __future__ import annotations
 
-from lockstep.models.blocks import FOREVER
-from lockstep.models.core.lsu import LSU, answered, is_load, take_head
-from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, slot
+from lockstep.models.core.lsu import LSU, answered, further_answer, is_load, next_answer, take_head
+from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, record, slot
+from lockstep.models.lsu.path import send
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import l1_answer, l1_holds, l1_step, set_index
-from lockstep.models.paths.baseline import send
-from lockstep.spec.parameters import BANKS, CONFIG
-
-at_lsu, at_port, at_config = pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
+from lockstep.models.memory.l1 import l1_holds, set_index
+from lockstep.models.time import NEVER
+from lockstep.spec.banked_l1 import BANKS
+from lockstep.spec.parameters import CONFIG
 
 COALESCING = 2  # core cycles from the queue to the look-up, as with one coalescer
+
+COUNTS = record(
+    [
+        ("lines", "i8"),  # served in a cycle, summed over the cycles ...
+        ("cycles", "i8"),  # ... in which there was one
+    ]
+)
+STATE = record([("counts", COUNTS)])
+
+at_state, at_lsu, at_port, at_config = pointer_to(STATE), pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
 
 
 @jit
@@ -49,16 +58,16 @@ def _serve(lsu, port, config, number, now):
 
 
 @jit
-def step(lsu, port, config, now):
+def step(state, lsu, port, config, now):
     """One core cycle."""
-    number = i64(l1_step(lsu.l1, port, config, now, True))
+    number = next_answer(lsu, port, config, now, True)
     answers = 1
     while number >= 0:
         answered(lsu, number, now)
-        number = i64(l1_answer(lsu.l1, now)) if answers < BANKS else i64(-1)
+        number = further_answer(lsu, now, True) if answers < BANKS else i64(-1)
         answers += 1
     lsu.entered = 0
-    lsu.path_wake = FOREVER
+    lsu.path_wake = NEVER
     if lsu.count == 0:
         return
     waiting = lsu.queue[lsu.head]
@@ -69,15 +78,24 @@ def step(lsu, port, config, now):
     number = i64(waiting.token)
     served = _serve(lsu, port, config, number, now)
     if served != 0:
-        lsu.banked.lines += served
-        lsu.banked.cycles += 1
+        state.counts.lines += served
+        state.counts.cycles += 1
         lsu.path_wake = now + 1
     if lsu.token[number].unsent == 0:
         take_head(lsu)
 
 
 @slot
-def step_slot(lsu, port):
-    unit = at_lsu(lsu)
-    step(unit, at_port(port), at_config(unit.config), i64(unit.now))
+def reset_slot(state, lsu):
+    at_lsu(lsu).answers = BANKS
     return i64(0)
+
+
+@slot
+def step_slot(state, lsu):
+    unit = at_lsu(lsu)
+    step(at_state(state), unit, at_port(unit.port), at_config(unit.config), i64(unit.now))
+    return i64(0)
+
+
+TENANTS = {"path": {"reset": reset_slot, "step": step_slot}}

@@ -13,8 +13,9 @@ from lockstep.models.gpu import ModelFault
 from lockstep.models.jit import address, i64, pointer_to
 from lockstep.models.warppool import load_store_order
 from lockstep.sim import Gpu
+from lockstep.spec.registry import MECHANISMS
 
-PATHS = ("", "warppool", "mrpb", "banked-l1")
+PATHS = ("", *(name for name, mechanism in MECHANISMS.items() if "path" in mechanism.tenants))
 WARPS = 12  # of a CTA
 CTAS = 2
 FRAME = """

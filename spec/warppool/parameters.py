@@ -1,20 +1,46 @@
-"""The constructor arguments of WarpPool's blocks on a GPU: what its RTL and its golden models are made from."""
+"""WarpPool's parameters, and the constructor arguments that its RTL and its golden models are made from."""
 
 from __future__ import annotations
 
-from lockstep.spec.parameters import MAX_METADATA, MAX_TAGS, TICKETS, Gpu
+from dataclasses import dataclass
 
-LANES = 32
+from lockstep.spec.frame import COALESCER
+from lockstep.spec.mechanism import Parameters
+from lockstep.spec.parameters import LANES, MAX_MAPS, MAX_WARPS, TICKETS, Gpu, integer
+
+# The most that the records are sized for.
+MAX_COALESCERS = 4
+MAX_TAGS = 64  # of all inter-warp queues
+MAX_SLOTS = 8  # requests that a tag merges
+MAX_METADATA = 2048  # L1 requests in flight
+
 PIPELINE = 3  # requests between their selection and the L1
 
-Parameters = dict[str, dict[str, int]]
-
 UNIT = "warppool.warp_pool"
+BLOCKS = (
+    "warppool.instruction_queues", COALESCER, "warppool.thread_map_table", "warppool.inter_warp_queues",
+    "warppool.request_selector", "warppool.mshr_metadata", "warppool.writeback", "warppool.load_store_order",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpPool:
+    """Request merging between the LSU and the L1 (Kloosterman's thesis, chapter 3, tables 3.1 and 3.2)."""
+
+    warps_per_queue: int = integer(3, 1, MAX_WARPS, "warps", "warps that share an instruction queue")
+    instructions: int = integer(8, 1, 16, "instructions", "entries of an instruction queue")
+    coalescers: int = integer(2, 1, MAX_COALESCERS, "coalescers", "intra-warp coalescers")
+    queues: int = integer(32, 1, MAX_TAGS, "queues", "inter-warp queues, a power of two")
+    tags: int = integer(2, 1, 8, "lines", "tags of an inter-warp queue")
+    merges: int = integer(4, 1, MAX_SLOTS, "requests", "requests that a tag merges")
+    maps: int = integer(8, 1, MAX_MAPS, "entries", "thread-map table; a multiple of the coalescers")
+    quantum: int = integer(100_000, 16, 1 << 20, "core cycles", "between two decisions on the selection policy")
+    store_wait: int = integer(64, 1, 4095, "core cycles", "a store that has waited so long goes before loads")
 
 
 def unit(gpu: Gpu) -> dict[str, int]:
     """Of ``warp_pool``, which joins the others. Sizes follow the GPU: metadata entries are MSHRs x merges."""
-    pool = gpu.warppool
+    pool = gpu.sections["warppool"]
     return dict(
         lanes=LANES, warps=gpu.core.warps, tickets=TICKETS, warps_per_queue=pool.warps_per_queue,
         depth=pool.instructions, coalescers=pool.coalescers, queues=pool.queues, tags=pool.tags, merges=pool.merges,
@@ -36,7 +62,7 @@ def parts(
             **source, queues=-(-warps // warps_per_queue), warps_per_queue=warps_per_queue, depth=depth,
             coalescers=coalescers,
         ),
-        "lsu.intra_warp_coalescer": source,
+        COALESCER: source,
         "warppool.thread_map_table": dict(lanes=lanes, entries=maps, coalescers=coalescers),
         "warppool.inter_warp_queues": dict(
             **source, queues=queues, tags=tags, merges=merges, coalescers=coalescers, set_bits=set_bits, maps=maps
@@ -51,15 +77,20 @@ def parts(
     }  # fmt: skip
 
 
-def parameters(gpu: Gpu) -> Parameters:
+def arguments(gpu: Gpu) -> Parameters:
     """Of all of them, by block."""
-    arguments = unit(gpu)
-    return {**parts(**arguments), UNIT: arguments}
+    joined = unit(gpu)
+    return {**parts(**joined), UNIT: joined}
+
+
+def copies(gpu: Gpu) -> dict[str, int]:
+    """How many of a block an SM has, where it is not one."""
+    return {COALESCER: gpu.sections["warppool"].coalescers}
 
 
 def check(gpu: Gpu) -> list[str]:
     """What contradicts itself: one line per error."""
-    pool = gpu.warppool
+    pool = gpu.sections["warppool"]
     errors = []
     if pool.queues & (pool.queues - 1):
         errors.append(f"warppool.queues = {pool.queues}: must be a power of two")

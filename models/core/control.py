@@ -1,0 +1,97 @@
+"""Instructions that decide where a warp goes on: branches, exits, barriers, fences."""
+
+from __future__ import annotations
+
+from lockstep.models.core import warp as W
+from lockstep.models.core.barriers import barrier, deadlocked, open_barrier
+from lockstep.models.core.events import UNBLOCK, schedule
+from lockstep.models.core.frame import CTA_END, HAS_LISTENERS, WARP_END, emit
+from lockstep.models.core.operands import reserve
+from lockstep.models.core.state import grid_of
+from lockstep.models.execution.isa import LANES, Control, Fault
+from lockstep.models.execution.operands import register_address
+from lockstep.models.jit import i64, jit, words_i32, words_u32
+
+
+@jit
+def control(sm, launch, config, context, instruction, slot, ready, now):
+    """Execute a control instruction whose sources are there at ``ready``. Returns the fault and the start cycle."""
+    warp = sm.warps[slot]
+    op = i64(instruction.op)
+    mask = i64(context.mask)
+    start = reserve(sm, config, instruction, ready, i64(1))
+    fault = i64(Fault.NONE)
+    if op == Control.BRANCH or op == Control.INDEXED:
+        fault = _branch(sm, launch, config, context, instruction, slot)
+        sm.blocked = i64(sm.blocked) | (i64(1) << slot)
+        resume = start - 1 + i64(config.pipelines[instruction.category].latency)
+        schedule(sm.wheel, resume, slot, UNBLOCK)
+        return fault, start
+    if mask != 0:
+        if op == Control.EXIT:
+            if W.exit_lanes(warp, mask) != 0:
+                fault = _end_warp(sm, config, slot, now)
+            return fault, start
+        if op == Control.TRAP:
+            return i64(Fault.ASSERT) if instruction.sub == 1 else i64(Fault.TRAP), start
+        if op == Control.BARRIER or op == Control.ARRIVE or op == Control.REDUCE:
+            fault = barrier(sm, launch, config, context, instruction, slot, now)
+        elif op == Control.FENCE:
+            sm.counters.fences += 1
+    warp.pc += 1
+    W.pop_reconverged(warp)
+    return fault, start
+
+
+@jit
+def _branch(sm, launch, config, context, instruction, slot):
+    warp = sm.warps[slot]
+    mask = i64(context.mask)
+    limit = i64(config.core.reconvergence_stack)
+    sm.counters.branches += 1
+    if instruction.op == Control.BRANCH:
+        if mask != 0 and mask != warp.mask:
+            sm.counters.divergent_branches += 1
+        return W.branch(warp, i64(instruction.target), i64(instruction.reconverge), mask, limit)
+    entries = i64(instruction.imm[3])
+    table = words_i32(i64(grid_of(sm, launch, slot).branch_table) + i64(instruction.target) * 4, entries)
+    index = words_u32(register_address(context, i64(instruction.src[0])), LANES)
+    targets = context.address
+    for lane in range(LANES):
+        if (mask >> lane) & 1 != 0:
+            if i64(index[lane]) >= entries:
+                context.fault_lane = lane
+                return i64(Fault.BAD_BRANCH_INDEX)
+            targets[lane] = table[i64(index[lane])]
+    before = i64(warp.depth)
+    fault = W.branch_indexed(warp, targets, i64(instruction.reconverge), mask, limit)
+    if warp.depth > before + 1:
+        sm.counters.divergent_branches += 1
+    return fault
+
+
+@jit
+def _end_warp(sm, config, slot, now):
+    """The last lane of a warp has exited."""
+    bit = i64(1) << slot
+    warp = sm.warps[slot]
+    cta = sm.ctas[warp.cta]
+    sm.resident = i64(sm.resident) & ~bit
+    sm.want_fetch = i64(sm.want_fetch) & ~bit
+    sm.blocked = i64(sm.blocked) | bit
+    sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.finish |= bit
+    sm.progress = now
+    cta.live -= 1
+    cta.warps = i64(cta.warps) & ~bit
+    if sm.tenants & HAS_LISTENERS != 0:
+        emit(sm.frame.events, WARP_END, now, slot, i64(warp.cta), i64(-1), i64(0), i64(0))
+    if cta.live == 0:
+        sm.ended += 1
+        sm.ctas_resident -= 1
+        if sm.tenants & HAS_LISTENERS != 0:
+            emit(sm.frame.events, CTA_END, now, i64(-1), i64(warp.cta), i64(-1), i64(0), i64(0))
+        return i64(Fault.NONE)
+    for b in range(W.BARRIERS):
+        if cta.arrived[b] != 0 and W.complete(cta, b):
+            open_barrier(sm, config, cta, b, now)
+    return i64(Fault.BARRIER_DEADLOCK) if deadlocked(cta) else i64(Fault.NONE)

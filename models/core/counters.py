@@ -1,0 +1,62 @@
+"""Counts the SM's cycles: all of them, also those that it sleeps through, which repeat the last one."""
+
+from __future__ import annotations
+
+from lockstep.models.core.frame import HAS_MONITORS
+from lockstep.models.core.state import EMPTY, IDLE, ISSUED, STALLED
+from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount
+
+
+@jit
+def count(sm, now):
+    """Add the cycles before ``now`` that are not counted yet, all alike, to the counters, and show them to monitors."""
+    cycles = now - i64(sm.last)
+    first = i64(sm.last)
+    sm.last = now
+    if cycles == 0:
+        return
+    if sm.tenants & HAS_MONITORS != 0:
+        _show(sm, first, cycles)
+    counters = sm.counters
+    outcome = i64(sm.outcome)
+    if outcome == EMPTY:
+        if sm.limit == 0:
+            counters.asleep_cycles += cycles
+        return
+    counters.cycles += cycles
+    if outcome == ISSUED:
+        counters.issued_cycles += cycles
+    elif outcome == STALLED:
+        counters.stall_cycles += cycles
+    else:
+        counters.idle_cycles += cycles
+    if outcome != ISSUED:
+        if sm.all_wait_for_memory != 0:
+            counters.memory_wait_cycles += cycles
+        elif outcome == IDLE:
+            counters.other_idle_cycles += cycles
+    if sm.tenants != 0 and sm.frame.seen.held != 0:
+        counters.gated_cycles += cycles
+    pipes = i64(sm.stalled_pipes)
+    while pipes != 0:
+        counters.stall_pipe_cycles[ctz(pipes)] += cycles
+        pipes &= pipes - 1
+    counters.scheduler_stall_cycles += i64(sm.idle_schedulers) * cycles
+    counters.resident_warp_cycles += popcount(i64(sm.resident)) * cycles
+    counters.resident_cta_cycles += i64(sm.ctas_resident) * cycles
+    if sm.lsu.busy != 0:
+        counters.lsu_busy_cycles += cycles
+    if sm.lsu.refused != 0:
+        counters.lsu_stalled_cycles += cycles
+
+
+@jit
+def _show(sm, first, cycles):
+    frame = sm.frame
+    seen = frame.seen
+    seen.first = first
+    seen.cycles = cycles
+    seen.outcome = sm.outcome
+    for k in range(frame.monitors):
+        monitor = frame.monitor[k]
+        monitor.wake = call(monitor.see, monitor.handle, addressof(sm))

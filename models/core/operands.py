@@ -1,0 +1,108 @@
+"""From issue to start: sources, an operand collector, a pipeline. All are reservations, so that nothing is stepped.
+
+Without a tenant of the frame slot *operands*, the register file answers at issue: each bank delivers one register per
+cycle, in order of issue. A tenant may answer later; the instruction waits for it in its warp's record, and holds its
+collector.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.core.events import schedule
+from lockstep.models.core.frame import HAS_OPERANDS, LATER
+from lockstep.models.core.lsu import lsu_full
+from lockstep.models.core.state import PIPE_LSU, instruction_at
+from lockstep.models.jit import addressof, call, i64, jit
+from lockstep.models.time import NEVER
+
+
+@jit
+def blocked_until(sm, config, pipe, now):
+    """The cycle up to which a pipeline takes no further instruction: no collector is free."""
+    if pipe == PIPE_LSU and lsu_full(sm.lsu, config):
+        return i64(NEVER)
+    collectors = i64(config.core.collectors)
+    granted = i64(sm.granted[pipe])
+    if granted >= collectors:
+        return now + 1
+    return i64(sm.collector[pipe, (i64(sm.collector_at[pipe]) + granted) % collectors])
+
+
+@jit
+def read(sm, config, instruction, slot, pc, lanes, now):
+    """The cycle in which the sources of an instruction that issues are there, or LATER."""
+    sm.counters.register_reads += i64(instruction.reads)
+    if sm.tenants & HAS_OPERANDS != 0:
+        ready = _asked(sm, i64(sm.frame.operands.read), instruction, slot, pc, lanes, now)
+    else:
+        ready = now + 1
+        banks = i64(config.core.register_banks)
+        for k in range(instruction.reads):
+            bank = (slot + i64(instruction.read[k])) % banks
+            granted = max(i64(sm.bank_free[bank]), now + 1)
+            sm.bank_free[bank] = granted + 1
+            ready = max(ready, granted)
+    if ready != LATER:
+        sm.counters.bank_conflict_cycles += ready - now - 1
+    return ready
+
+
+@jit
+def _asked(sm, function, instruction, slot, pc, lanes, now):
+    operand = sm.frame.operand
+    operand.slot = slot
+    operand.pc = pc
+    operand.instruction = addressof(instruction)
+    operand.lanes = lanes
+    operand.now = now
+    return call(function, i64(sm.frame.operands.handle), addressof(sm))
+
+
+@jit
+def collect(sm, config, instruction, start):
+    """Take a collector up to ``start``; returns which."""
+    pipe = i64(config.pipelines[instruction.category].pipe)
+    at = i64(sm.collector_at[pipe])
+    sm.collector[pipe, at] = start
+    sm.collector_at[pipe] = (at + 1) % i64(config.core.collectors)
+    return at
+
+
+@jit
+def reserve(sm, config, instruction, ready, cycles):
+    """Reserve a pipeline for ``cycles`` from ``ready`` on, when the sources are there; returns the start cycle."""
+    pipe = i64(config.pipelines[instruction.category].pipe)
+    if pipe == 0:
+        copies = i64(config.pipes.alu)
+    elif pipe == 1:
+        copies = i64(config.pipes.sfu)
+    elif pipe == 2:
+        copies = i64(config.pipes.dp)
+    else:
+        copies = i64(config.pipes.lsu)
+    best = i64(0)
+    for k in range(1, copies):
+        if sm.pipe_free[pipe, k] < sm.pipe_free[pipe, best]:
+            best = i64(k)
+    start = max(ready, i64(sm.pipe_free[pipe, best]))
+    sm.pipe_free[pipe, best] = start + max(i64(config.pipelines[instruction.category].interval), cycles)
+    return start
+
+
+@jit
+def executed(sm, instruction, slot, pc, lanes, now):
+    """Let the operands' tenant take the results out of the warp's registers."""
+    if sm.tenants & HAS_OPERANDS != 0 and sm.frame.operands.take != 0:
+        _asked(sm, i64(sm.frame.operands.take), instruction, slot, pc, lanes, now)
+
+
+@jit
+def write_back(sm, launch, time, slot, pc, now):
+    """The results of an instruction are there at ``time``: write them, and tell the scoreboard then."""
+    if sm.tenants & HAS_OPERANDS != 0 and sm.frame.operands.write != 0:
+        sm.frame.operand.ready = time
+        instruction = instruction_at(sm, launch, slot, pc)
+        cycles = _asked(sm, i64(sm.frame.operands.write), instruction, slot, pc, i64(sm.warps[slot].present), now)
+        if cycles == LATER:
+            return
+        time += cycles
+    schedule(sm.wheel, time, slot, pc)

@@ -1,0 +1,134 @@
+"""The scoreboard: what the next instruction of each warp waits for, and what those on their way will write."""
+
+from __future__ import annotations
+
+from lockstep.models.core.frame import (
+    ATOMIC,
+    HAS_LISTENERS,
+    HAS_OPERANDS,
+    KINDS,
+    LOAD,
+    OTHER,
+    STORE,
+    SYNC,
+    WRITTEN,
+    emit_of_warp,
+)
+from lockstep.models.core.lsu import closed, is_load, is_store, request_kind
+from lockstep.models.core.state import instruction_at
+from lockstep.models.core.warp import PUT_OFF
+from lockstep.models.execution.isa import Control, Group, Space
+from lockstep.models.jit import i64, jit, popcount
+
+
+@jit
+def kind_of(config, instruction):
+    """The kind of an instruction, for gates."""
+    if instruction.group == Group.CONTROL:
+        op = instruction.op
+        synchronises = op == Control.BARRIER or op == Control.ARRIVE or op == Control.REDUCE or op == Control.FENCE
+        return SYNC if synchronises else OTHER
+    if instruction.group != Group.MEMORY and instruction.group != Group.ATOMIC and instruction.group != Group.TEXTURE:
+        return OTHER
+    space = instruction.space
+    if space == Space.SHARED or space == Space.CONST or space == Space.PARAM:
+        return OTHER
+    request = request_kind(config, instruction)
+    if is_load(request):
+        return LOAD
+    return STORE if is_store(request) else ATOMIC
+
+
+@jit
+def refresh(sm, launch, config, slot):
+    """Find out anew what a warp waits for: after an issue, a write-back, a fetch or a jump."""
+    bit = i64(1) << slot
+    sm.select_wake = 0
+    sm.ready = i64(sm.ready) & ~bit
+    sm.memory_wait = i64(sm.memory_wait) & ~bit
+    warp = sm.warps[slot]
+    sm.by_pipe[warp.pipe] &= ~bit
+    if i64(sm.blocked) & bit != 0 or warp.buffered == 0 or warp.put_off_count == PUT_OFF:
+        return
+    instruction = instruction_at(sm, launch, slot, warp.pc)
+    busy = i64(warp.pending_predicates & instruction.pneed)
+    from_memory = i64(0)
+    for k in range(4):
+        busy |= i64(warp.pending[k] & instruction.need[k])
+        from_memory |= i64(warp.from_memory[k] & instruction.need[k])
+    if instruction.group == Group.CONTROL:
+        if instruction.op == Control.EXIT:
+            busy |= i64(warp.pending_predicates) | i64(warp.outstanding) | i64(warp.put_off_count)
+            for k in range(4):
+                busy |= i64(warp.pending[k])
+                from_memory |= i64(warp.from_memory[k])
+        elif instruction.op == Control.FENCE and warp.outstanding != 0:
+            busy = i64(1)
+            from_memory = i64(1)
+    if busy != 0:
+        if from_memory != 0:
+            sm.memory_wait = i64(sm.memory_wait) | bit
+        return
+    warp.pipe = config.pipelines[instruction.category].pipe
+    sm.ready = i64(sm.ready) | bit
+    sm.by_pipe[warp.pipe] |= bit
+    kind = kind_of(config, instruction)
+    for other in range(KINDS):
+        sm.by_kind[other] &= ~bit
+    sm.by_kind[kind] |= bit
+
+
+@jit
+def held_by_lsu(sm):
+    """Slots whose next instruction the load/store unit does not let issue."""
+    kinds = sm.by_kind
+    held = closed(sm.lsu, i64(kinds[LOAD]), i64(kinds[STORE] | kinds[ATOMIC]), i64(kinds[SYNC]))
+    if sm.tenants & HAS_OPERANDS != 0:
+        # What was delivered in this cycle is in the LSU, but the path's masks do not know of it yet.
+        held |= i64(sm.ordered | sm.lsu.entered) & ~i64(kinds[OTHER])
+    return held
+
+
+@jit
+def hold(warp, instruction, memory):
+    """Mark the results of an instruction as pending; returns how many registers it writes."""
+    written = i64(0)
+    for k in range(4):
+        warp.pending[k] |= instruction.writes[k]
+        if memory:
+            warp.from_memory[k] |= instruction.writes[k]
+        written += popcount(i64(instruction.writes[k]))
+    warp.pending_predicates = warp.pending_predicates | instruction.pwrites
+    return written
+
+
+@jit
+def hold_sources(warp, instruction):
+    """Keep the sources of an instruction from being written before they are delivered."""
+    for k in range(4):
+        warp.pending[k] |= instruction.need[k]
+    warp.pending_predicates = warp.pending_predicates | instruction.pneed
+
+
+@jit
+def release_sources(warp, instruction):
+    """Let the sources of a delivered instruction be written."""
+    for k in range(4):
+        warp.pending[k] &= ~(instruction.need[k] & ~instruction.writes[k])
+    warp.pending_predicates = warp.pending_predicates & ~(instruction.pneed & ~instruction.pwrites)
+
+
+@jit
+def release(sm, launch, config, slot, pc, now):
+    """An instruction's results are written."""
+    warp = sm.warps[slot]
+    instruction = instruction_at(sm, launch, slot, pc)
+    for k in range(4):
+        warp.pending[k] &= ~instruction.writes[k]
+        warp.from_memory[k] &= ~instruction.writes[k]
+    warp.pending_predicates = warp.pending_predicates & ~instruction.pwrites
+    if instruction.group == Group.MEMORY or instruction.group == Group.ATOMIC or instruction.group == Group.TEXTURE:
+        warp.outstanding -= 1
+    if sm.tenants & HAS_LISTENERS != 0:
+        emit_of_warp(sm.frame.events, WRITTEN, now, slot, pc, i64(warp.present), i64(0))
+    refresh(sm, launch, config, slot)

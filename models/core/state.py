@@ -1,0 +1,187 @@
+"""The state of one streaming multiprocessor, and what its launch shares with the others.
+
+Masks have a bit per warp slot. Cycles are core cycles.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import instance
+from lockstep.models.core import warp as W
+from lockstep.models.core.events import EVENT_WHEEL
+from lockstep.models.core.frame import FRAME, KINDS
+from lockstep.models.core.lsu import LSU
+from lockstep.models.execution.isa import INSTRUCTION, Group
+from lockstep.models.jit import i64, inline, pointer_to, record
+from lockstep.models.scheduling import warp_scheduler
+from lockstep.spec.parameters import (
+    CATEGORIES,
+    MAX_COLLECTORS,
+    MAX_CTAS,
+    MAX_GRIDS,
+    MAX_REGISTER_BANKS,
+    MAX_SCHEDULERS,
+    MAX_WARPS,
+    PIPES,
+)
+
+PIPE_KINDS = len(PIPES)
+PIPE_LSU = PIPES.index("lsu")
+MAX_PIPES = 4
+FETCHES = 512  # entries of the ring, of which as many are used as fetches can be in flight
+
+# Why an SM did not issue in a cycle.
+ISSUED, STALLED, IDLE, EMPTY = range(4)
+
+# Counters of one SM. ``sim/statistics.py`` gives them their names and units for users.
+COUNTERS = record(
+    [
+        ("cycles", "i8"),  # with at least one resident CTA
+        ("issued_cycles", "i8"),  # at least one instruction issued
+        ("active_cycles", "i8"),  # KA: N_act, an issue is under way; one takes ``issue_interval`` cycles
+        ("stall_cycles", "i8"),  # a warp was ready, every ready one's pipeline was blocked
+        ("idle_cycles", "i8"),  # warps resident, none ready
+        ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
+        ("scheduler_stall_cycles", "i8"),  # summed over schedulers: could have issued, had warps, issued nothing
+        ("memory_wait_cycles", "i8"),  # KA: C_mem
+        ("other_idle_cycles", "i8"),  # KA: C_idle
+        ("gated_cycles", "i8"),  # a gate of a mechanism held back a warp that was ready otherwise
+        ("refused_grants", "i8"),  # issue slots lost to a claim
+        ("asleep_cycles", "i8"),  # without a CTA, and allowed none
+        ("lsu_busy_cycles", "i8"),  # memory instructions wait in the LSU
+        ("lsu_stalled_cycles", "i8"),  # the L1 refused a request
+        ("resident_warp_cycles", "i8"),
+        ("resident_cta_cycles", "i8"),
+        ("warp_instructions", "i8"),
+        ("thread_instructions", "i8"),
+        ("added_instructions", "i8"),  # warp instructions that a mechanism's pass has added: in no count before
+        ("categories", "i8", (len(CATEGORIES),)),  # warp instructions
+        ("branches", "i8"),
+        ("divergent_branches", "i8"),
+        ("barriers", "i8"),
+        ("fences", "i8"),
+        ("register_reads", "i8"),  # warp registers
+        ("register_writes", "i8"),
+        ("bank_conflict_cycles", "i8"),  # operand reads that waited for a register bank
+        ("scratchpad_accesses", "i8"),  # warp instructions
+        ("scratchpad_conflict_cycles", "i8"),
+        ("ctas", "i8"),
+        ("warps", "i8"),
+    ]
+)
+
+FETCH = record(
+    [
+        ("time", "i8"),  # of arrival
+        ("warp", "i4"),
+        ("epoch", "i4"),
+        ("size", "i4"),  # instructions
+    ]
+)
+
+SM = record(
+    [
+        ("index", "i8"),
+        ("tenants", "i8"),  # frame slots that have any, as ``frame.HAS_GATES`` and the others
+        ("wake", "i8"),  # next cycle in which a step does something: the earliest of the parts' below, and of events
+        ("select_wake", "i8"),  # ... in which the choice of warps may differ from the last one
+        ("memory_wake", "i8"),  # ... in which the memory side has something to do by itself
+        ("last", "i8"),  # first cycle that is not counted yet
+        ("resident", "i8"),  # slots with a warp that has not ended
+        ("ready", "i8"),  # slots whose next instruction may issue
+        ("blocked", "i8"),  # slots that wait for a barrier, a branch, an instruction that decides where they go on
+        ("memory_wait", "i8"),  # slots whose next instruction waits for a load
+        ("at_barrier", "i8"),
+        ("by_pipe", "i8", (PIPE_KINDS,)),  # ready slots by the pipeline of their next instruction
+        ("by_kind", "i8", (KINDS,)),  # slots by the kind of their next instruction (``frame``), once it was ready
+        ("ordered", "i8"),  # slots with a memory instruction that has not reached the LSU yet
+        ("granted", "i8", (PIPE_KINDS,)),  # instructions that schedulers have granted in this cycle
+        ("pipe_free", "i8", (PIPE_KINDS, MAX_PIPES)),
+        ("collector", "i8", (PIPE_KINDS, MAX_COLLECTORS)),  # start cycles of the last instructions
+        ("collector_at", "i8", (PIPE_KINDS,)),
+        ("bank_free", "i8", (MAX_REGISTER_BANKS,)),
+        ("next_issue", "i8", (MAX_SCHEDULERS,)),
+        ("want_fetch", "i8"),  # slots with room in their buffer
+        ("fetching", "i8"),  # slots with a fetch on its way
+        ("fetch_pointer", "i8"),
+        ("fetch_head", "i8"),
+        ("fetch_count", "i8"),
+        ("fetch_entries", "i8"),  # of the ring
+        ("partition", "i8", (MAX_SCHEDULERS,)),  # slots of each scheduler
+        ("active_until", "i8"),  # cycle in which the last issue is over
+        ("progress", "i8"),  # last cycle in which a warp ended or passed a barrier
+        ("ended", "i8"),  # CTAs that ended in this step
+        # the last step, repeated while the SM sleeps
+        ("outcome", "i8"),
+        ("stalled_pipes", "i8"),
+        ("idle_schedulers", "i8"),
+        ("all_wait_for_memory", "i8"),
+        ("ctas_resident", "i8"),
+        ("limit", "i8"),  # CTAs that it may hold now
+        # where execution stopped
+        ("fault", "i8"),
+        ("fault_pc", "i8"),
+        ("fault_warp", "i8"),
+        ("launch", "i8"),  # host addresses of the records that tenants may need: LAUNCH, parameters.CONFIG
+        ("config", "i8"),
+        ("counters", COUNTERS),
+        ("fetch", FETCH, (FETCHES,)),
+        ("wheel", EVENT_WHEEL),
+        ("warp_scheduler", instance("scheduling.warp_scheduler", warp_scheduler.STATE), (MAX_SCHEDULERS,)),
+        ("lsu", LSU),
+        ("ctas", W.CTA, (MAX_CTAS,)),
+        ("warps", W.WARP, (MAX_WARPS,)),
+        ("frame", FRAME),
+    ]
+)
+
+# A grid that runs.
+GRID = record(
+    [
+        ("code", "i8"),  # host address of the instructions
+        ("length", "i8"),
+        ("branch_table", "i8"),  # host address, i4
+        ("block", "i8", (3,)),
+        ("size", "i8", (3,)),  # CTAs
+        ("total", "i8"),  # CTAs
+        ("threads", "i8"),  # per CTA
+        ("warps", "i8"),  # per CTA
+        ("per_sm", "i8"),  # resident CTAs
+        ("registers", "i8"),  # per thread
+        ("shared_bytes", "i8"),  # of a CTA, with the padding between CTAs
+        ("local_bytes", "i8"),
+    ]
+)
+
+# What all SMs share during a launch.
+LAUNCH = record(
+    [
+        ("execute", "i8", (len(Group),)),  # addresses of the executing functions
+        ("register_file", "i8"),  # host address: u32[sm][slot][register][lane]
+        ("predicate_file", "i8"),
+        ("scratchpad", "i8"),
+        ("local", "i8"),
+        ("local_physical", "i8"),
+        ("grids", GRID, (MAX_GRIDS,)),
+    ]
+)
+
+at_instruction = pointer_to(INSTRUCTION)
+INSTRUCTION_BYTES = INSTRUCTION.itemsize
+
+
+@inline
+def grid_of(sm, launch, slot):
+    """The grid of a warp."""
+    return launch.grids[sm.warps[slot].grid]
+
+
+@inline
+def address_of(grid, pc):
+    """Where an instruction stands in host memory."""
+    return i64(grid.code) + i64(pc) * INSTRUCTION_BYTES
+
+
+@inline
+def instruction_at(sm, launch, slot, pc):
+    """An instruction of a warp's grid."""
+    return at_instruction(address_of(grid_of(sm, launch, slot), pc))

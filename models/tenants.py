@@ -1,0 +1,185 @@
+"""Who plays what in a machine: the tenants of the SM's frame slots, and the instances of blocks.
+
+A module that fills frame slots (``Mechanism.tenants``) has ``TENANTS``: for each slot the compiled functions that its
+binding names, all of which take the address of the tenant's state first; and ``STATE``: a record, of which every SM has
+one. Some of its fields are known by name:
+
+* a field called as one of the mechanism's sections has the section's values (``spec.parameters.layout``);
+* ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
+* ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
+* an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware.
+
+The others are zero when a launch begins.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lockstep.models import blocks
+from lockstep.models import jit as J
+from lockstep.models.core import frame
+from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.parameters import Gpu, fill
+
+BINDINGS = {"path": ("lsu", "path"), "operands": ("frame", "operands")}
+"""Where the binding of a frame slot for one tenant stands in an SM's record."""
+
+STACKS = {
+    "gates": ("frame", "gate", "gates"),
+    "claims": ("frame", "claim", "claims"),
+    "order": ("frame", "order", "orders"),
+    "limits": ("frame", "limit", "limits"),
+    "monitors": ("frame", "monitor", "monitors"),
+    "events": ("frame", "events", "listener", "count"),
+    "l1_clients": ("lsu", "client", "clients"),
+}
+"""Where a stack stands: its entries, and beside them how many there are."""
+
+FLAGS = {
+    "gates": frame.HAS_GATES,
+    "order": frame.HAS_ORDER,
+    "claims": frame.HAS_CLAIMS,
+    "operands": frame.HAS_OPERANDS,
+    "limits": frame.HAS_LIMITS,
+    "monitors": frame.HAS_MONITORS,
+    "events": frame.HAS_LISTENERS,
+}
+"""What an SM's ``tenants`` says of a frame slot that has one."""
+
+HOST = ("capacity",)
+"""Frame slots that are no part of a running machine: their tenants are asked before a launch."""
+
+WATCH = "watch"
+"""The function of a monitor of the whole GPU, whose handle is the state of the first SM."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One block of the machine. ``sm`` is -1 for a block of the whole GPU; ``record`` views its binding, state, ports.
+
+    ``inside`` is the joined unit that it is part of.
+    """
+
+    block: str
+    parameters: dict[str, int]
+    sm: int
+    index: int
+    inside: str
+    record: np.ndarray
+
+    @property
+    def io(self) -> np.ndarray:
+        return self.record["io"]
+
+    def bind_model(self) -> None:
+        """Let the golden model play the block."""
+        slots = importlib.import_module(f"lockstep.models.{self.block}").SLOTS
+        state, binding = self.record["state"], self.record["binding"]
+        _bind(binding, slots, state.ctypes.data)
+        for name in set(self.parameters) & set(state.dtype.names or ()):
+            state[name] = self.parameters[name]
+
+
+def _in(records: np.ndarray, path: Iterable[str]) -> np.ndarray:
+    for name in path:
+        records = records[name]
+    return records
+
+
+def _bind(binding: np.ndarray, functions: dict[str, Any], handle: int) -> None:
+    for name, function in functions.items():
+        binding[name] = J.address(function)
+    binding["handle"] = handle
+
+
+class Tenant:
+    """One module of a mechanism, with its state in every SM."""
+
+    def __init__(self, mechanism: Mechanism, module: str, gpu: Gpu) -> None:
+        self.mechanism = mechanism
+        self._module = importlib.import_module(module)
+        self.states = np.zeros(gpu.core.sms, self._module.STATE)
+        for section in self.fields & mechanism.sections.keys():
+            fill(self.states[section], gpu.sections[section])
+        self._kept: dict[str, int] = {}
+        blocks_inside = {place.path[0] for place in blocks.instances(self.states.dtype)}
+        self._zeroed = sorted(self.fields - mechanism.sections.keys() - blocks_inside)
+
+    @property
+    def fields(self) -> set[str]:
+        return set(self.states.dtype.names or ())
+
+    def bind(self, sms: np.ndarray, run: np.ndarray) -> None:
+        """Take the frame slots in the records of the SMs, and in that of the run."""
+        for slot, functions in self._module.TENANTS.items():
+            if slot == "placement":
+                _bind(run["placement"], functions, self.states.ctypes.data)
+            elif WATCH in functions:
+                _bind(run["monitor"][run["monitors"]], {"see": functions[WATCH]}, self.states.ctypes.data)
+                run["monitors"] += 1
+            elif slot in STACKS:
+                *path, entries, count = STACKS[slot]
+                self._bind_all(_in(_in(sms, path), [entries])[:, int(_in(sms, path)[count][0])], functions)
+                self._kept[entries] = int(_in(sms, path)[count][0])
+                _in(sms, path)[count] += 1
+            else:
+                self._bind_all(_in(sms, BINDINGS[slot]), functions)
+            if WATCH not in functions:
+                sms["tenants"] |= FLAGS.get(slot, 0)
+
+    def _bind_all(self, bindings: np.ndarray, functions: dict[str, Any]) -> None:
+        for sm in range(len(bindings)):
+            _bind(bindings[sm : sm + 1], functions, self.states[sm : sm + 1].ctypes.data)
+
+    def begin(self) -> None:
+        """A launch begins: all but parameters and instances of blocks is zero."""
+        for name in self._zeroed:
+            self.states[name] = np.zeros((), self.states.dtype[name])
+        for name in self._kept.keys() & self.fields:
+            self.states[name] = self._kept[name]
+
+    @property
+    def counts(self) -> dict[str, np.ndarray]:
+        """Its raw counts."""
+        return counts(self.mechanism.area, self.states["counts"]) if "counts" in self.fields else {}
+
+
+def tenants(mechanism: Mechanism, gpu: Gpu) -> list[Tenant]:
+    """The tenants of a mechanism; a module that fills several frame slots is one."""
+    modules = (module for slot, module in mechanism.tenants.items() if slot not in HOST)
+    return [Tenant(mechanism, module, gpu) for module in dict.fromkeys(modules)]
+
+
+def instances(mechanism: Mechanism, gpu: Gpu, whole: list[np.ndarray], per_sm: list[np.ndarray]) -> Iterator[Instance]:
+    """The blocks that a mechanism brings, from its records: those of the whole GPU, and arrays with one for each SM.
+
+    Raises RuntimeError for a block that it brings and no record has, and the other way round.
+    """
+    arguments, copies = mechanism.arguments(gpu), mechanism.copies(gpu)
+    places = [(place, records, sm) for sm, group in ((-1, whole), (0, per_sm)) for records in group
+              for place in blocks.instances(records.dtype)]  # fmt: skip
+    there = {place.block for place, _, _ in places}
+    if unbound := set(mechanism.all_blocks) - there:
+        raise RuntimeError(f"{min(unbound)}: {mechanism.name} brings this block, and has no instance of it to bind")
+    if undeclared := there - set(mechanism.all_blocks):
+        raise RuntimeError(f"{min(undeclared)}: {mechanism.name} has an instance of this block, and does not bring it")
+    for place, records, first in places:
+        found = records.reshape(-1)
+        for name in place.path:
+            found = found[name]
+        for sm, index in np.ndindex(len(found), copies.get(place.block, 1)):
+            one = found[sm : sm + 1] if found.ndim == 1 else found[sm : sm + 1, index]
+            yield Instance(place.block, arguments[place.block], first + sm, index, place.inside, one.reshape(()))
+
+
+def counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndarray]:
+    """Copies of the integer fields of an array of records, as raw counts called ``prefix.field``."""
+    array = np.atleast_1d(records)
+    names = fields or array.dtype.names or ()
+    return {f"{prefix}.{name}": array[name].astype(np.int64) for name in names if array.dtype[name].base.kind == "i"}

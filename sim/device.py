@@ -1,0 +1,55 @@
+"""One modelled GPU beneath what users see of it: its description, its memory, the model, and what has run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lockstep.sim import statistics
+from lockstep.sim.memory import Arena
+from lockstep.sim.run import Run
+from lockstep.spec.parameters import Gpu as Description
+
+__all__ = ["Device"]
+
+
+class Device:
+    """``progress`` is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core
+    cycle; ``after_launch`` after every launch."""
+
+    def __init__(self, description: Description, progress: Callable[[int, int, int], None] | None = None) -> None:
+        self.description = description
+        self.memory = Arena()
+        self.progress = progress
+        self.after_launch: Callable[[Run], None] | None = None
+        self.runs: list[Run] = []
+        self._raw: dict[str, np.ndarray] = {}
+
+    @cached_property
+    def machine(self) -> Any:
+        """The compiled model; made at the first launch, because it takes a moment."""
+        from lockstep.models.gpu import Machine
+
+        return Machine(self.description)
+
+    def record(self, run: Run) -> None:
+        """Add a finished launch to :attr:`stats`."""
+        self.runs.append(run)
+        self._raw = statistics.accumulate(self._raw, run.raw)
+        if self.after_launch:
+            self.after_launch(run)
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """The statistics of all launches together; empty before the first."""
+        return statistics.compute(self._raw, self.description) if self._raw else {}
+
+    @property
+    def per_sm(self) -> list[dict[str, float]]:
+        """The same for every SM."""
+        if not self._raw:
+            return []
+        return [statistics.compute(self._raw, self.description, sm) for sm in range(self.description.core.sms)]

@@ -1,0 +1,65 @@
+"""What a launch leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from lockstep.sim import statistics
+from lockstep.spec.parameters import Gpu as Description
+
+__all__ = ["Run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished launch."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    gpu: Description
+    raw: dict[str, np.ndarray] = field(repr=False)
+    samples: np.ndarray = field(repr=False)  # core cycle; resident warps times cycles and warp instructions until then
+    wall_seconds: float
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles."""
+        return int(self.raw["gpu.cycles"].sum())
+
+    @property
+    def warp_instructions(self) -> int:
+        return int(self.raw["sm.warp_instructions"].sum())
+
+    @property
+    def thread_instructions(self) -> int:
+        return int(self.raw["sm.thread_instructions"].sum())
+
+    @property
+    def ipc(self) -> float:
+        """Warp instructions per core cycle."""
+        return self.warp_instructions / self.cycles
+
+    @cached_property
+    def stats(self) -> dict[str, float]:
+        """All statistics of ``docs/statistics.md``."""
+        return statistics.compute(self.raw, self.gpu)
+
+    @cached_property
+    def timeline(self) -> dict[str, list[float]]:
+        """Occupancy and instructions per cycle over time: means of the intervals that end at ``core_cycle``."""
+        cycle, resident, instructions = np.diff(self.samples, axis=0).T
+        slots = self.gpu.core.sms * self.gpu.core.warps
+        return {
+            "core_cycle": self.samples[1:, 0].tolist(),
+            "occupancy": (resident / (cycle * slots)).tolist(),
+            "ipc": (instructions / cycle).tolist(),
+        }
+
+    @cached_property
+    def per_sm(self) -> list[dict[str, float]]:
+        """Those that an SM has, for every SM."""
+        return [statistics.compute(self.raw, self.gpu, sm) for sm in range(self.gpu.core.sms)]

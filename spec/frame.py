@@ -1,0 +1,39 @@
+"""The frame of every configuration, declared as mechanisms are, and the tenants of slots that no mechanism fills."""
+
+from __future__ import annotations
+
+from lockstep.spec.mechanism import Mechanism, Parameters
+from lockstep.spec.parameters import LANES, TICKETS, Gpu
+
+COALESCER = "lsu.intra_warp_coalescer"
+DISPATCHER = "cta.cta_dispatcher"
+SCHEDULER = "scheduling.warp_scheduler"
+
+
+def coalescer(gpu: Gpu) -> Parameters:
+    """The arguments of an intra-warp coalescer, which paths share."""
+    return {COALESCER: dict(lanes=LANES, warps=gpu.core.warps, tickets=TICKETS)}
+
+
+FRAME = Mechanism(
+    name="frame",
+    doc="the SMs, and what surrounds them",
+    blocks=(DISPATCHER, SCHEDULER),
+    arguments=lambda gpu: {
+        DISPATCHER: dict(sms=gpu.core.sms),
+        SCHEDULER: dict(warps=gpu.core.warps, patience=gpu.core.patience),
+    },
+    copies=lambda gpu: {SCHEDULER: gpu.core.schedulers},
+)
+
+DEFAULTS = (
+    Mechanism(
+        name="baseline",
+        doc="one intra-warp coalescer",
+        tenants={"path": "lockstep.models.lsu.path"},
+        blocks=(COALESCER,),
+        arguments=coalescer,
+    ),
+    Mechanism(name="occupancy", doc="as many CTAs as fit", tenants={"capacity": "lockstep.models.occupancy"}),
+)
+"""Who fills the frame slots of one tenant that no selected mechanism takes."""

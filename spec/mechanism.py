@@ -1,0 +1,117 @@
+"""What a mechanism declares about itself: what it fills of the SM's frame, and everything that is its own.
+
+A mechanism is one folder per tree. ``spec/<area>`` has its declaration, ``models/<area>`` what fills its frame slots
+and the golden models of its blocks, ``rtl/<area>`` the blocks and ``verif/<area>`` their benches; the area is its name
+with underscores. :mod:`lockstep.spec.registry` lists the mechanisms; no other file names one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lockstep.spec.parameters import Gpu
+from lockstep.spec.passes import Pass
+from lockstep.spec.statistics import Counts, Statistic
+from lockstep.spec.storage import Storage
+
+Parameters = dict[str, dict[str, int]]
+"""Constructor arguments, by block."""
+
+Law = tuple[str, int, int]
+"""A conservation law: what is conserved, and two counts that are equal after every launch."""
+
+FRAME_SLOTS = {
+    "gates": "which warps may issue, by kind of instruction",
+    "claims": "whether the instructions that a cycle grants may issue together",
+    "order": "classes of warps that issue before others",
+    "operands": "the place where values live",
+    "path": "the path from the load/store unit to the L1",
+    "l1_clients": "requests to the L1 beside the path's",
+    "capacity": "the plan of how many CTAs an SM can hold",
+    "limits": "how many CTAs an SM may hold now",
+    "placement": "the choice of the SM for a CTA",
+    "events": "issue, write-back, requests, warps and CTAs, as they happen",
+    "monitors": "the outcome of every cycle",
+}
+"""The slots of the SM's frame, and what their tenants are."""
+
+ONE_TENANT = frozenset({"operands", "path", "capacity", "placement"})
+"""The frame slots that mechanisms exclude each other from; the tenants of the others stand beside each other."""
+
+
+def _nothing(gpu: Gpu) -> dict[str, dict[str, int]]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """One mechanism.
+
+    Parameters
+    ----------
+    name : str
+        For ``--with``; with hyphens.
+    doc : str
+        What it does, and whose it is.
+    tenants : mapping
+        The module that fills a frame slot (:mod:`lockstep.models.tenants` says what it holds), by slot.
+    sections : mapping
+        Classes of parameters (:mod:`lockstep.spec.parameters`), by the name of their section in a description.
+    check : function
+        What contradicts itself in a description, one line per error.
+    blocks, unit : names
+        The RTL blocks that come with it, and the unit that joins them, if there is one.
+    arguments : function
+        The constructor arguments of those blocks, and of the unit, on a GPU.
+    parts : function
+        The same of the blocks, from the arguments of the unit.
+    copies : function
+        How many instances of a block an SM has, where it is not one.
+    conflicts : mapping
+        Why it cannot be combined with another mechanism, by that one's name; declared by one of the two.
+    passes : function
+        What it does to kernels on a GPU (``sim/ptx/passes``).
+    statistics : rows
+        Over raw counts: those of the frame, and its own, which are called ``<area>.<count>``.
+    laws : function
+        Conservation laws, beside those of the frame.
+    measures : mapping
+        Statistics that runs are compared by (``sim/comparison.py``), by the name of the measure.
+    published : mapping
+        What its paper found, by measure.
+    storage : table
+        The state that its paper counts.
+    """
+
+    name: str
+    doc: str
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    sections: Mapping[str, type] = field(default_factory=dict)
+    check: Callable[[Gpu], list[str]] = lambda gpu: []
+    blocks: tuple[str, ...] = ()
+    unit: str = ""
+    arguments: Callable[[Gpu], Parameters] = _nothing
+    parts: Callable[..., Parameters] = lambda **arguments: {}
+    copies: Callable[[Gpu], Mapping[str, int]] = lambda gpu: {}
+    conflicts: Mapping[str, str] = field(default_factory=dict)
+    passes: Callable[[Gpu], tuple[Pass, ...]] = lambda gpu: ()
+    statistics: tuple[Statistic, ...] = ()
+    laws: Callable[[Counts], list[Law]] = lambda counts: []
+    measures: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, float] = field(default_factory=dict)
+    storage: Storage | None = None
+
+    def __post_init__(self) -> None:
+        if unknown := self.tenants.keys() - FRAME_SLOTS.keys():
+            raise ValueError(f"{self.name}: there is no frame slot {min(unknown)!r}")
+
+    @property
+    def area(self) -> str:
+        """The name of its folders, and the first part of its raw counts."""
+        return self.name.replace("-", "_")
+
+    @property
+    def all_blocks(self) -> tuple[str, ...]:
+        """Its blocks, and the unit."""
+        return (*self.blocks, self.unit) if self.unit else self.blocks

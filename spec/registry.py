@@ -1,0 +1,80 @@
+"""The mechanisms that there are, and what a selection of them amounts to.
+
+This is the one file that names mechanisms: a new one is added to :data:`MECHANISMS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lockstep.spec import banked_l1, mrpb, warppool
+from lockstep.spec.frame import DEFAULTS, FRAME
+from lockstep.spec.mechanism import FRAME_SLOTS, ONE_TENANT, Mechanism, Parameters
+from lockstep.spec.parameters import Gpu
+from lockstep.spec.passes import Pass
+
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.name: mechanism for mechanism in (warppool.MECHANISM, mrpb.MECHANISM, banked_l1.MECHANISM)
+}
+"""By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
+
+DECLARATIONS = (FRAME, *DEFAULTS, *MECHANISMS.values())
+
+SECTIONS: dict[str, type] = {name: cls for m in MECHANISMS.values() for name, cls in m.sections.items()}
+"""The mechanisms' sections of a description, which it may leave out."""
+
+
+def resolve(names: Iterable[str], known: Mapping[str, Mechanism] = MECHANISMS) -> tuple[str, ...]:
+    """The mechanisms called ``names``, in the order of ``known``.
+
+    Raises ValueError, in one line, for unknown ones and for two that exclude each other.
+    """
+    wanted = set(names)
+    if unknown := wanted - known.keys():
+        raise ValueError(f"mechanism {min(unknown)!r}: not known; known are {', '.join(sorted(known))}")
+    chosen = [mechanism for name, mechanism in known.items() if name in wanted]
+    for position, second in enumerate(chosen):
+        for first in chosen[:position]:
+            if reason := _conflict(first, second):
+                raise ValueError(f"mechanisms {first.name} and {second.name} exclude each other: {reason}")
+    return tuple(mechanism.name for mechanism in chosen)
+
+
+def _conflict(one: Mechanism, other: Mechanism) -> str:
+    """Why two mechanisms cannot be combined; empty if they can."""
+    both = one.tenants.keys() & other.tenants.keys() & ONE_TENANT
+    if both:
+        return f"both are {FRAME_SLOTS[min(both)]}"
+    return one.conflicts.get(other.name) or other.conflicts.get(one.name) or ""
+
+
+def selected(gpu: Gpu) -> list[Mechanism]:
+    """The mechanisms of a configuration."""
+    return [mechanism for name, mechanism in MECHANISMS.items() if name in gpu.mechanisms]
+
+
+def configuration(gpu: Gpu) -> list[Mechanism]:
+    """The declarations that make a configuration: the frame's, and those of all tenants."""
+    chosen = selected(gpu)
+    taken = {slot for mechanism in chosen for slot in mechanism.tenants}
+    return [FRAME, *(default for default in DEFAULTS if not taken & default.tenants.keys()), *chosen]
+
+
+def arguments(gpu: Gpu) -> Parameters:
+    """The constructor arguments of every block there is, as this GPU would have it."""
+    return {block: found for each in DECLARATIONS for block, found in each.arguments(gpu).items()}
+
+
+def passes(gpu: Gpu) -> tuple[Pass, ...]:
+    """What the selected mechanisms do to kernels."""
+    return tuple(each for mechanism in selected(gpu) for each in mechanism.passes(gpu))
+
+
+def check(gpu: Gpu) -> list[str]:
+    """What the selected mechanisms find wrong with a description: one line per error."""
+    return [error for mechanism in selected(gpu) for error in mechanism.check(gpu)]
+
+
+def of_area(area: str) -> Mechanism:
+    """The mechanism with this area."""
+    return next(mechanism for mechanism in MECHANISMS.values() if mechanism.area == area)

@@ -1,0 +1,354 @@
+"""Proofs about the warp scheduler, at a reduced size: three warps and a patience of up to three.
+
+All inputs are free in every cycle, but for the constant ones, which have any legal value. What the proofs compare with
+is kept apart from the block: numbers for classes, ages and passes where the block has masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add, or_
+
+from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+
+from lockstep.rtl.bits import popcount
+from lockstep.rtl.scheduling.warp_scheduler import WarpScheduler
+from lockstep.spec.parameters import SCHEDULERS
+from lockstep.verif.formal import Proof
+
+WARPS = 3
+PATIENCE = 3
+SLOTS = range(WARPS)
+AGE = 2  # bits
+
+
+def chosen(values: Sequence[Value], index: Value) -> Value:
+    """The value of a slot."""
+    return reduce(or_, (Mux(index == slot, value, 0) for slot, value in enumerate(values)))
+
+
+class Scheduler(Elaboratable):
+    """The block, and beside it who lives, how old and of which class warps are, and how often they were passed over."""
+
+    def __init__(self) -> None:
+        self.dut = WarpScheduler(warps=WARPS, patience=PATIENCE)
+        self.live, self.passes = Signal(WARPS), [Signal(range(PATIENCE + 1), name=f"passed_{s}") for s in SLOTS]
+        self.elder = [Signal(AGE, name=f"elder_{slot}") for slot in SLOTS]  # live warps that are older
+        self.rank = [Signal(4, name=f"rank_{slot}") for slot in SLOTS]  # the highest class is 0
+        self.urgent, self.candidates, self.question = Signal(WARPS), Signal(WARPS), Signal(WARPS)
+        self.gone, self.staying = Signal(WARPS), Signal(WARPS)
+        self.issued, self.issuing = Signal(), Signal(WARPS)
+
+    def policy(self, *names: str) -> Value:
+        return reduce(or_, (self.dut.policy == SCHEDULERS.index(name) for name in names))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.d.comb += [
+            Assume(dut.policy < len(SCHEDULERS)),
+            Assume((dut.active_warps >= 1) & (dut.active_warps <= WARPS)),
+        ]
+        self.constant(m, dut.policy, dut.active_warps, dut.patience)
+        m.d.comb += [
+            self.gone.eq(dut.start | dut.finish),
+            self.staying.eq(self.live & ~self.gone),
+            self.issued.eq(dut.grant.valid & ~dut.refused),
+            self.issuing.eq(self.issued << dut.grant.warp),
+        ]
+        m.d.sync += self.live.eq(self.live & ~dut.finish | dut.start)
+        m.d.comb += Assert(dut.live == self.live)
+        self.ages(m)
+        self.classes(m)
+        self.patience(m)
+        requesting = dut.request & self.live
+        m.d.comb += [
+            self.candidates.eq(requesting & Mux(self.policy("two-level"), dut.active | self.urgent, -1)),
+            Assert((dut.active & ~Mux(self.policy("two-level"), self.live, 0)) == 0),
+            Assert((dut.holder & ~Mux(self.policy("simple-p", "region-p"), self.live, 0)) == 0),
+            Assert(popcount(dut.holder) <= 1),
+            Assert((dut.last < WARPS) & (dut.promoted < WARPS)),
+        ]
+        overdue = (self.candidates & self.urgent).any()
+        for slot in SLOTS:
+            higher = (self.candidates[other] & (self.rank[other] < self.rank[slot]) for other in SLOTS)
+            highest = Mux(overdue, self.urgent[slot], ~reduce(or_, higher))
+            m.d.comb += self.question[slot].eq(self.candidates[slot] & highest)
+        return m
+
+    def constant(self, m: Module, *inputs: Value) -> None:
+        started = Signal()
+        m.d.sync += started.eq(1)
+        for k, value in enumerate(inputs):
+            before = Signal.like(value, name=f"constant_{k}")
+            m.d.sync += before.eq(value)
+            m.d.comb += Assume(~started | (value == before))
+
+    def ages(self, m: Module) -> None:
+        dut = self.dut
+        for slot in SLOTS:
+            older = [self.staying[s] & (self.elder[s] < self.elder[slot]) for s in SLOTS]
+            with m.If(dut.start[slot]):
+                m.d.sync += self.elder[slot].eq(popcount(self.staying) + popcount(dut.start[:slot]))
+            with m.Else():
+                m.d.sync += self.elder[slot].eq(reduce(add, older))
+            with m.If(self.live[slot]):
+                m.d.comb += Assert(self.elder[slot] < popcount(self.live))
+                for other in SLOTS:
+                    is_older = self.elder[other] < self.elder[slot]
+                    m.d.comb += Assert(~self.live[other] | (dut.older[slot][other] == is_older))
+                    if other != slot:
+                        m.d.comb += Assert(~self.live[other] | (self.elder[other] != self.elder[slot]))
+
+    def classes(self, m: Module) -> None:
+        dut = self.dut
+        for slot in SLOTS:
+            sharing = Mux(dut.owner[slot], 0, Mux(dut.non_owner[slot], 2, 1))
+            rank = sharing + Mux(dut.secondary[slot], 3, 0) + Mux(dut.paused[slot], 6, 0)
+            m.d.comb += self.rank[slot].eq(rank)
+
+    def patience(self, m: Module) -> None:
+        dut = self.dut
+        rank = chosen(self.rank, dut.grant.warp)
+        for slot, passes in enumerate(self.passes):
+            passed = self.issued & dut.request[slot] & self.live[slot] & (self.rank[slot] > rank)
+            with m.If(self.gone[slot] | self.issuing[slot]):
+                m.d.sync += passes.eq(0)
+            with m.Elif(passed & (passes < dut.patience)):
+                m.d.sync += passes.eq(passes + 1)
+            m.d.comb += [
+                self.urgent[slot].eq((passes == dut.patience) & (dut.patience != 0)),
+                Assert(passes <= dut.patience),
+                Assert(self.live[slot] | (passes == 0)),
+                Assert(dut.urgent[slot] == self.urgent[slot]),
+                Assert(self.urgent[slot] | (dut.passes[slot] == passes)),
+            ]
+
+
+class Grants(Scheduler):
+    """One candidate is granted whenever there is one: of those that patience lets go, or of the highest class."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut, grant = self.dut, self.dut.grant
+        one_class = (dut.paused | dut.secondary | dut.owner | dut.non_owner) == 0
+        m.d.comb += [
+            Assert(grant.valid == self.candidates.any()),
+            Assert(~grant.valid | self.question.bit_select(grant.warp, 1)),
+            Assert(grant.warp < WARPS),
+            Assert(grant.valid | (grant.warp == 0)),
+            Assert(~one_class | self.urgent.any() | (self.question == self.candidates)),
+        ]
+        return m
+
+
+class Order(Grants):
+    """Of those that come into question, the policy's is granted; the priority goes where it must."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut, warp = self.dut, self.dut.grant.warp
+        last, greedy, held, holder = Signal(2, init=WARPS - 1), Signal(), Signal(), Signal(2)
+        latest = Mux(self.issued, warp, last)
+        m.d.sync += [last.eq(latest), greedy.eq((greedy | self.issued) & ~dut.start.bit_select(latest, 1))]
+        with m.If(dut.grant.valid):
+            around = [self.distance(Const(slot, 2), last) for slot in SLOTS]
+            self.first(m, self.policy("lrr", "two-level"), around)
+            keeps = greedy & self.question.bit_select(last, 1)
+            with m.If(self.policy("gto") & keeps):
+                m.d.comb += Assert(warp == last)
+            self.first(m, self.policy("oldest") | (self.policy("gto") & ~keeps), self.elder)
+            from_holder = [Mux(held, self.behind(slot, holder), self.elder[slot]) for slot in SLOTS]
+            self.first(m, self.policy("simple-p", "region-p"), from_holder)
+        self.priority(m, held, holder)
+        m.d.comb += [
+            Assert((last == dut.last) & (greedy == dut.greedy) & (last < WARPS) & (holder < WARPS)),
+            Assert(dut.holder == Mux(held, Const(1, WARPS) << holder, 0)),
+        ]
+        return m
+
+    @staticmethod
+    def distance(slot: Value, last: Value) -> Value:
+        """Of a slot behind another, circularly; the other itself is the farthest."""
+        return Mux(slot > last, slot - last, slot + WARPS - last)[:3]
+
+    def behind(self, slot: int, holder: Value) -> Value:
+        """Warps by age, circularly, from the holder of the priority to a slot."""
+        mine, its = self.elder[slot], chosen(self.elder, holder)
+        return Mux(mine >= its, mine - its, mine + popcount(self.live) - its)[:3]
+
+    def first(self, m: Module, condition: Value, keys: Sequence[Value]) -> None:
+        """The granted slot has the lowest key of those that come into question."""
+        mine = chosen(keys, self.dut.grant.warp)
+        for slot in SLOTS:
+            m.d.comb += Assert(~condition | ~self.question[slot] | (mine <= keys[slot]))
+
+    def priority(self, m: Module, held: Signal, holder: Signal) -> None:
+        dut = self.dut
+        ends = ~self.staying.bit_select(holder, 1)
+        waits = dut.global_wait.bit_select(holder, 1) & (self.staying & ~dut.global_wait).any()
+        hints = self.issued & dut.hint & (dut.grant.warp == holder)
+        moves = ends | Mux(self.policy("simple-p"), waits, hints)
+        with m.If(self.policy("simple-p", "region-p")):
+            with m.If(~held | moves):
+                for slot in SLOTS:
+                    keys = [Mux(held, self.after(s, holder), self.elder[s]) for s in SLOTS]
+                    nearer = (self.staying[s] & (keys[s] < keys[slot]) for s in SLOTS)
+                    with m.If(self.staying[slot] & ~reduce(or_, nearer)):
+                        m.d.sync += [held.eq(1), holder.eq(slot)]
+                with m.If(~self.staying.any()):
+                    m.d.sync += [held.eq(0), holder.eq(0)]
+        with m.If(~held):
+            m.d.comb += Assert(holder == 0)
+
+    def after(self, slot: int, holder: Value) -> Value:
+        """As ``behind``, but the holder itself is the farthest."""
+        return Mux(holder == slot, WARPS, self.behind(slot, holder))
+
+
+class Waiting(Grants):
+    """With a patience of at least warps - 1, others issue at most once each while a warp waits whose patience ended."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut = self.dut
+        waiting, slot = Signal(), Signal(range(WARPS))
+        served, since = Signal(WARPS), [Signal(2, name=f"since_{s}") for s in SLOTS]
+        self.constant(m, slot)
+        m.d.comb += [
+            Assume((slot < WARPS) & (dut.patience >= WARPS - 1)),
+            waiting.eq((self.urgent & dut.request).bit_select(slot, 1)),
+            Assert(~waiting | dut.grant.valid),
+            Assert(~(waiting & self.issued) | ~(served & self.issuing).any()),
+        ]
+        with m.If(~waiting | (self.issuing | self.gone).bit_select(slot, 1)):
+            m.d.sync += served.eq(0)
+        with m.Else():
+            m.d.sync += served.eq(served | self.issuing)
+        for s in SLOTS:
+            m.d.sync += since[s].eq(Mux(self.issuing[s], 0, since[s] + self.issued))
+            # Who was served has been passed over at most as often as others issued since.
+            m.d.comb += Assert(~served[s] | ((self.passes[s] <= since[s]) & (since[s] < popcount(served))))
+        m.d.comb += Assert(~served.bit_select(slot, 1))
+        return m
+
+
+class Refused(Elaboratable):
+    """A cycle with a refused grant leaves the state of a cycle without requests."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = WarpScheduler(warps=WARPS, patience=PATIENCE)
+        m.submodules.other = other = WarpScheduler(warps=WARPS, patience=PATIENCE)
+        for name in dut.signature.members:
+            if name not in ("grant", "request", "refused"):
+                m.d.comb += getattr(other, name).eq(getattr(dut, name))
+        m.d.comb += [other.request.eq(Mux(dut.refused, 0, dut.request)), other.refused.eq(0)]
+        for name in ("live", "active", "last", "greedy", "promoted", "holder", "urgent"):
+            m.d.comb += Assert(getattr(dut, name) == getattr(other, name))
+        for mine, its in zip([*dut.passes, *dut.older], [*other.passes, *other.older], strict=True):
+            m.d.comb += Assert(mine == its)
+        same = (dut.grant.valid == other.grant.valid) & (dut.grant.warp == other.grant.warp)
+        m.d.comb += Assert(dut.refused | same)
+        return m
+
+
+class Active(Grants):
+    """Two-level: who becomes active and who yields; a paused warp issues where it alone can."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut, two_level = self.dut, self.policy("two-level")
+        able, kept, pending, full = Signal(WARPS), Signal(WARPS), Signal(WARPS), Signal()
+        m.d.comb += [
+            able.eq(self.staying & ~dut.long_latency),
+            kept.eq(able & dut.active),
+            pending.eq(able & ~dut.active),
+            full.eq(popcount(kept) >= dut.active_warps),
+        ]
+        best, worst = Signal(4), Signal(4)
+        m.d.comb += [best.eq(self.extreme(pending, lowest=False)), worst.eq(self.extreme(kept, lowest=True))]
+        enters, yields = Signal(WARPS), Signal(WARPS)
+        for slot in SLOTS:
+            m.d.comb += [
+                enters[slot].eq(self.next(slot, [pending[s] & (self.rank[s] == best) for s in SLOTS])),
+                yields[slot].eq(self.next(slot, [kept[s] & (self.rank[s] == worst) for s in SLOTS])),
+            ]
+        # What the next cycle must show.
+        active, started = Signal(WARPS), Signal()
+        changes = pending.any() & (~full | (worst > best))
+        m.d.sync += [
+            started.eq(1),
+            active.eq(Mux(changes, kept & ~Mux(full, yields, 0) | enters, kept)),
+        ]
+        m.d.comb += [
+            Assert(~started | ~two_level | (dut.active == active)),
+            Assert(~two_level | (popcount(dut.active) <= dut.active_warps)),
+        ]
+        self.alone(m, able)
+        return m
+
+    def extreme(self, mask: Value, lowest: bool) -> Value:
+        """The number of the highest, or the lowest, class among the slots of a mask."""
+        ranks = [Mux(mask[slot], self.rank[slot], 0 if lowest else 15) for slot in SLOTS]
+        return reduce(lambda a, b: Mux((a > b) == int(lowest), a, b), ranks)
+
+    def next(self, slot: int, among: Sequence[Value]) -> Value:
+        """A slot is the first of some, circularly after the one that became active last."""
+        key = [Order.distance(Const(s, 2), self.dut.promoted) for s in SLOTS]
+        return among[slot] & ~reduce(or_, (among[s] & (key[s] < key[slot]) for s in SLOTS))
+
+    def alone(self, m: Module, able: Value) -> None:
+        slot, before = Signal(range(WARPS)), Signal()
+        self.constant(m, slot)
+        bit = Signal(WARPS)
+        m.d.comb += [Assume(slot < WARPS), bit.eq(Const(1, WARPS) << slot)]
+        only = (able == bit) & (self.dut.request == bit) & self.policy("two-level")
+        m.d.sync += before.eq(only)
+        m.d.comb += [
+            Assert(~(before & only) | (self.dut.grant.valid & (self.dut.grant.warp == slot))),
+            Assert(~before | ((self.dut.active & bit) == bit)),
+        ]
+
+
+class Reached(Grants):
+    """That what the proofs speak of happens."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut, warp = self.dut, self.dut.grant.warp
+        paused = dut.grant.valid & dut.paused.bit_select(warp, 1)
+        others = (self.candidates & ~dut.paused).any()
+        m.d.comb += [
+            *(Cover(self.policy(name) & paused & others & (dut.patience == PATIENCE)) for name in SCHEDULERS),
+            Cover(self.policy("two-level") & paused & ~dut.active.bit_select(warp, 1)),
+            Cover(popcount(self.urgent) == 2),
+            Cover(self.policy("simple-p") & dut.holder[0] & (self.elder[0] == 2)),
+            Cover(self.policy("region-p") & dut.holder[0] & (self.elder[0] == 2)),
+            Cover(reduce(or_, (self.rank[s] == 8 for s in SLOTS)) & dut.refused & dut.grant.valid),
+        ]
+        return m
+
+
+_SIZE = "3 warps, patience up to 3"
+PROOFS = {
+    "grants": Proof(
+        Grants, "prove", 1,
+        "whenever a live warp that requests (two-level: active, or at the end of its patience) is there, one such warp "
+        f"is granted, of the highest class or at the end of its patience; {_SIZE}",
+    ),
+    "order": Proof(Order, "prove", 1, f"inside the class, each policy's order; where the priority is; {_SIZE}"),
+    "waiting is bounded": Proof(
+        Waiting, "prove", 1,
+        "after as many grants to higher classes as its patience, a warp that requests waits for at most one grant to "
+        "each other warp; 3 warps, patience 2 and 3, all policies",
+    ),
+    "refused": Proof(Refused, "prove", 1, f"a refused grant leaves the state of a cycle without requests; {_SIZE}"),
+    "active warps": Proof(
+        Active, "prove", 2,
+        "two-level: never more than active_warps; who enters and who yields; a warp that alone can issue, paused or "
+        f"not, does so in the second such cycle at the latest; {_SIZE}",
+    ),
+    "reached": Proof(Reached, "cover", 10, f"every policy lets a paused warp go first once; {_SIZE}"),
+}  # fmt: skip

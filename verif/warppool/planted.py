@@ -1,0 +1,99 @@
+"""Faults in the RTL and in the model of every block that WarpPool brings; ``test_planted.py`` finds them."""
+
+from __future__ import annotations
+
+from lockstep.verif.planted import Fault, another, appears, bits_less, bits_more, less, more
+
+FAULTS = [
+    Fault(
+        "warppool.instruction_queues", "rtl", "a queue's head wraps one place early",
+        "head.data == depth - 1", "head.data == depth - 2",
+        "spmv", r"o\.instruction\[\d\]\.payload\.\w+", another, {"warppool.instructions": 4},
+    ),
+    Fault(
+        "warppool.instruction_queues", "models", "two coalescers get an instruction in one cycle",
+        "            elif queued:\n", "            elif state.waiting != 0:\n",
+        "spmv", r"o\.free\[\d+\]", more, {"warppool.instructions": 4},
+    ),
+    Fault(
+        "lsu.intra_warp_coalescer", "rtl", "line numbers are compared without their lowest bit",
+        "((entry.address[lane] ^ base) & ~in_line) == 0", "((entry.address[lane] ^ base) & ~(in_line << 1)) == 0",
+        "spmv", r"o\.line\.payload\.mask", bits_more,
+    ),
+    Fault(
+        "lsu.intra_warp_coalescer", "models", "the map entry that the line before takes counts as free",
+        "i64(io.i.map_free) <= i64(leaving)", "i64(io.i.map_free) == 0",
+        "spmv", r"o\.line\.payload\.number", another, {"warppool.maps": 2},
+    ),
+    Fault(
+        "warppool.thread_map_table", "rtl", "a result without a map releases the entry of its word",
+        "self.result.ready & (result.mapping == Mapping.RANDOM) & ~result.atomic",
+        "self.result.ready & ~result.atomic",
+        "spmv", r"o\.free\[\d\]", more,
+    ),
+    Fault(
+        "warppool.thread_map_table", "models", "entries that are no longer in use can be read",
+        "if state.used >> index & 1:", "if state.used != 0:",
+        "spmv", r"c\.map\.mask", appears,
+    ),
+    Fault(
+        "warppool.inter_warp_queues", "rtl", "what is merged into a tag that leaves is lost",
+        "request.count.eq(count + late.any())", "request.count.eq(count)",
+        "spmv", r"o\.request\.payload\.count", less,
+    ),
+    Fault(
+        "warppool.inter_warp_queues", "models", "a full tag has room for another slot",
+        "state.count[tag] < state.merges", "state.count[tag] <= state.merges",
+        "atax", r"o\.insert\[\d\]\.valid", appears,
+    ),
+    Fault(
+        "warppool.request_selector", "rtl", "warps are compared without their lowest bit",
+        "(line.warp < warp)", "(line.warp[1:] < warp[1:])",
+        "atax", r"o\.pop\.payload\.tag", another, {"warppool.quantum": 16},
+    ),
+    Fault(
+        "warppool.request_selector", "models", "hits are not cleared at the end of a quantum",
+        "        state.accesses = 0\n        state.hits = 0\n    io", "        state.accesses = 0\n    io",
+        "syrk", r"o\.policy", another, {"warppool.quantum": 16},
+    ),
+    Fault(
+        "warppool.mshr_metadata", "rtl", "the tail of the queue of free entries wraps one place early",
+        "tail == last,", "tail == last - 1,",
+        "spmv", r"o\.id", another, {"l1.mshrs": 8, "l1.merges": 2},
+    ),
+    Fault(
+        "warppool.mshr_metadata", "models", "an entry is not counted when another is released",
+        "i64(io.o.free) + i64(answered) - i64(allocated)", "i64(io.o.free) + (i64(1) if answered else i64(-1))",
+        "spmv", r"o\.free", more, {"l1.mshrs": 8, "l1.merges": 2},
+    ),
+    Fault(
+        "warppool.writeback", "rtl", "the last slot of an answer in the buffer is forgotten",
+        "buffered.eq(rest.count != 0)", "buffered.eq(rest.count > 1)",
+        "spmv", r"o\.result\.payload\.\w+", another,
+    ),
+    Fault(
+        "warppool.writeback", "models", "a slot that leaves as it arrives is kept in the buffer",
+        "state.next = i64(vacant)", "state.next = i64(0)",
+        "spmv", r"o\.result\.valid", appears,
+    ),
+    Fault(
+        "warppool.load_store_order", "rtl", "a request that merges several loads counts for the first of them",
+        "slot < payload.count", "int(slot == 0)",
+        "spmv", r"o\.drained", bits_less,
+    ),
+    Fault(
+        "warppool.load_store_order", "models", "a store does not clear that its warp's last instruction was a load",
+        "state.loads & ~enter | i64(io.i.enter_load)", "state.loads | i64(io.i.enter_load)",
+        "spmv", r"o\.load_ready", bits_more,
+    ),
+    Fault(
+        "warppool.warp_pool", "rtl", "every coalescer is told the first one's map entry",
+        "merging.map_entry[k].eq(table.entry[k])", "merging.map_entry[k].eq(table.entry[0])",
+        "spmv", r"o\.access\.payload\.slots\[\d\]\.word", another,
+    ),
+    Fault(
+        "warppool.warp_pool", "models", "the words of a result remain when the next one has none",
+        "            result.words[lane] = 0\n", "            pass\n",
+        "spmv", r"o\.result\.payload\.words\[\d+\]", appears,
+    ),
+]  # fmt: skip
