@@ -16,7 +16,7 @@ demo: $(VENV)/.installed
 	@echo "Next: $(BIN)/lockstep run spmv, or see README.md"
 
 test: $(VENV)/.developer
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.developer
 	$(BIN)/ruff check

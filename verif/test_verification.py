@@ -137,6 +137,7 @@ def test_player_finds_a_fault_and_coverage_counts(declared: Declaration, trace: 
     json.dumps(found.json())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", [block for block in levels.blocks() if declaration(block).waivers])
 def test_waived_points_cannot_be_reached(block: str, tmp_path: Path) -> None:
     outcome = waivers.prove(declaration(block), coverage.waived(declaration(block)), tmp_path)
@@ -275,7 +276,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
 def test_a_failed_check_is_exit_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels.verilated, "lint", lambda *_: ["%Warning-WIDTH: somewhere"])
     monkeypatch.setattr(levels, "_run", lambda declared, *_: levels.Check(declared.block, "", []))
-    assert cli.main(["verify", "warppool", "--jobs", "1"]) == 1
+    assert cli.main(["verify", "writeback", "--jobs", "1"]) == 1
     assert "%Warning-WIDTH: somewhere" in capsys.readouterr().err
 
 

@@ -272,6 +272,7 @@ def execute(tree: Path, code: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else done.stderr
 
 
+@pytest.mark.long
 def test_models_import_no_amaranth(tree: Path) -> None:
     modules = [f"lockstep.models.{block}" for block in registry.blocks()]
     code = f"import sys, {', '.join(modules)}; print('amaranth' in sys.modules)"

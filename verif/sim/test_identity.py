@@ -78,6 +78,7 @@ def unskipped(shared: Shared) -> dict[str, Observation]:
     return shared("unskipped", lambda: elsewhere(observe, kernels.names(), False))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_interpreted(kernel: str, compiled: dict[str, Observation]) -> None:
     found = elsewhere(observe, [kernel], **INTERPRETED)[kernel]
@@ -85,6 +86,7 @@ def test_interpreted(kernel: str, compiled: dict[str, Observation]) -> None:
     assert found["seconds"] < SECONDS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_bounds_checked(kernel: str, compiled: dict[str, Observation], checked: dict[str, Observation]) -> None:
     assert differences(compiled[kernel], checked[kernel]) == []
@@ -98,6 +100,7 @@ def test_without_skipping(kernel: str, compiled: dict[str, Observation], unskipp
 SHORT = ("spmv", "transpose-naive", "histogram", "histogram-atomics")  # gathers, scatters, atomics in both memories
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_mechanisms(mechanism: str) -> None:
     """What holds for the baseline holds with a mechanism: skipping and interpreting change nothing."""

@@ -92,6 +92,7 @@ def test_results_are_those_of_the_reference() -> None:
         simulate(rng.getrandbits(32))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["interpreted", "bounds-checked", "without skipping"])
 def test_modes_are_identical(mode: str) -> None:
     rng = seeded()

@@ -95,6 +95,7 @@ def beside_the_right_model(kept: replay.Replay) -> tuple[replay.Outcome, int]:
     raise AssertionError("the replay does not end with a difference")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_found_in_a_kernel(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "waves", lambda *_: None)  # a build of its own, which has its own tests

@@ -36,12 +36,14 @@ def test_every_block_of_the_baseline(mode: str, tmp_path: Path) -> None:
     assert result["cycles_per_second"] > 0 and result["stats"]
 
 
+@pytest.mark.long
 def test_every_block_of_warppool(tmp_path: Path) -> None:
     code, result = cosim("spmv", "--rtl", "warppool", "--with", "warppool", json_to=tmp_path / "result.json")
     assert (code, result["mismatches"]) == (0, 0)
     assert len(result["blocks"]) == 8 and "warppool.warp_pool" not in result["blocks"]
 
 
+@pytest.mark.long
 def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     """Kernels on two GPUs: the mutants of each have the sizes of its blocks."""
     block, report = "warppool.thread_map_table", tmp_path / "report.json"
@@ -67,6 +69,7 @@ def test_a_unit_that_sleeps_when_the_launch_ends_has_counted_all_its_cycles(tmp_
     assert (code, result["mismatches"]) == (0, 0)
 
 
+@pytest.mark.long
 def test_a_fault_stops_the_run(tmp_path: Path) -> None:
     makes = {COALESCER: faulty(COALESCER, "line_number", 3, 321)}
     job = Job("saxpy", size="tiny", settings=SETTINGS)
