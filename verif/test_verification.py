@@ -149,8 +149,8 @@ def test_waived_points_cannot_be_reached(block: str, tmp_path: Path) -> None:
     [
         (BLOCK, r"line_shift\[2\] 1->0", True),  # an input, by the protocol
         (BLOCK, r"line_shift\[1\] 1->0", False),
-        (BLOCK, r"request_ready 1->0", False),  # an output
-        (BLOCK, r"buffer\.count\[1\] 1->0", False),  # a register
+        ("warppool.writeback", r"answer_ready 1->0", False),  # an output
+        ("warppool.writeback", r"result__payload\[0\] 1->0", False),  # a register
         (BLOCK, r"cond_then: assign \S+ = rst \? .*", False),
         (BLOCK, r"cond_else: assign \S+ = rst \? .*", False),
         ("warppool.instruction_queues", r"if: if .*", False),

@@ -29,7 +29,12 @@ TRIALS = {
             conflicts={"trial-preempt": "a CTA that comes back has other warp slots"},
         ),
         _trial("trial-classes", "warps in even slots come after the others", "order"),
-        _trial("trial-elsewhere", "registers live elsewhere and come a cycle later", "operands"),
+        _trial(
+            "trial-elsewhere",
+            "registers live elsewhere and come a cycle later",
+            "operands",
+            conflicts={"trial-preempt": "what lives elsewhere stays when its CTA leaves"},
+        ),
         _trial("trial-client", "lines are written and read back", "l1_clients"),
         _trial("trial-one-cta", "one CTA on an SM, the last of the grid first", "limits", "placement"),
         _trial("trial-preempt", "every 400 cycles a CTA leaves its SM, and resumes later", "limits", "events"),
