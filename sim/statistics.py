@@ -45,6 +45,7 @@ _SM = (
     of_sm("occupancy.ratio", RATIO, "mean resident warps to the warps that an SM can hold",
           lambda c: ratio(c("sm.resident_warp_cycles"), c("sm.cycles") * c.gpu.core.warps)),
     counted("sm.asleep_core_cycles", CYCLES, "sm.asleep_cycles", "without a CTA, and allowed none by a mechanism"),
+    counted("sm.preempted_ctas", "CTAs", "sm.preempted", "how often one left before its end, to be resumed later"),
 )  # fmt: skip
 
 _ISSUE = (

@@ -120,7 +120,7 @@ def _mechanisms(sm, launch, config, context, now):
             delivered = without_lowest(delivered)
     if update(frame, addressof(sm)):
         sm.select_wake = 0
-    if i64(frame.leaving) | i64(sm.leaving) != 0:
+    if i64(frame.leaving) | i64(sm.leaving) | i64(sm.left) != 0:
         leave(sm, launch, config, i64(frame.leaving), now)
 
 
