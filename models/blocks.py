@@ -48,8 +48,10 @@ def layouts() -> dict[str, Layout]:
         key.update(str(source.relative_to(cache.ROOT)).encode() + source.read_bytes())
     path = cache.folder() / "layouts" / f"{key.hexdigest()}.json"
     text = path.read_bytes() if path.exists() else _derive(path)
-    cache.derived(Path(__file__), text)  # compiled code depends on the layouts, not on the RTL's sources
-    return json.loads(text)
+    found: dict[str, Layout] = json.loads(text)
+    # Compiled code depends on the layouts of the blocks that it names, not on the RTL's sources.
+    cache.derived(Path(__file__), {block: json.dumps(layout).encode() for block, layout in found.items()})
+    return found
 
 
 def _derive(path: Path) -> bytes:

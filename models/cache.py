@@ -81,12 +81,12 @@ def closure(*paths: Path) -> list[Path]:
     return sorted(seen)
 
 
-_derived: dict[Path, bytes] = {}
+_derived: dict[Path, dict[str, bytes]] = {}
 
 
-def derived(path: Path, content: bytes) -> None:
-    """Say what a module contains that is not in its source: part of the stamp of all modules that import it."""
-    _derived[path.resolve()] = content
+def derived(path: Path, contents: dict[str, bytes]) -> None:
+    """Say what a module gives by name, beside its source: part of the stamp of all that import it and name that."""
+    _derived[path.resolve()] = contents
 
 
 @functools.cache
@@ -97,8 +97,12 @@ def stamp(path: Path) -> str:
 
     digest = hashlib.sha256(f"{numba.__version__} {numpy.__version__}".encode())
     digest.update(os.environ.get("NUMBA_BOUNDSCHECK", "").encode())
-    for source in closure(path):
-        digest.update(str(source.relative_to(ROOT)).encode() + source.read_bytes() + _derived.get(source, b""))
+    texts = {source: source.read_bytes() for source in closure(path)}
+    for source, text in texts.items():
+        digest.update(str(source.relative_to(ROOT)).encode() + text)
+        for name, content in _derived.get(source, {}).items():
+            if any(f'"{name}"'.encode() in other for other in texts.values()):
+                digest.update(content)
     return digest.hexdigest()
 
 

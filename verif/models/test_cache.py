@@ -88,3 +88,18 @@ def test_all_imports_of_the_project_are_found() -> None:
 def test_every_form_of_import_is_found(source: str) -> None:
     parsed = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Import | ast.ImportFrom)]
     assert [ast.unparse(node) for node in cache.import_statements(source)] == [ast.unparse(node) for node in parsed]
+
+
+def test_a_stamp_has_what_is_derived_of_the_names_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layout of a block counts for the modules that name it, and for those that import them."""
+
+    def stamps(coalescer: bytes) -> list[str]:
+        blocks = cache.ROOT / "models" / "blocks.py"
+        monkeypatch.setattr(cache, "_derived", {blocks: {"lsu.intra_warp_coalescer": coalescer}})
+        cache.stamp.cache_clear()
+        names = ("lsu/intra_warp_coalescer", "lsu/path", "mrpb/path", "warppool/writeback")
+        return [cache.stamp(cache.ROOT / "models" / f"{name}.py") for name in names]
+
+    changed = [before != after for before, after in zip(stamps(b"{}"), stamps(b"[]"), strict=True)]
+    cache.stamp.cache_clear()
+    assert changed == [True, True, True, False]
