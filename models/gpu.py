@@ -478,6 +478,8 @@ class Machine:
         if self.on_launch:
             for each in self.instances:
                 each.bind_model()  # what plays a block now has not been reset yet
+        for each in self.instances:
+            each.reset()
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
         # Every SM is stepped once in the first cycle; hardware in it is then stepped in every one.
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead

@@ -7,7 +7,8 @@ one. Some of its fields are known by name:
 * a field called as one of the mechanism's sections has the section's values (``spec.parameters.layout``);
 * ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
 * ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
-* an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware.
+* an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware, and
+  reset when a launch begins: its state and its outputs; its inputs are the tenant's to set.
 
 The others are zero when a launch begins.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -77,13 +79,20 @@ class Instance:
     def io(self) -> np.ndarray:
         return self.record["io"]
 
+    @property
+    def _model(self) -> ModuleType:
+        return importlib.import_module(f"lockstep.models.{self.block}")
+
     def bind_model(self) -> None:
         """Let the golden model play the block."""
-        slots = importlib.import_module(f"lockstep.models.{self.block}").SLOTS
         state, binding = self.record["state"], self.record["binding"]
-        _bind(binding, slots, state.ctypes.data)
+        _bind(binding, self._model.SLOTS, state.ctypes.data)
         for name in set(self.parameters) & set(state.dtype.names or ()):
             state[name] = self.parameters[name]
+
+    def reset(self) -> None:
+        """Reset the golden model's state, and the outputs; the bindings are the model's."""
+        self._model.reset(J.argument(self.record["state"]), J.argument(self.record["io"]))
 
 
 def _in(records: np.ndarray, path: Iterable[str]) -> np.ndarray:
