@@ -42,6 +42,7 @@ HARDWARE = "a:src=*/rtl/*"  # selects the cells that are not a property's
 PDR_SECONDS = 60
 REFUTE_SECONDS = 120
 BOUND = 12  # cycles of the search without PDR
+GOLD, GATE = "_gold", "_gate"  # the block and its mutant; no block begins with an underscore
 
 Verdict = Literal["killed", "equivalent", "different", "undecided"]
 
@@ -207,8 +208,8 @@ def _relative(path: Path) -> str:
 
 def compare(declared: Declaration, configuration: str, design: str, command: str) -> Verdict:
     """A mutant against the block: ``equivalent``, ``different`` or ``undecided``."""
-    copied = ["read_rtlil design.il", f"copy {declared.name} gate", f"rename {declared.name} gold"]
-    both = [*copied, *_without_initial(command), _alone(command, "gate"), "memory_map"]
+    copied = ["read_rtlil design.il", f"copy {declared.name} {GATE}", f"rename {declared.name} {GOLD}"]
+    both = [*copied, *_without_initial(command), _alone(command, GATE), "memory_map"]
     files = {"design.il": design, "miter.il": rtlil.convert(Miter(declared, configuration))}
     try:
         yosys.run([*both, "opt_clean", *_ANY_STATE], files)
@@ -226,11 +227,11 @@ def compare(declared: Declaration, configuration: str, design: str, command: str
 def _without_initial(command: str) -> list[str]:
     """Takes the initial value from the register whose output is mutated: it would be that of the mutation, too."""
     register = re.search(r"-port Q .*-wire (\S+) ", command)
-    return [f"setattr -unset init gate/w:{register[1]}"] if register else []
+    return [f"setattr -unset init {GATE}/w:{register[1]}"] if register else []
 
 
 _ANY_STATE = (
-    "expose -evert-dff gold gate", "miter -equiv -flatten gold gate top", "cd top", "opt -full",
+    f"expose -evert-dff {GOLD} {GATE}", f"miter -equiv -flatten {GOLD} {GATE} top", "cd top", "opt -full",
     "sat -verify -prove trigger 0 -timeout 20",
 )  # fmt: skip
 _GATES = (
@@ -240,7 +241,7 @@ _GATES = (
 
 
 class Miter(wiring.Component):
-    """Two instances with the same inputs, ``gold`` and ``gate``. ``differ``: some output is not the same.
+    """Two instances with the same inputs, the block and its mutant. ``differ``: some output is not the same.
 
     The first cycle is a reset, since a mutated flip-flop loses its initial value. Reset is an input as any other, and a
     cycle whose inputs break the protocol becomes one: so all that is reached is legal.
@@ -261,7 +262,7 @@ class Miter(wiring.Component):
         m.d.comb += [domain.clk.eq(ClockSignal("outer")), domain.rst.eq(first | self.reset | ~legal)]
         inputs = {port.name: getattr(self, port.name) for port in self.ports if port.is_input}
         outputs = []
-        for name in ("gold", "gate"):
+        for name in (GOLD, GATE):
             driven = {port.name: Signal(port.bits) for port in self.ports if not port.is_input}
             m.submodules[name] = Instance(
                 name, i_clk=domain.clk, i_rst=domain.rst,
