@@ -118,6 +118,11 @@ class Tenant:
             fill(self.states[section], gpu.sections[section])
         self._kept: dict[str, int] = {}
         blocks_inside = {place.path[0] for place in blocks.instances(self.states.dtype)}
+        if twice := blocks_inside & {entry for *_, entry, _ in STACKS.values()}:
+            raise RuntimeError(
+                f"{module}: {min(twice)!r} is the tenant's entry in its stack; "
+                "put the block of this name into a record of its own"
+            )
         self._zeroed = sorted(self.fields - mechanism.sections.keys() - blocks_inside)
 
     @property

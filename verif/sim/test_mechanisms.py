@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lockstep.models import tenants
+from lockstep.models import blocks, tenants
 from lockstep.models.gpu import Machine
 from lockstep.sim import comparison, description
 from lockstep.sim.errors import UsageError
@@ -123,6 +125,14 @@ def test_a_block_that_nobody_binds_is_named() -> None:
     none = dataclasses.replace(MECHANISMS["mrpb"], blocks=())
     with pytest.raises(RuntimeError, match=r"lsu\.intra_warp_coalescer: mrpb has an instance"):
         list(tenants.instances(none, gpu, [], [tenant.states]))
+
+
+def test_a_block_is_not_called_as_the_tenant_s_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = np.dtype([("gate", np.dtype([("binding", "i8"), ("state", np.dtype([("x", "i8")]))]))])
+    monkeypatch.setitem(sys.modules, "trial", types.SimpleNamespace(STATE=state, TENANTS={}))
+    monkeypatch.setattr(blocks, "layouts", lambda: {"odd_gate.gate": {}})
+    with pytest.raises(RuntimeError, match="'gate' is the tenant's entry"):
+        tenants.Tenant(MECHANISMS["mrpb"], "trial", description.load("gtx480"))
 
 
 def test_a_tenant_has_the_values_of_its_sections() -> None:
