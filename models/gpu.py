@@ -365,6 +365,9 @@ class Machine:
         self.instances = [instance for mechanism in chosen for instance in self._instances(mechanism)]
         for each in self.instances:
             each.bind_model()
+            each.reset()
+        for tenant in self.tenants:
+            tenant.keep()
         self._bound = [(part, part.copy()) for part in (self.sms["frame"], self.sms["lsu"]["client"])]
 
     def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
@@ -478,8 +481,6 @@ class Machine:
         if self.on_launch:
             for each in self.instances:
                 each.bind_model()  # what plays a block now has not been reset yet
-        for each in self.instances:
-            each.reset()
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
         # Every SM is stepped once in the first cycle; hardware in it is then stepped in every one.
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead

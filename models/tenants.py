@@ -8,9 +8,9 @@ one. Some of its fields are known by name:
 * ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
 * ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
 * an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware, and
-  reset when a launch begins: its state and its outputs; its inputs are the tenant's to set.
+  reset when a launch begins: its state and its outputs.
 
-The others are zero when a launch begins.
+The others are zero when a launch begins, inputs of blocks among them.
 """
 
 from __future__ import annotations
@@ -116,14 +116,13 @@ class Tenant:
         self.states = np.zeros(gpu.core.sms, self._module.STATE)
         for section in self.fields & mechanism.sections.keys():
             fill(self.states[section], gpu.sections[section])
-        self._kept: dict[str, int] = {}
         blocks_inside = {place.path[0] for place in blocks.instances(self.states.dtype)}
         if twice := blocks_inside & {entry for *_, entry, _ in STACKS.values()}:
             raise RuntimeError(
                 f"{module}: {min(twice)!r} is the tenant's entry in its stack; "
                 "put the block of this name into a record of its own"
             )
-        self._zeroed = sorted(self.fields - mechanism.sections.keys() - blocks_inside)
+        self._fresh = self.states
 
     @property
     def fields(self) -> set[str]:
@@ -140,7 +139,8 @@ class Tenant:
             elif slot in STACKS:
                 *path, entries, count = STACKS[slot]
                 self._bind_all(_in(_in(sms, path), [entries])[:, int(_in(sms, path)[count][0])], functions)
-                self._kept[entries] = int(_in(sms, path)[count][0])
+                if entries in self.fields:
+                    self.states[entries] = int(_in(sms, path)[count][0])
                 _in(sms, path)[count] += 1
             else:
                 self._bind_all(_in(sms, BINDINGS[slot]), functions)
@@ -151,12 +151,13 @@ class Tenant:
         for sm in range(len(bindings)):
             _bind(bindings[sm : sm + 1], functions, self.states[sm : sm + 1].ctypes.data)
 
+    def keep(self) -> None:
+        """Keep the state as it is now, all blocks bound and reset, for every launch to begin with."""
+        self._fresh = self.states.copy()
+
     def begin(self) -> None:
-        """A launch begins: all but parameters and instances of blocks is zero."""
-        for name in self._zeroed:
-            self.states[name] = np.zeros((), self.states.dtype[name])
-        for name in self._kept.keys() & self.fields:
-            self.states[name] = self._kept[name]
+        """A launch begins."""
+        self.states[...] = self._fresh
 
     @property
     def counts(self) -> dict[str, np.ndarray]:
