@@ -362,12 +362,12 @@ class Machine:
         from lockstep.models.execution.execute import SLOTS
 
         self._slots = SLOTS
-        self.instances = [instance for mechanism in chosen for instance in self._instances(mechanism)]
+        brought = [(mechanism, instance) for mechanism in chosen for instance in self._instances(mechanism)]
+        self.instances = [instance for _, instance in brought]
+        # The frame and paths reset their own.
+        self._reset = [one for mechanism, one in brought if mechanism is not FRAME and "path" not in mechanism.tenants]
         for each in self.instances:
             each.bind_model()
-            each.reset()
-        for tenant in self.tenants:
-            tenant.keep()
         self._bound = [(part, part.copy()) for part in (self.sms["frame"], self.sms["lsu"]["client"])]
 
     def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
@@ -481,6 +481,8 @@ class Machine:
         if self.on_launch:
             for each in self.instances:
                 each.bind_model()  # what plays a block now has not been reset yet
+        for each in self._reset:
+            each.reset()
         begin(self._arguments[0], self._arguments[1], self._arguments[3], self._arguments[4])
         # Every SM is stepped once in the first cycle; hardware in it is then stepped in every one.
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead

@@ -8,9 +8,9 @@ one. Some of its fields are known by name:
 * ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
 * ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
 * an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware, and
-  reset when a launch begins: its state and its outputs.
+  reset when a launch begins: its state and its outputs; its inputs are the tenant's to set.
 
-The others are zero when a launch begins, inputs of blocks among them.
+The others are zero when a launch begins.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class Tenant:
                 f"{module}: {min(twice)!r} is the tenant's entry in its stack; "
                 "put the block of this name into a record of its own"
             )
-        self._fresh = self.states
+        own = mechanism.sections.keys() | blocks_inside | {entry for *_, entry, _ in STACKS.values()}
+        self._zeroed = sorted(self.fields - own)
 
     @property
     def fields(self) -> set[str]:
@@ -151,13 +152,10 @@ class Tenant:
         for sm in range(len(bindings)):
             _bind(bindings[sm : sm + 1], functions, self.states[sm : sm + 1].ctypes.data)
 
-    def keep(self) -> None:
-        """Keep the state as it is now, all blocks bound and reset, for every launch to begin with."""
-        self._fresh = self.states.copy()
-
     def begin(self) -> None:
-        """A launch begins."""
-        self.states[...] = self._fresh
+        """A launch begins: all but parameters, instances of blocks and the place in a stack is zero."""
+        for name in self._zeroed:
+            self.states[name] = np.zeros((), self.states.dtype[name])
 
     @property
     def counts(self) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ order of events inside a cycle has no effect, since each only clears bits.
 
 from __future__ import annotations
 
-from lockstep.models.jit import ctz, i64, inline, jit, record
+from lockstep.models.jit import ctz, i64, jit, record
 from lockstep.models.time import NEVER
 
 WHEEL = 1024  # buckets; later events wait in their bucket for another turn
@@ -61,7 +61,7 @@ def schedule(wheel, time, warp, pc):
     wheel.count += 1
 
 
-@inline
+@jit
 def take(wheel, now):
     """Unlink and return an event that is due at ``now``, or -1. The caller reads it before the next ``schedule``."""
     bucket = now % WHEEL
@@ -87,7 +87,7 @@ def take(wheel, now):
     return i64(-1)
 
 
-@inline
+@jit
 def next_event(wheel, now):
     """A cycle after ``now`` before which no event is due: exact within the wheel's span, early beyond it."""
     if wheel.count == 0:

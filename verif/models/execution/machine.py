@@ -14,6 +14,7 @@ from lockstep.models.execution.isa import (
     CONTEXT,
     GLOBAL_BASE,
     GRANULE,
+    GRID,
     INSTRUCTION,
     LANES,
     LOCAL_PHYSICAL,
@@ -60,16 +61,20 @@ class Machine:
         self.shared = _bytes(numbers, 2048)
         self.local = _bytes(numbers, 48 * LANES)
         self.param = _bytes(numbers, 94)
+        self.grid = np.zeros((), GRID)
         self.context = np.zeros((), CONTEXT)
         self.x = jit.view(self.context)
         for name, value in dict(
-            lanes=LANES, mask=ALL, active=ALL, present=ALL, memory_bytes=len(self.memory), shared_bytes=2048,
-            local_bytes=48, param_bytes=94, local_physical=PHYSICAL, regs=self.registers.ctypes.data,
-            own_registers=MAX_REGISTERS,
+            lanes=LANES, mask=ALL, active=ALL, present=ALL, grid=self.grid.ctypes.data, memory_bytes=len(self.memory),
+            local_physical=PHYSICAL, regs=self.registers.ctypes.data, own_registers=MAX_REGISTERS,
             preds=self.predicates.ctypes.data, memory=self.memory.ctypes.data, valid=self.valid.ctypes.data,
-            shared=self.shared.ctypes.data, local=self.local.ctypes.data, param=self.param.ctypes.data,
+            shared=self.shared.ctypes.data, own_shared=2048, local=self.local.ctypes.data,
         ).items():  # fmt: skip
             self.context[name] = value
+        for name, value in dict(
+            shared_bytes=2048, local_bytes=48, param=self.param.ctypes.data, param_bytes=94
+        ).items():  # fmt: skip
+            self.grid[name] = value
 
     def run(self, mask: int, **fields: Any) -> int:
         """Execute an instruction; returns the fault. Registers that are not named are RZ, predicates PT."""

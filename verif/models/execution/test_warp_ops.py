@@ -186,7 +186,7 @@ def special(machine: Machine, which: Special, write: Write = Write.WORD) -> list
 @pytest.mark.parametrize("block", [(1, 1, 1), (32, 1, 1), (7, 5, 3), (16, 16, 1), (1, 1, 64), (3, 100, 2)])
 def test_thread_numbers(block: tuple[int, int, int]) -> None:
     machine = Machine(execute_warp, seeded())
-    machine.context["ntid"] = block
+    machine.grid["block"] = block
     width, height, depth = block
     for warp in range((width * height * depth + 31) // 32):
         machine.context["warp"] = warp
@@ -198,11 +198,13 @@ def test_thread_numbers(block: tuple[int, int, int]) -> None:
 def test_special_registers() -> None:
     machine = Machine(execute_warp, seeded())
     values = dict(
-        ntid=(5, 6, 7), ctaid=(70_000, 8, 9), nctaid=(80_000, 10, 11), warp=3, warps=48, sm=4, sms=15, slot=20, grid=77,
-        now=(9 << 32) + 12, nanoseconds=(8 << 32) + 13, dynamic_bytes=128, shared_bytes=1024,
-    )  # fmt: skip
+        ctaid=(70_000, 8, 9), warp=3, warps=48, sm=4, sms=15, slot=20, now=(9 << 32) + 12, nanoseconds=(8 << 32) + 13
+    )
     for name, value in values.items():
         machine.context[name] = value
+    of_grid = dict(block=(5, 6, 7), size=(80_000, 10, 11), number=77, dynamic_bytes=128, shared_bytes=1024)
+    for name, value in of_grid.items():
+        machine.grid[name] = value
     uniform = {
         "NTID_X": 5, "NTID_Y": 6, "NTID_Z": 7, "CTAID_X": 70_000, "CTAID_Y": 8, "CTAID_Z": 9, "NCTAID_X": 80_000,
         "NCTAID_Y": 10, "NCTAID_Z": 11, "WARPID": 3, "NWARPID": 48, "SMID": 4, "NSMID": 15, "GRIDID": 77, "CLOCK": 12,
@@ -225,7 +227,7 @@ def test_special_registers() -> None:
 def series(seed: int) -> str:
     rng = random.Random(seed)
     machine = Machine(execute_warp, rng)
-    machine.context["ntid"] = 5, 4, 9
+    machine.grid["block"] = 5, 4, 9
     machine.context["warp"] = 2
 
     def step() -> None:
