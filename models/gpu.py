@@ -20,7 +20,7 @@ from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
 from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
 from lockstep.models.core.lsu import lsu_end
-from lockstep.models.core.placement import store_bytes
+from lockstep.models.core.placement import resume_cta, start_cta, store_bytes
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
     CONTEXT,
@@ -70,6 +70,7 @@ def _dispatch(state, sms, launch, settings, now):
     Preempted CTAs are resumed before others start. Returns the SM in which a CTA was placed, or -1.
     """
     placed = i64(-1)
+    waiting = launch.stored != 0
     binding, io = state.cta_dispatcher.binding, state.cta_dispatcher.io
     if now > state.dispatcher_next:
         call(binding.skip, binding.handle, now - i64(state.dispatcher_next))
@@ -78,24 +79,24 @@ def _dispatch(state, sms, launch, settings, now):
     for s in range(state.sms):
         load = i64(sms[s].ctas_resident)
         io.i.load[s] = load
-        if launch.stored == 0 and _has_room(sms[s], launch):
+        if not waiting and _has_room(sms[s], launch):
             io.i.room[s >> 6] |= u64(i64(1) << (s & 63))
     if io.o.dispatch.valid != 0:
         placed = i64(io.o.dispatch.sm)
         number = i64(io.o.dispatch.cta)
         if state.placement.number != 0:
             number = call(state.placement.number, state.placement.handle, number)
-        SM.start_cta(sms[placed], launch, settings, i64(0), number, now)
-    elif launch.stored != 0:
+        start_cta(sms[placed], launch, settings, i64(0), number, now)
+    elif waiting:
         placed = _emptiest(state, sms, launch)
         if placed >= 0:
-            SM.resume_cta(sms[placed], launch, settings, now)
+            resume_cta(sms[placed], launch, settings, now)
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
     io.i.launch = 0
     state.dispatcher_next = now + 1
     state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
-    if launch.stored != 0 and placed >= 0:
+    if waiting and placed >= 0:  # others may have room now, and were not let see it
         state.dispatcher_wake = now + 1
     return placed
 
@@ -159,7 +160,7 @@ def run(state, sms, memory, launch, settings, context, until):
                     state.progress = now
                     state.dispatcher_wake = now + 1
                     following = now + 1
-                if sm.tenants & HAS_LIMITS != 0 and (_limited(sm) or sm.left != 0):
+                if sm.tenants & HAS_LIMITS != 0 and (_limited(sm) or sm.saved != 0):
                     state.dispatcher_wake = now + 1
                     following = now + 1
                 if sm.fault != Fault.NONE:

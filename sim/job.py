@@ -55,7 +55,7 @@ def execute(
     gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress)
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
     module = gpu.load(kernel.ptx)
-    watch.phase("preparing the model: the first time, it is compiled, which takes about a minute")
+    watch.phase("preparing the model: the first time, it is compiled, which takes a minute or two")
     _ = gpu.machine
     if attach:
         attach(gpu)

@@ -6,7 +6,7 @@ What ``lockstep verify`` calls *combinations*. The pairs come from the registry,
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from lockstep.sim import Gpu, kernels
 from lockstep.spec import registry
 
 TARGET = "combinations"
-SETTINGS = {"core.sms": 2}
 
 Pair = tuple[str, str]
 
@@ -40,10 +39,12 @@ class Observed:
     wrong: str
 
 
-def run(name: str, mechanisms: Sequence[str], skip: bool = True) -> Observed:
+def run(
+    name: str, mechanisms: Sequence[str], skip: bool = True, settings: Mapping[str, Any] | None = None
+) -> Observed:
     """A kernel at size tiny on two SMs."""
     kernel = kernels.find(name)
-    gpu = Gpu("gtx480", mechanisms, SETTINGS)
+    gpu = Gpu("gtx480", mechanisms, {"core.sms": 2, **(settings or {})})
     gpu.machine.skip = skip
     data = kernel.setup("tiny", 1)
     check = kernels.check(kernel, kernel.run(gpu, gpu.load(kernel.ptx), data), data)

@@ -8,11 +8,9 @@ from lockstep.models.core.events import UNBLOCK, schedule
 from lockstep.models.core.frame import CTA_END, HAS_LISTENERS, WARP_END, emit
 from lockstep.models.core.operands import reserve
 from lockstep.models.core.state import stop
-from lockstep.models.execution.isa import GRID, LANES, Control, Fault
+from lockstep.models.execution.isa import LANES, Control, Fault, at_grid
 from lockstep.models.execution.operands import register_address
-from lockstep.models.jit import i64, jit, pointer_to, words_i32, words_u32
-
-at_grid = pointer_to(GRID)
+from lockstep.models.jit import i64, jit, words_i32, words_u32
 
 
 @jit

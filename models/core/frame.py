@@ -128,10 +128,11 @@ SEEN = record(
     ]
 )
 
-ISSUE, WRITTEN, SENT, ANSWERED, CTA_START, CTA_END, WARP_START, WARP_END, ARRIVED, LEFT, LEAVE, RESUME = range(12)
+ISSUE, WRITTEN, SENT, ANSWERED, ARRIVED, LEFT = range(6)
+CTA_START, CTA_END, CTA_SAVED, CTA_RESUMED, WARP_START, WARP_END = range(6, 12)
 """Events. ``lanes`` are those that execute (ISSUE), are sent to the L1 or answered (SENT, ANSWERED), or exist
-(WARP_START). ``flags`` are the instruction's (``isa.Flag``) at ISSUE. ARRIVED and LEFT are at a barrier,
-LEAVE and RESUME of a preempted CTA."""
+(WARP_START). ``flags`` are the instruction's (``isa.Flag``) at ISSUE. ARRIVED and LEFT are at a barrier.
+A preempted CTA is SAVED, then RESUMED."""
 
 EVENTS = record(
     [

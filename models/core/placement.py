@@ -12,7 +12,7 @@ from __future__ import annotations
 from lockstep.models.core import warp as W
 from lockstep.models.core.counters import count
 from lockstep.models.core.fetch import want_fetch
-from lockstep.models.core.frame import CTA_START, HAS_LISTENERS, LEAVE, RESUME, WARP_START, emit, emit_of_warp
+from lockstep.models.core.frame import CTA_RESUMED, CTA_SAVED, CTA_START, HAS_LISTENERS, WARP_START, emit, emit_of_warp
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
 from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, without_lowest, words_u32
@@ -28,7 +28,7 @@ at_cta, at_warp = pointer_to(W.CTA), pointer_to(W.WARP)
 def start_cta(sm, launch, config, index, number, now):
     """Place a CTA of the grid ``index`` into this SM, before the SM's step of the same cycle."""
     grid = launch.grids[index]
-    slot = _enter(sm, launch, grid, now)
+    slot = _free_place(sm)
     cta = sm.ctas[slot]
     cta.grid = index
     cta.index = number
@@ -37,18 +37,18 @@ def start_cta(sm, launch, config, index, number, now):
     cta.ctaid[2] = number // (i64(grid.size[0]) * i64(grid.size[1]))
     cta.live = grid.warps
     cta.waiting = 0
-    cta.warps = cta.slots
     for b in range(W.BARRIERS):
         cta.arrived[b] = 0
         cta.at[b] = 0
         cta.votes[b] = 0
         cta.voters[b] = 0
     cta.own_shared = grid.shared_bytes
+    _enter(sm, launch, grid, slot, now)
+    cta.warps = cta.slots
     sm.counters.ctas += 1
     sm.counters.warps += i64(grid.warps)
     sm.progress = now
     events = sm.frame.events
-    events.grid_of[slot] = index
     if sm.tenants & HAS_LISTENERS != 0:
         emit(events, CTA_START, now, i64(-1), slot, i64(-1), i64(0), i64(0))
     first = ctz(cta.slots)
@@ -64,14 +64,19 @@ def start_cta(sm, launch, config, index, number, now):
 
 
 @jit
-def _enter(sm, launch, grid, now):
-    """Give a CTA a place in the SM; returns it."""
-    count(sm, now)
-    sm.wake = now
-    sm.select_wake = 0
+def _free_place(sm):
     slot = i64(0)
     while sm.ctas[slot].live != 0:
         slot += 1
+    return slot
+
+
+@jit
+def _enter(sm, launch, grid, slot, now):
+    """Give the CTA in a place what it uses of the SM: warp slots, registers, scratchpad."""
+    count(sm, now)
+    sm.wake = now
+    sm.select_wake = 0
     cta = sm.ctas[slot]
     cta.slots = _room_for(sm, i64(grid.warps))
     first = i64(sm.index) * MAX_WARPS + ctz(cta.slots)
@@ -79,7 +84,7 @@ def _enter(sm, launch, grid, now):
     cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_stride)
     sm.taken = i64(sm.taken) | i64(cta.slots)
     sm.ctas_resident += 1
-    return slot
+    sm.frame.events.grid_of[slot] = cta.grid
 
 
 @jit
@@ -125,7 +130,7 @@ def leave(sm, launch, config, leaving, now):
     """Hold back the warps of the CTAs in ``leaving``, and save those of which nothing is on its way."""
     before = i64(sm.leaving)
     sm.leaving = 0
-    sm.left = 0
+    sm.saved = 0
     while leaving != 0:
         slot = ctz(leaving)
         leaving = without_lowest(leaving)
@@ -135,7 +140,7 @@ def leave(sm, launch, config, leaving, now):
                 _save(sm, launch, config, slot, now)
             else:
                 sm.leaving = i64(sm.leaving) | i64(cta.warps)
-    if sm.leaving != before or sm.left != 0:
+    if sm.leaving != before or sm.saved != 0:
         sm.select_wake = 0
 
 
@@ -221,11 +226,11 @@ def _save(sm, launch, config, slot, now):
     sm.blocked = i64(sm.blocked) | live
     sm.taken = i64(sm.taken) & ~i64(cta.slots)
     sm.ctas_resident -= 1
-    sm.left += 1
+    sm.saved += 1
     sm.counters.preempted += 1
     cta.live = 0
     if sm.tenants & HAS_LISTENERS != 0:
-        emit(sm.frame.events, LEAVE, now, i64(-1), slot, i64(-1), i64(0), i64(0))
+        emit(sm.frame.events, CTA_SAVED, now, i64(-1), slot, i64(-1), i64(0), i64(0))
 
 
 @jit
@@ -234,23 +239,18 @@ def resume_cta(sm, launch, config, now):
     place = _place(launch, i64(launch.store_first))
     launch.store_first += 1
     launch.stored -= 1
-    saved = at_cta(place)
-    grid = launch.grids[saved.grid]
-    slot = _enter(sm, launch, grid, now)
+    slot = _free_place(sm)
     cta = sm.ctas[slot]
-    registers, shared, slots = i64(cta.registers), i64(cta.shared), i64(cta.slots)
-    assign(cta, saved)
-    cta.registers = registers
-    cta.shared = shared
-    cta.slots = slots
-    first = ctz(slots)
-    shift = first - ctz(i64(saved.slots))
-    cta.warps = _shifted(i64(saved.warps), shift)
-    cta.waiting = _shifted(i64(saved.waiting), shift)
+    assign(cta, at_cta(place))
+    grid = launch.grids[cta.grid]
+    before = ctz(cta.slots)
+    _enter(sm, launch, grid, slot, now)
+    first = ctz(cta.slots)
+    cta.warps = _shifted(i64(cta.warps), first - before)
+    cta.waiting = _shifted(i64(cta.waiting), first - before)
     for b in range(W.BARRIERS):
-        cta.at[b] = _shifted(i64(saved.at[b]), shift)
-    sm.frame.events.grid_of[slot] = cta.grid
-    place = _copy(place + CTA_BYTES, shared, i64(grid.shared_stride), False)
+        cta.at[b] = _shifted(i64(cta.at[b]), first - before)
+    place = _copy(place + CTA_BYTES, i64(cta.shared), i64(grid.shared_stride), False)
     left = i64(cta.warps)
     while left != 0:
         k = ctz(left)
@@ -266,7 +266,7 @@ def resume_cta(sm, launch, config, now):
     sm.blocked = i64(sm.blocked) | i64(cta.waiting)
     sm.at_barrier = i64(sm.at_barrier) | i64(cta.waiting)
     if sm.tenants & HAS_LISTENERS != 0:
-        emit(sm.frame.events, RESUME, now, i64(-1), slot, i64(-1), i64(0), i64(0))
+        emit(sm.frame.events, CTA_RESUMED, now, i64(-1), slot, i64(-1), i64(0), i64(0))
 
 
 @jit

@@ -26,7 +26,7 @@ from lockstep.models.core.frame import HAS_LISTENERS, LEFT, STEPPED, emit_of_war
 from lockstep.models.core.issue import deliver, select
 from lockstep.models.core.lsu import lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
 from lockstep.models.core.operands import write_back
-from lockstep.models.core.placement import leave, resume_cta, start_cta
+from lockstep.models.core.placement import leave
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
 from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM
 from lockstep.models.execution.isa import Fault
@@ -120,7 +120,7 @@ def _mechanisms(sm, launch, config, context, now):
             delivered = without_lowest(delivered)
     if update(frame, addressof(sm)):
         sm.select_wake = 0
-    if i64(frame.leaving) | i64(sm.leaving) | i64(sm.left) != 0:
+    if i64(frame.leaving) | i64(sm.leaving) | i64(sm.saved) != 0:
         leave(sm, launch, config, i64(frame.leaving), now)
 
 
@@ -210,4 +210,4 @@ ZEROED = tuple(
 )
 """What a launch begins with as zero. Of the others, some is reset above, and the rest is written before it is read."""
 
-__all__ = ["COUNTERS", "LAUNCH", "SM", "ZEROED", "count", "quiet", "reset", "resume_cta", "start_cta", "step"]
+__all__ = ["COUNTERS", "LAUNCH", "SM", "ZEROED", "count", "quiet", "reset", "step"]

@@ -121,7 +121,7 @@ SM = record(
         ("ctas_resident", "i8"),
         ("limit", "i8"),  # CTAs that it may hold now
         ("leaving", "i8"),  # warp slots of CTAs that are to leave
-        ("left", "i8"),  # CTAs that have left in this step
+        ("saved", "i8"),  # CTAs that have left in this step
         # where execution stopped
         ("fault", "i8"),
         ("fault_pc", "i8"),

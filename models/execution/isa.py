@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from lockstep.models.jit import record
+from lockstep.models.jit import pointer_to, record
 
 LANES = 32
 MAX_REGISTERS = 255  # per thread; 255 itself is RZ: reads zero, is not written
@@ -631,6 +631,7 @@ GRID = record(
         ("param_bytes", "i8"),
     ]
 )
+at_grid = pointer_to(GRID)
 
 CONTEXT = record(
     [

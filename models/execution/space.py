@@ -14,7 +14,6 @@ from __future__ import annotations
 from lockstep.models.execution.isa import (
     GLOBAL_BASE,
     GRANULE,
-    GRID,
     LANES,
     LOCAL_PHYSICAL,
     LOCAL_WINDOW,
@@ -25,11 +24,10 @@ from lockstep.models.execution.isa import (
     Fetch,
     Kind,
     Space,
+    at_grid,
 )
 from lockstep.models.execution.operands import ALL, register_address, scratch_address
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, u64, without_lowest, words_i16, words_i64, words_u32
-
-at_grid = pointer_to(GRID)
+from lockstep.models.jit import ctz, i64, inline, jit, u64, without_lowest, words_i16, words_i64, words_u32
 
 GENERIC, GLOBAL, SHARED = int(Space.GENERIC), int(Space.GLOBAL), int(Space.SHARED)
 LOCAL, CONST, PARAM = int(Space.LOCAL), int(Space.CONST), int(Space.PARAM)

@@ -7,7 +7,7 @@ instruction together.
 
 from __future__ import annotations
 
-from lockstep.models.execution.isa import CONTEXT, GRID, INSTRUCTION, LANES, Fault, Kind, Special, Warp, Write
+from lockstep.models.execution.isa import CONTEXT, INSTRUCTION, LANES, Fault, Kind, Special, Warp, Write, at_grid
 from lockstep.models.execution.operands import (
     ALL,
     fill_words,
@@ -35,7 +35,7 @@ LANEMASK_EQ, LANEMASK_GE = int(Special.LANEMASK_EQ), int(Special.LANEMASK_GE)
 CLOCK, CLOCK_HI, CLOCK64 = int(Special.CLOCK), int(Special.CLOCK_HI), int(Special.CLOCK64)
 GLOBALTIMER, GLOBALTIMER_HI = int(Special.GLOBALTIMER), int(Special.GLOBALTIMER_HI)
 DYNAMIC_SMEM_SIZE, TOTAL_SMEM_SIZE = int(Special.DYNAMIC_SMEM_SIZE), int(Special.TOTAL_SMEM_SIZE)
-at_context, at_grid, at_instruction = pointer_to(CONTEXT), pointer_to(GRID), pointer_to(INSTRUCTION)
+at_context, at_instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
 
 
 @inline

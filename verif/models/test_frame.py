@@ -194,6 +194,17 @@ def test_preempted_ctas_leave_in_time_and_resume(ctas: int, alone: bool) -> None
         assert found[1].cycles > found[0].cycles
 
 
+@pytest.mark.parametrize("count", range(20, 44, 2))
+def test_others_start_as_soon_as_the_preempted_ones_are_back(count: int) -> None:
+    """Many short CTAs: now and then one ends while another leaves, and there is room for two."""
+    found = []
+    for skip in (True, False):
+        bench = Bench(chain(count), mechanisms=["trial-preempt"])
+        bench.gpu.machine.skip = skip
+        found.append({name: values.tolist() for name, values in bench(grid=400).raw.items()})
+    assert found[0] == found[1]
+
+
 UNEVEN = (
     """
     setp.ge.u32 %p2, %r1, 128;

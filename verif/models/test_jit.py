@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lockstep.models import cache
-from lockstep.models.jit import argument, assign, clear, entry, moves, record
+from lockstep.models.jit import argument, assign, clear, ctz, entry, moves, record, without_lowest
 from lockstep.verif.bench import elsewhere
 
 INNER = record([("a", "u1"), ("b", "u1"), ("c", "i2"), ("x", "u1", (3,))])
@@ -193,3 +193,26 @@ def test_slots_come_from_the_cache_and_see_edits(tmp_path: Path) -> None:
     assert result(NUMBA_DISABLE_JIT="1") == "102 202 0 0 0 0"
     (models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"))
     assert result() == "104 204 0 0 0 0"
+
+
+@entry
+def _lowest_bits(mask):
+    """The indices of a mask's bits, in six bits of a number each, the first in the highest."""
+    found = 1
+    while mask != 0:
+        found = found * 64 + ctz(mask)
+        mask = without_lowest(mask)
+    return found
+
+
+def lowest_bits(mask: int) -> int:
+    return int(_lowest_bits(np.int64(mask)))
+
+
+@pytest.mark.parametrize("bits", [(), (0,), (63,), (0, 62, 63), (5, 40)])
+def test_a_loop_over_a_mask_ends_after_its_highest_bit(bits: tuple[int, ...]) -> None:
+    mask, expected = sum(1 << bit for bit in bits), 1
+    for bit in bits:
+        expected = expected * 64 + bit
+    mask -= (mask >> 63) << 64
+    assert lowest_bits(mask) == elsewhere(lowest_bits, mask, NUMBA_DISABLE_JIT="1") == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.models.core.frame import LEAVE, RESUME
+from lockstep.models.core.frame import CTA_RESUMED, CTA_SAVED
 from lockstep.models.core.state import SM
 from lockstep.models.jit import i64, jit, record, slots
 from lockstep.models.time import NEVER
@@ -45,12 +45,12 @@ def update(state, sm):
 @jit
 def hear(state, sm):
     events = sm.frame.events
-    if events.kind == LEAVE:
+    if events.kind == CTA_SAVED:
         state.left += 1
         limit = sm.frame.limit[state.limit]
         limit.leave = 0
         limit.wake = min(i64(limit.wake), i64(events.now) + 1)
-    elif events.kind == RESUME:
+    elif events.kind == CTA_RESUMED:
         state.resumed += 1
     return i64(0)
 
