@@ -8,6 +8,7 @@ the mutants all play the same table. A replay file of a co-simulation becomes su
 from __future__ import annotations
 
 import random
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -103,13 +104,13 @@ class Session:
 def record(declared: Declaration, run: Run, cycles: int | None = None) -> Trace:
     """Run a block's environment with its golden model; ``AssertionError`` if the environment finds fault with it.
 
-    The first shape resets the block at random in the second half: hardware then meets a fresh model and a fresh
-    environment.
+    The first shape resets the block at random in the third quarter: hardware then meets a fresh model and a fresh
+    environment, which have the last quarter to themselves.
     """
     rng, count = run.rng(), cycles or declared.cycles
     io, reset, bins = np.zeros(count, declared.model().PORTS), np.zeros(count, bool), Counter[str]()
     if run.shape == declared.shapes[0]:
-        reset[rng.randrange(count // 2, count)] = True
+        reset[rng.randrange(count // 2, count - count // 4)] = True
     session = Session(declared, run, rng)
     cycle = 0
     try:
@@ -119,10 +120,12 @@ def record(declared: Declaration, run: Run, cycles: int | None = None) -> Trace:
             bins.update(session.hits())
             session.bench.step()
             if reset[cycle]:
+                session.environment.finish()
                 session = Session(declared, run, rng)
         session.environment.finish()
     except AssertionError as error:
-        raise AssertionError(f"{declared.block}, {run}, cycle {cycle}: {error}") from error
+        told = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
+        raise AssertionError(f"{declared.block}, {run}, cycle {cycle}: {told}") from error
     return Trace(str(run), session.parameters, io, reset, bins)
 
 

@@ -70,7 +70,7 @@ def _request(sm, config, k, tenants, now):
     waits = (i64(sm.memory_wait) | tenants) & mine
     late = waits | i64(sm.at_barrier) & mine
     inputs = sm.warp_scheduler[k].io.i
-    if i64(inputs.global_wait) ^ waits | i64(inputs.long_latency) ^ late | i64(inputs.start) != 0:
+    if i64(inputs.global_wait) ^ waits | i64(inputs.long_latency) ^ late | i64(inputs.start) | i64(inputs.finish) != 0:
         sm.settled &= ~(i64(1) << k)
     inputs.request = 0
     inputs.global_wait = waits

@@ -43,7 +43,7 @@ def start_cta(sm, launch, config, index, number, now):
         cta.votes[b] = 0
         cta.voters[b] = 0
     cta.own_shared = grid.shared_bytes
-    _enter(sm, launch, grid, slot, now)
+    _enter(sm, launch, config, grid, slot, now)
     cta.warps = cta.slots
     sm.counters.ctas += 1
     sm.counters.warps += i64(grid.warps)
@@ -72,13 +72,13 @@ def _free_place(sm):
 
 
 @jit
-def _enter(sm, launch, grid, slot, now):
+def _enter(sm, launch, config, grid, slot, now):
     """Give the CTA in a place what it uses of the SM: warp slots, registers, scratchpad."""
     count(sm, now)
     sm.wake = now
     sm.select_wake = 0
     cta = sm.ctas[slot]
-    cta.slots = _room_for(sm, i64(grid.warps))
+    cta.slots = _room_for(sm, config, i64(grid.warps))
     first = i64(sm.index) * MAX_WARPS + ctz(cta.slots)
     cta.registers = i64(launch.register_file) + first * i64(grid.registers) * (4 * LANES)
     cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_stride)
@@ -88,10 +88,10 @@ def _enter(sm, launch, grid, slot, now):
 
 
 @jit
-def _room_for(sm, warps):
+def _room_for(sm, config, warps):
     """The lowest warp slots in a row that no CTA has."""
     room = (i64(1) << warps) - 1 if warps < MAX_WARPS else i64(-1)
-    for first in range(MAX_WARPS - warps + 1):
+    for first in range(i64(config.core.warps) - warps + 1):
         if i64(sm.taken) & (room << first) == 0:
             return i64(room << first)
     stop(sm, Fault.NO_ROOM, i64(-1), i64(-1))
@@ -244,7 +244,7 @@ def resume_cta(sm, launch, config, now):
     assign(cta, at_cta(place))
     grid = launch.grids[cta.grid]
     before = ctz(cta.slots)
-    _enter(sm, launch, grid, slot, now)
+    _enter(sm, launch, config, grid, slot, now)
     first = ctz(cta.slots)
     cta.warps = _shifted(i64(cta.warps), first - before)
     cta.waiting = _shifted(i64(cta.waiting), first - before)

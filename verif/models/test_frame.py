@@ -14,6 +14,7 @@ from lockstep.sim import Gpu, kernels
 from lockstep.sim.cli import main
 from lockstep.sim.errors import UsageError
 from lockstep.spec import registry
+from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif import combinations
 from lockstep.verif.models.micro import Bench
 from lockstep.verif.trial import client, monitor, preempt, segments, watcher
@@ -168,23 +169,55 @@ def test_registers_and_scratchpad_have_two_segments() -> None:
     assert all((found[0][name] == found[1][name]).all() for name in found[0])
     own, state = segments.OWN_BYTES // 4, states(bench.gpu, "trial-segments")[0]
     pair = state["ctas"][0]["words"]
+    assert not bench.gpu.machine._scratchpad.view(np.uint32)[own:].any()
     assert not pair[:own].any() and (pair[own:32] == thread[own:] + 100).all() and (pair[32:64] == thread).all()
     registers = state["warps"][0]["words"].reshape(-1, 32)
     used = range(segments.OWN_REGISTERS, bench.registers)
     assert np.flatnonzero(registers.any(axis=1)).tolist() == list(used) and len(used) > 1
 
 
-@pytest.mark.parametrize(("ctas", "alone"), [(1, True), (12, False)])
+KEEPS = (
+    """
+    mov.u32 %r3, 0;
+    setp.lt.u32 %p2, %r1, %r2;
+    shl.b32 %r7, %r1, 2;
+    mul.lo.u32 %r8, %r1, %r2;
+    st.local.u32 [%rd4], %r2;
+    st.shared.u32 [%r7], %r8;
+"""
+    + chain(150)
+    + """
+    and.b32 %r9, %r2, 3;
+    setp.eq.u32 %p3, %r9, 3;
+    @%p3 bra end;
+"""
+    + chain(250)
+    + """
+end:
+    ld.local.u32 %r5, [%rd4];
+    add.u32 %r3, %r3, %r5;
+    ld.shared.u32 %r5, [%r7];
+    add.u32 %r3, %r3, %r5;
+    @%p2 add.u32 %r3, %r3, 100000;
+    mad.lo.u32 %r6, %r2, 32, %r1;
+    mul.wide.u32 %rd5, %r6, 4;
+    add.u64 %rd5, %rd5, %rd1;
+    st.global.u32 [%rd5], %r3;
+"""
+)
+"""What a register, a predicate, local memory and the scratchpad hold must survive a long chain of additions."""
+
+
+@pytest.mark.parametrize(("ctas", "alone"), [(1, True), (24, False)])
 def test_preempted_ctas_leave_in_time_and_resume(ctas: int, alone: bool) -> None:
     """One CTA leaves and comes back every 400 cycles; of more than the SM holds, too, and each ends."""
-    body = "st.local.u32 [%rd4], %r2;\n" + chain(400) + "ld.local.u32 %r5, [%rd4];\nadd.u32 %r3, %r3, %r5;\n"
-    numbers = "mad.lo.u32 %r6, %r2, 32, %r1;\nmul.wide.u32 %rd5, %r6, 4;\nadd.u64 %rd5, %rd5, %rd1;\n"
     found = []
     for names in ([], ["trial-preempt"]):
-        bench = Bench("mov.u32 %r3, 0;\n" + body + numbers + "st.global.u32 [%rd5], %r3;\n", mechanisms=names)
-        run = bench(grid=ctas)
+        bench = Bench(KEEPS, mechanisms=names)
+        run = bench(grid=ctas, shared=128)
         values = bench.gpu.memory.view(bench.buffer.address, 128 * ctas).view(np.uint32).reshape(ctas, 32)
-        assert (values == 400 * np.arange(32) + np.arange(ctas)[:, None]).all()
+        thread, cta = np.arange(32), np.arange(ctas)[:, None]
+        assert (values == np.where(cta % 4 == 3, 150, 400) * thread + cta + cta * thread + 100_000 * (thread < cta)).all()
         found.append(run)
     state = states(bench.gpu, "trial-preempt")[0]
     assert state["left"] == state["resumed"] == found[1].raw["sm.preempted"].sum() > 0
@@ -207,21 +240,30 @@ def test_others_start_as_soon_as_the_preempted_ones_are_back(count: int) -> None
 
 UNEVEN = (
     """
+    mov.u32 %r3, 0;
+    setp.gt.u32 %p2, %r2, 1;
+    @%p2 bra late;
+    setp.eq.u32 %p2, %r2, 1;
+    @%p2 bra soon;
     setp.ge.u32 %p2, %r1, 128;
     @%p2 bra done;
-    and.b32 %r4, %r2, 1;
-    setp.ne.u32 %p3, %r4, 0;
-    @%p3 bra done;
 """
-    + chain(300)
+    + chain(100)
+    + "soon:\n"
+    + chain(20)
+    + "bra done;\nlate:\n"
+    + chain(400)
     + "done:\n"
 )
 
 
 def test_a_cta_keeps_its_slots_until_it_ends() -> None:
-    """Warps that have ended leave room between those that go on; the next CTA needs as many slots in a row."""
-    run = Bench(UNEVEN)(grid=40, block=256)
-    assert run.raw["sm.ctas"].sum() == 40
+    """Half of the first CTA's warps end at once, then the second CTA of six, then the first; the others end late.
+
+    If the seventh took slots of both, no eight in a row would be left for the eighth when the first ends.
+    """
+    run = Bench(UNEVEN)(grid=8, block=256)
+    assert run.raw["sm.ctas"].sum() == 8
 
 
 @pytest.mark.parametrize(("names", "most"), [([], 8), (["trial-half"], 4), (["trial-half", "trial-one-cta"], 1)])
@@ -240,6 +282,15 @@ def test_classes_decide_before_the_policy() -> None:
         bench(block=512)
         passed[len(names)] = int(states(bench.gpu, "trial-monitor")["passed_over"].sum())
     assert passed[2] == 0 < passed[1]
+
+
+@pytest.mark.parametrize("policy", SCHEDULERS)
+def test_a_scheduler_that_sees_no_change_is_not_needed(policy: str) -> None:
+    """Of two schedulers, all warps of one are secondary: no order changes, but both are called in every cycle."""
+    settings = {"core.scheduler": policy, "core.active_warps": 2}
+    for kernel in ("reduction", "spmv"):
+        called, left_out = (combinations.run(kernel, names, settings=settings) for names in (["trial-classes"], []))
+        assert not called.wrong and called.raw == left_out.raw
 
 
 @pytest.mark.parametrize("kernel", ["saxpy", "reduction", "bfs"])
