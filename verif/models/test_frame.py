@@ -217,7 +217,8 @@ def test_preempted_ctas_leave_in_time_and_resume(ctas: int, alone: bool) -> None
         run = bench(grid=ctas, shared=128)
         values = bench.gpu.memory.view(bench.buffer.address, 128 * ctas).view(np.uint32).reshape(ctas, 32)
         thread, cta = np.arange(32), np.arange(ctas)[:, None]
-        assert (values == np.where(cta % 4 == 3, 150, 400) * thread + cta + cta * thread + 100_000 * (thread < cta)).all()
+        added = np.where(cta % 4 == 3, 150, 400)
+        assert (values == added * thread + cta + cta * thread + 100_000 * (thread < cta)).all()
         found.append(run)
     state = states(bench.gpu, "trial-preempt")[0]
     assert state["left"] == state["resumed"] == found[1].raw["sm.preempted"].sum() > 0
