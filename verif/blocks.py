@@ -32,6 +32,7 @@ from amaranth.lib import wiring
 
 from lockstep.rtl import export, registry
 from lockstep.rtl.flat import FlatPort, flat_ports
+from lockstep.sim.cosim import build
 
 if TYPE_CHECKING:
     from lockstep.verif.formal import Proof
@@ -104,7 +105,12 @@ class Declaration:
 
     def verilog(self, configuration: str) -> str:
         """What ``lockstep verilog`` writes."""
-        return export.verilog(self.component(configuration), self.block, self.configurations[configuration])
+        parameters = self.configurations[configuration]
+
+        def make() -> str:
+            return export.verilog(self.component(configuration), self.block, parameters)
+
+        return build.kept(self.block, parameters, "verilog", make, Path(export.__file__))
 
     def model(self) -> ModuleType:
         return importlib.import_module(f"lockstep.models.{self.block}")

@@ -11,14 +11,18 @@ import shutil
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
+from lockstep.rtl.flat import FlatPort
+from lockstep.sim.cosim.replay import load
 from lockstep.verif import verilated
 from lockstep.verif.blocks import Declaration
-from lockstep.verif.trace import Run
+from lockstep.verif.trace import Run, Trace, kept, record, replayed
 
 SIMULATORS = ("verilator", "icarus")
 # cocotb would have pytest rewrite the assertions of every module that the bench imports, which takes seconds.
@@ -26,24 +30,14 @@ NO_REWRITING = {"COCOTB_REWRITE_ASSERTION_FILES": ""}
 
 
 @dataclass(frozen=True)
-class Result:
-    """One run in a simulator; ``failure`` is empty if all outputs were equal and the environment found no fault."""
-
-    name: str
-    failure: str
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Report:
-    """All runs of one configuration. ``bins``: cycles that hit each bin."""
+    """All runs of one configuration. ``failures``: a line for each that the environment or a difference stopped.
 
-    results: list[Result]
-    bins: Counter[str]
+    ``bins`` counts the cycles that hit each bin.
+    """
 
-    @property
-    def failures(self) -> list[str]:
-        return [f"{result.name}: {result.failure}" for result in self.results if result.failure]
+    failures: list[str] = field(default_factory=list)
+    bins: Counter[str] = field(default_factory=Counter)
 
 
 def simulate(
@@ -65,8 +59,15 @@ def simulate(
     top = declared.name
     text = verilog or declared.verilog(configuration)
     runner = get_runner(simulator)
+    report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        traces = []
+        for trace in _traces(declared, configuration, runs, cycles, replays, report):
+            _write(folder / f"{len(traces)}.npz", trace, ports)
+            traces.append(trace.name)
+        if not traces:
+            return report
         if simulator == "verilator":
             build = verilated.simulator(text, top, ports)
         else:
@@ -77,41 +78,63 @@ def simulate(
                 sources=[folder / f"{top}.v"], hdl_toplevel=top, build_dir=build, log_file=log, timescale=("1ns", "1ps")
             )
         task = {
-            "block": declared.block, "configuration": configuration, "cycles": cycles,
-            "parameters": dict(declared.configurations[configuration]),
-            "runs": [(run.shape, run.seed) for run in runs], "replays": [str(path.absolute()) for path in replays],
-            "bins": str(folder / "bins.jsonl"),
-        }  # fmt: skip
+            "traces": traces,
+            "inputs": [port.name for port in ports if port.is_input],
+            "outputs": {port.name: port.bits for port in ports if not port.is_input},
+        }
         with suppress(SystemExit):  # what the runner does about failed tests under pytest, and only there
             runner.test(
                 test_module="lockstep.verif.cocotb_bench", hdl_toplevel=top, hdl_toplevel_lang="verilog",
                 build_dir=build, test_dir=folder, results_xml=str(folder / "results.xml"),
-                extra_env={"LOCKSTEP_RUNS": json.dumps(task), **NO_REWRITING}, log_file=folder / "simulator.log",
+                extra_env={"LOCKSTEP_TASK": json.dumps(task), **NO_REWRITING}, log_file=folder / "simulator.log",
             )  # fmt: skip
         results = _results(folder / "results.xml")
-        if len(results) != len(runs) + len(replays):
+        if len(results) != len(traces):
             raise RuntimeError(f"{declared.block}: {simulator} ran {len(results)} tests:\n{_tail(folder)}")
-        bins = Counter[str]()
-        if (folder / "bins.jsonl").exists():
-            for line in (folder / "bins.jsonl").read_text().splitlines():
-                bins.update(json.loads(line)[1])
-    return Report(results, bins)
+        report.failures.extend(failure for failure in results if failure)
+    return report
 
 
 def available(simulator: str) -> bool:
     return simulator == "verilator" or shutil.which("iverilog") is not None
 
 
-def _results(path: Path) -> list[Result]:
-    """The tests in a results file."""
+def _traces(
+    declared: Declaration,
+    configuration: str,
+    runs: Sequence[Run],
+    cycles: int | None,
+    replays: Sequence[Path],
+    report: Report,
+) -> Iterator[Trace]:
+    """What the golden model does; where its environment finds fault with it, the report says so."""
+    for run in runs:
+        try:
+            trace = record(declared, run, cycles)
+        except AssertionError as error:
+            report.failures.append(str(error))
+        else:
+            report.bins.update(trace.bins)
+            yield trace
+    for path in replays:
+        yield replayed(declared, str(path), declared.configurations[configuration], kept(load(path)))
+
+
+def _write(path: Path, trace: Trace, ports: Sequence[FlatPort]) -> None:
+    """A trace as the bench reads it: rows of bytes, lowest first, for each port and for the reset."""
+    columns = {port.name: trace.packed(port) for port in ports}
+    np.savez(path, rst=trace.reset.astype(np.uint8)[:, None], **columns)  # type: ignore[arg-type]
+
+
+def _results(path: Path) -> list[str]:
+    """For each test in a results file why it failed, or nothing."""
     results = []
     for case in ElementTree.parse(path).iter("testcase"):
         failure = next((child for child in case if child.tag in ("failure", "error")), None)
-        message = ""
+        told = ""
         if failure is not None:
             told = failure.get("error_msg") or failure.get("message") or failure.text or "failed"
-            message = told.strip().splitlines()[0]
-        results.append(Result(case.get("name", ""), message, float(case.get("time", 0))))
+        results.append(told.strip().split("\n")[0])
     return results
 
 

