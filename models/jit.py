@@ -186,7 +186,8 @@ def _at(kind: np.dtype, where: int) -> Any:
         row = np.dtype((base, shape[1:]))
         return _Table([_at(row, where + k * row.itemsize) for k in range(shape[0])])
     if base.names:
-        return [_at(base, where + k * base.itemsize) for k in range(shape[0])]
+        end = where + shape[0] * base.itemsize
+        return [*map(_class(base).from_address, range(where, end, base.itemsize))]
     return (_INTEGERS[base] * shape[0]).from_address(where)
 
 
@@ -437,10 +438,9 @@ else:
         return view(array) if array.dtype.names else array
 
     def i64(value: Any) -> Any:
-        value = int(value)
-        if -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
+        if value.__class__ is int and -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
             return value
-        return ((value & 0xFFFF_FFFF_FFFF_FFFF) ^ (1 << 63)) - (1 << 63)
+        return ((int(value) & 0xFFFF_FFFF_FFFF_FFFF) ^ (1 << 63)) - (1 << 63)
 
     def u64(value: Any) -> Any:
         return np.uint64(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
@@ -507,9 +507,8 @@ else:
     words_f32, words_f64 = _accessor(np.float32), _accessor(np.float64)
 
     def lanes_equal(where: int, shift: int, stride: int, value: int) -> int:
-        words = words_u32(where, 32)
-        low = 0xFFFF_FFFF
-        return sum(1 << l for l in range(32) if ((int(words[l]) >> shift) - stride * l - value) & low == 0)
+        words, low = words_u32(where, 32)[:], 0xFFFF_FFFF
+        return sum([1 << l for l, word in enumerate(words) if not ((word >> shift) - stride * l - value) & low])
 
     def pointer_to(kind: np.dtype) -> Any:
         return functools.lru_cache(_KEPT)(_class(kind).from_address)

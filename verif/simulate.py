@@ -62,7 +62,7 @@ def simulate(
     report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        traces = []
+        traces: list[str] = []
         for trace in _traces(declared, configuration, runs, cycles, replays, report):
             _write(folder / f"{len(traces)}.npz", trace, ports)
             traces.append(trace.name)
