@@ -30,9 +30,10 @@ async def follows(dut: Any, number: int) -> None:
         (port, getattr(dut, port), [f"{value:0{bits}b}" for value in values[port]])
         for port, bits in TASK["outputs"].items()
     ]  # as text: the simulator gives it, and a number would be made of it bit by bit
-    dut.rst.value = 1
+    dut.clk.value, dut.rst.value = 0, 1
     for handle, driven in inputs:
         handle.value = driven[0]
+    await Timer(1, "ns")
     await clock(dut)
     dut.rst.value = 0
     for cycle in range(len(reset)):

@@ -7,6 +7,7 @@ asked for must be in it.
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import tempfile
 import xml.etree.ElementTree as ElementTree
@@ -22,6 +23,7 @@ from lockstep.rtl.flat import FlatPort
 from lockstep.sim.cosim.replay import load
 from lockstep.verif import verilated
 from lockstep.verif.blocks import Declaration
+from lockstep.verif.power_up import stripped
 from lockstep.verif.trace import Run, Trace, kept, record, replayed
 
 SIMULATORS = ("verilator", "icarus")
@@ -51,15 +53,17 @@ def simulate(
 ) -> Report:
     """Play runs, all of one configuration, and replay files to the hardware in one process of a simulator.
 
+    It powers up with contents that the runs determine: random ones under Verilator, unknown ones under Icarus.
     ``verilog`` takes the place of the block's own.
     """
     from cocotb_tools.runner import get_runner
 
     ports = declared.ports(configuration)
     top = declared.name
-    text = verilog or declared.verilog(configuration)
+    text = stripped(verilog or declared.verilog(configuration))
     runner = get_runner(simulator)
     report = Report()
+    contents = random.Random(f"{declared.block} {[*map(str, runs)]}").randrange(1, 1 << 31)  # 0 is the time
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         traces: list[str] = []
@@ -86,6 +90,7 @@ def simulate(
             runner.test(
                 test_module="lockstep.verif.cocotb_bench", hdl_toplevel=top, hdl_toplevel_lang="verilog",
                 build_dir=build, test_dir=folder, results_xml=str(folder / "results.xml"),
+                plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{contents}"] if simulator == "verilator" else [],
                 extra_env={"LOCKSTEP_TASK": json.dumps(task), **NO_REWRITING}, log_file=folder / "simulator.log",
             )  # fmt: skip
         results = _results(folder / "results.xml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import replace
@@ -20,6 +21,7 @@ from lockstep.verif import coverage, levels, verilated, waivers
 from lockstep.verif.blocks import Declaration, Waiver, declaration
 from lockstep.verif.formal import Proof, prove
 from lockstep.verif.mutation import mutate
+from lockstep.verif.power_up import stripped
 from lockstep.verif.simulate import available, simulate
 from lockstep.verif.trace import Run, Trace, joined, record, replayed
 
@@ -59,6 +61,29 @@ def test_cocotb_finds_a_fault(declared: Declaration, simulator: str) -> None:
     ).failures
     assert len(failures) == 2
     assert all("line_mapping: RTL 0x3, model 0x2" in failure for failure in failures)
+
+
+def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a reset of their heads, queues work as long as they have initial values, as an FPGA gives them."""
+    queues = declaration("warppool.instruction_queues")
+    verilog = queues.verilog("odd")
+    for head in re.findall(r" head_\d <= (n\d+);", verilog):
+        verilog = verilog.replace(f"assign {head} = rst ? 3'h0 : ", f"assign {head} = ")
+    assert verilog.count("rst ? 3'h0") == queues.verilog("odd").count("rst ? 3'h0") - 3
+    runs = [Run("odd", "steady", seed) for seed in range(5)]
+    found = [simulate(queues, "odd", [run], CYCLES, verilog=verilog).failures for run in runs]
+    assert any(found)
+    monkeypatch.setattr("lockstep.verif.simulate.stripped", str)
+    assert simulate(queues, "odd", runs, CYCLES, verilog=verilog).failures == []
+
+
+def test_only_memories_that_are_written_lose_their_contents() -> None:
+    rom = "  reg [3:0] rom [1:0];\n  initial begin\n    rom[0] = 4'h1;\n    rom[1] = 4'h2;\n  end\n"
+    ram = rom.replace("rom", "ram") + "  always @(posedge clk) begin\n    if (en)\n      ram[addr] <= data;\n  end\n"
+    register = "  reg [2:0] free = 3'h5;\n"
+    bare = "  reg [3:0] ram [1:0];\n  always"
+    found = stripped(f"module m(clk);\n{rom}{ram}{register}endmodule\n")
+    assert rom in found and bare in found and "  reg [2:0] free;\n" in found
 
 
 def test_replay_file(declared: Declaration, trace: Trace, tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ STATE = record(
 
 @jit
 def reset(state, io):
-    """The state and the outputs after reset. Entries and heads are memory: unseen until they are written."""
+    """The state and the outputs after reset. Entries are memory: unseen until they are written."""
     clear(io.o)
     for queue in range(state.queues):
+        state.head[queue] = 0
         state.count[queue] = 0
         io.o.free[queue] = state.depth
     state.waiting = 0

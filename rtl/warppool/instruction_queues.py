@@ -91,6 +91,7 @@ class InstructionQueues(wiring.Component):
         if queues * warps_per_queue < warps:
             raise ValueError(f"{queues} queues of {warps_per_queue} warps cannot hold {warps} warps")
         self._queues, self._warps_per_queue, self._depth = queues, warps_per_queue, depth
+        self._heads = [Signal(range(depth), name=f"head_{queue}") for queue in range(queues)]  # a queue is a ring
         instruction = data.StructLayout(
             {
                 "mask": lanes,
@@ -124,12 +125,9 @@ class InstructionQueues(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        queues, depth = self.queues, self.depth
-        position = range(depth)
-        # A queue is a ring. Reset empties it where it stands, so that its head can be memory.
+        queues, depth, heads = self.queues, self.depth, self._heads
         shape = self.enter.payload.shape()
         m.submodules.entries = entries = Memory(shape=shape, depth=queues * depth, init=[])
-        m.submodules.heads = heads = Memory(shape=position, depth=queues, init=[])
 
         waiting, source = Signal(queues), Signal(queues)
         vacant, target = Signal(len(self.instruction)), Signal(len(self.instruction))
@@ -142,15 +140,11 @@ class InstructionQueues(wiring.Component):
             target.eq(lowest(vacant)),
             pop.eq(waiting.any() & vacant.any()),
         ]
-        head, following = heads.read_port(domain="comb"), heads.write_port()
-        read = entries.read_port(domain="comb")
-        m.d.comb += [
-            head.addr.eq(leaving),
-            following.addr.eq(leaving),
-            following.data.eq(Mux(head.data == depth - 1, 0, head.data + 1)),
-            following.en.eq(pop),
-            read.addr.eq(leaving * depth + head.data),
-        ]
+        head, read = Signal(range(depth)), entries.read_port(domain="comb")
+        m.d.comb += [head.eq(select(source, heads)), read.addr.eq(leaving * depth + head)]
+        for queue, chosen in zip(heads, source, strict=True):
+            with m.If(pop & chosen):
+                m.d.sync += queue.eq(Mux(head == depth - 1, 0, head + 1))
         for chosen, port in zip(target, self.instruction, strict=True):
             with m.If(port.ready):
                 m.d.sync += port.valid.eq(pop & chosen)
@@ -158,13 +152,12 @@ class InstructionQueues(wiring.Component):
                 m.d.sync += port.payload.eq(read.data)
 
         entering, sink = Signal(range(queues)), Signal(queues)
-        first, write = heads.read_port(domain="comb"), entries.write_port()
-        behind, tail = Signal(range(2 * depth)), Signal(position)
+        write = entries.write_port()
+        behind, tail = Signal(range(2 * depth)), Signal(range(depth))
         m.d.comb += [
             entering.eq(self.enter.payload.warp // self.warps_per_queue),
             sink.eq(self.enter.valid << entering),
-            first.addr.eq(entering),
-            behind.eq(first.data + depth - select(sink, list(self.free))),
+            behind.eq(select(sink, heads) + depth - select(sink, list(self.free))),
             tail.eq(Mux(behind < depth, behind, behind - depth)),
             write.addr.eq(entering * depth + tail),
             write.data.eq(self.enter.payload),

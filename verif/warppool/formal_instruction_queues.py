@@ -33,7 +33,7 @@ class Queues(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         dut = self.dut
-        m.submodules.dut = self.block = dut.elaborate(None)  # so that a property can read its memories
+        m.submodules.dut = self.block = dut.elaborate(None)  # so that a property can read its memory
         for queue, free in enumerate(dut.free):
             before = Signal.like(free, init=DEPTH)
             m.d.sync += before.eq(free)
@@ -126,12 +126,11 @@ class Order(Queues):
             m.d.sync += counted.eq(ahead)
 
         # What makes it inductive: where in the memory it is.
-        entries, heads = self.block.submodules.entries, self.block.submodules.heads
+        entries = self.block.submodules.entries
         here = Signal(range(QUEUES * DEPTH))
-        for index in range(QUEUES):
-            head = heads.read_port(domain="comb")
-            m.d.comb += [head.addr.eq(index), Assert(head.data < DEPTH)]
-            position = head.data + ahead
+        for index, head in enumerate(dut._heads):
+            m.d.comb += Assert(head < DEPTH)
+            position = head + ahead
             with m.If(queue[index]):
                 m.d.comb += here.eq(index * DEPTH + Mux(position < DEPTH, position, position - DEPTH))
             with m.If(follows & ~leaves & queue[index]):

@@ -7,7 +7,7 @@ from lockstep.verif.planted import Fault, another, appears, bits_less, bits_more
 FAULTS = [
     Fault(
         "warppool.instruction_queues", "rtl", "a queue's head wraps one place early",
-        "head.data == depth - 1", "head.data == depth - 2",
+        "head == depth - 1", "head == depth - 2",
         "spmv", r"o\.instruction\[\d\]\.payload\.\w+", another, {"warppool.instructions": 4},
     ),
     Fault(
