@@ -140,6 +140,8 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
     elif options.level == "formal":
         for name in proofs(declared.block):
             yield name, partial(_proof, declared, name)
+        if not proofs(declared.block):
+            yield "proofs", partial(Check, declared.block, "", ["there is none: nothing about this block is proved"])
         if declared.waivers:
             yield "waivers", partial(_waivers, declared)
     else:

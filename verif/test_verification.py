@@ -305,6 +305,12 @@ def test_a_failed_check_is_exit_1(capsys: pytest.CaptureFixture[str], monkeypatc
     assert "%Warning-WIDTH: somewhere" in capsys.readouterr().err
 
 
+def test_a_block_without_proofs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "proofs", lambda block: {})
+    [check] = levels.verify(["cta.cta_dispatcher"], levels.Options("formal", 1))
+    assert check.errors == ["there is none: nothing about this block is proved"]
+
+
 def test_names_of_blocks() -> None:
     assert levels.find(["intra_warp_coalescer", "lsu.intra_warp_coalescer"]) == [BLOCK]
     assert BLOCK in levels.find(["warppool"])

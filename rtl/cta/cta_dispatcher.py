@@ -82,17 +82,17 @@ class CtaDispatcher(wiring.Component):
             }
         )
 
+        self._next = Signal(cta_bits, name="next_cta")  # number of the next CTA
+        self._wait = Signal(range(MAX_INTERVAL), name="wait")  # cycles until the interval is over
+        self._last = Signal(bits_for(sms - 1), init=sms - 1, name="last")  # SM served last; at first the one before SM 0
+
     @property
     def sms(self) -> int:
         return self._sms
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        sms = self.sms
-        first = sms - 1  # the SM before SM 0
-        next_cta = Signal.like(self.remaining)
-        wait = Signal(range(MAX_INTERVAL))  # cycles until the interval is over
-        last = Signal(bits_for(sms - 1), init=first)  # SM served last
+        sms, next_cta, wait, last = self.sms, self._next, self._wait, self._last
 
         served = (Const(1, sms) << self.dispatch.sm)[:sms]
         candidates, chosen = Signal(sms), Signal(sms)
@@ -107,7 +107,7 @@ class CtaDispatcher(wiring.Component):
 
         m.d.sync += self.dispatch.valid.eq(0)
         with m.If(self.launch):
-            m.d.sync += [next_cta.eq(0), wait.eq(0), last.eq(first), self.remaining.eq(self.ctas)]
+            m.d.sync += [next_cta.eq(0), wait.eq(0), last.eq(last.init), self.remaining.eq(self.ctas)]
         with m.Elif(wait != 0):
             m.d.sync += wait.eq(wait - 1)
         with m.Elif((self.remaining != 0) & candidates.any()):
