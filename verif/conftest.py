@@ -19,7 +19,7 @@ Shared = Callable[[str, Callable[[], Any]], Any]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let two workers compile the golden model from its two ends; each finds in the cache what the other has done."""
+    """Let two workers compile the functions of blocks from both ends; each finds in the cache what the other has done."""
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         odd = int(worker["workerid"].removeprefix("gw")) % 2 == 1
@@ -27,9 +27,28 @@ def pytest_configure(config: pytest.Config) -> None:
             importlib.import_module(f"lockstep.models.{file.parent.name}.{file.stem}")
 
 
+# What needs no compiled GPU: files, and tests of the others.
+WITHOUT_MODEL = ("verif/rtl/", "verif/synth/", "verif/spec/")
+HARDWARE_ALONE = ("test_exported_verilog", "test_property", "test_waived_points_cannot_be_reached")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that are marked as long, so that all workers end together."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """Begin with what is long, and let one of two workers compile the GPU's loop while the other does without it.
+
+    Each worker begins with its half of the list, and then takes over what the other has not come to.
+    """
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        return item.get_closest_marker("first") is None, item.get_closest_marker("long") is None
+
+    def alone(item: pytest.Item) -> bool:
+        return item.nodeid.startswith(WITHOUT_MODEL) or item.name.partition("[")[0] in HARDWARE_ALONE
+
+    items.sort(key=place)
+    hardware = [item for item in items if alone(item)]
+    others = [item for item in items if not alone(item)]
+    half = len(items) // 2
+    items[:] = [*others[:half], *hardware, *others[half:]]
 
 
 @pytest.fixture(scope="session")
