@@ -19,7 +19,7 @@ Shared = Callable[[str, Callable[[], Any]], Any]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let two workers compile the functions of blocks from both ends; each finds in the cache what the other has done."""
+    """Let two workers compile the blocks' functions from both ends; each finds in the cache what the other has done."""
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         odd = int(worker["workerid"].removeprefix("gw")) % 2 == 1
