@@ -27,26 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
             importlib.import_module(f"lockstep.models.{file.parent.name}.{file.stem}")
 
 
-# What needs no compiled GPU: files, and tests of the others.
-WITHOUT_MODEL = ("verif/rtl/", "verif/synth/", "verif/spec/")
-HARDWARE_ALONE = ("test_exported_verilog", "test_property", "test_waived_points_cannot_be_reached")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what is long, and let one of two workers compile the GPU's loop while the other does without it.
+    """Begin with what is long, and let one of two workers compile the GPU's loop while the other tests hardware.
 
     Each worker begins with its half of the list, and then takes over what the other has not come to.
     """
-
-    def place(item: pytest.Item) -> tuple[bool, bool]:
-        return item.get_closest_marker("first") is None, item.get_closest_marker("long") is None
-
-    def alone(item: pytest.Item) -> bool:
-        return item.nodeid.startswith(WITHOUT_MODEL) or item.name.partition("[")[0] in HARDWARE_ALONE
-
-    items.sort(key=place)
-    hardware = [item for item in items if alone(item)]
-    others = [item for item in items if not alone(item)]
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("first", "long")])
+    hardware = [item for item in items if item.get_closest_marker("hardware")]
+    others = [item for item in items if not item.get_closest_marker("hardware")]
     half = len(items) // 2
     items[:] = [*others[:half], *hardware, *others[half:]]
 

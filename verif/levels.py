@@ -78,9 +78,9 @@ class Options:
 Job = Callable[[], Check]
 
 
-def base_seed() -> int:
-    """The seed that ``LOCKSTEP_SEED`` asks for, or a random one."""
-    return int(os.environ.get("LOCKSTEP_SEED", random.randrange(1 << 32)))
+def base_seed(otherwise: int | None = None) -> int:
+    """The seed that ``LOCKSTEP_SEED`` asks for; without it ``otherwise``, or a random one."""
+    return int(os.environ.get("LOCKSTEP_SEED", random.randrange(1 << 32) if otherwise is None else otherwise))
 
 
 def targets() -> list[str]:

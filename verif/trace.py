@@ -75,10 +75,6 @@ class Trace:
         bits = np.unpackbits(octets, axis=2, bitorder="little")[:, :, : port.width]
         return np.packbits(bits.reshape(len(leaf), -1), axis=1, bitorder="little")
 
-    def values(self, port: FlatPort) -> list[int]:
-        """A port's value in each cycle."""
-        return [int.from_bytes(row.tobytes(), "little") for row in self.packed(port)]
-
 
 class Session:
     """A golden model in its environment, from a reset on. ``i``, ``o`` and ``c`` are its ports."""

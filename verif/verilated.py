@@ -12,7 +12,7 @@ import numpy as np
 
 from lockstep.rtl.flat import FlatPort
 from lockstep.sim.cosim.toolchain import call, root
-from lockstep.sim.cosim.verilator import AT_ONCE, OPTIMISED, Program, build
+from lockstep.sim.cosim.verilator import OPTIMISED, UNOPTIMISED, Program, build
 from lockstep.verif.trace import Trace
 
 NATIVE = Path(__file__).resolve().parent / "native"
@@ -45,7 +45,7 @@ def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = ""
     defines = [*(["-DVM_COVERAGE=1"] if coverage else []), *([f"-DMUTANT={selector}"] if selector else [])]
     program = Program(
         verilog, top, (NATIVE / "player.cpp").read_text(), "player", files={"ports.h": header, **_program()},
-        optimise=AT_ONCE if coverage else OPTIMISED, verilate=COVERAGE if coverage else (), compile=defines,
+        optimise=UNOPTIMISED if coverage else OPTIMISED, verilate=COVERAGE if coverage else (), compile=defines,
     )  # fmt: skip
     return build("player", program)
 

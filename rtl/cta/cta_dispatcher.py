@@ -84,7 +84,7 @@ class CtaDispatcher(wiring.Component):
 
         self._next = Signal(cta_bits, name="next_cta")  # number of the next CTA
         self._wait = Signal(range(MAX_INTERVAL), name="wait")  # cycles until the interval is over
-        self._last = Signal(bits_for(sms - 1), init=sms - 1, name="last")  # SM served last
+        self._last = Signal(bits_for(sms - 1), init=sms - 1, name="last")  # SM served; at first before SM 0
 
     @property
     def sms(self) -> int:

@@ -21,7 +21,7 @@ from typing import Any
 
 from lockstep.models import blocks, cache
 from lockstep.sim.cosim import toolchain, verilator
-from lockstep.sim.cosim.verilator import AT_ONCE, OPTIMISED, Program
+from lockstep.sim.cosim.verilator import OPTIMISED, UNOPTIMISED, Program
 
 Make = Callable[..., Any]
 """Makes a component from its parameters; a test gives one with a fault in it."""
@@ -80,11 +80,11 @@ def _sources(request: Request) -> Sources:
 def _library(request: Request, sources: Sources) -> Path:
     program = Program(
         sources.verilog, request.block.split(".")[1], sources.shim, LIBRARY, verilate=VERILATE, compile=COMPILE,
-        link=LINK, optimise=AT_ONCE if request.make else OPTIMISED,
+        link=LINK, optimise=UNOPTIMISED if request.make else OPTIMISED,
     )  # fmt: skip
     if request.traced:
         program = replace(
-            program, verilog=sources.verilog + sources.traced, top="traced", optimise=AT_ONCE,
+            program, verilog=sources.verilog + sources.traced, top="traced", optimise=UNOPTIMISED,
             verilate=[*VERILATE, "--trace-vcd"], compile=[*COMPILE, "-DTRACED"],
         )  # fmt: skip
     return verilator.build(request.block, program) / LIBRARY

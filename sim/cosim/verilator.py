@@ -16,7 +16,8 @@ from pathlib import Path
 
 from lockstep.sim.cosim.toolchain import call, compiler, digest, once, root
 
-OPTIMISED, AT_ONCE = "-O2", "-O0"  # for whole runs, and for what runs briefly: benches, coverage, waves, planted faults
+OPTIMISED = "-O2"  # for whole runs
+UNOPTIMISED = "-O0"  # for what runs briefly: benches, coverage, waves, planted faults
 VERILATE = ("--cc", "-O3", "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet", "--prefix", "Block")
 # The handlers of fatal errors are the program's, since the runtime's would end the process.
 HANDLERS = ("-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
@@ -38,7 +39,7 @@ class Program:
     main: str
     output: str
     files: Mapping[str, str] = field(default_factory=dict)
-    optimise: str = AT_ONCE
+    optimise: str = UNOPTIMISED
     verilate: Sequence[str] = ()
     compile: Sequence[str] = ()
     link: Sequence[str] = ()

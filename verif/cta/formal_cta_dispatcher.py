@@ -6,6 +6,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, 
 
 from lockstep.rtl.cta.cta_dispatcher import CtaDispatcher
 from lockstep.spec.parameters import DISPATCHERS
+from lockstep.verif.cta.bench_cta_dispatcher import protocol
 from lockstep.verif.formal import Proof
 
 SMS = 3
@@ -25,12 +26,8 @@ class Grids(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = self.dut = dut = CtaDispatcher(sms=SMS, cta_bits=CTA_BITS)
-        started, policy, interval = Signal(), Signal.like(dut.policy), Signal.like(dut.interval)
-        m.d.sync += [started.eq(1), policy.eq(dut.policy), interval.eq(dut.interval)]
-        m.d.comb += [
-            Assume((dut.interval >= 1) & (dut.interval <= INTERVAL)),
-            Assume(~started | (dut.policy == policy) & (dut.interval == interval)),
-        ]
+        constant = {"policy": dut.policy, "interval": dut.interval}
+        m.d.comb += [Assume(protocol(m, {}, constant)), Assume(dut.interval <= INTERVAL)]
 
         # The grid: how many of its CTAs have been presented, where the last one went, and when.
         self.total, self.given, self.fresh = Signal(CTA_BITS), Signal(CTA_BITS), Signal(init=1)

