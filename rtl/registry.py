@@ -38,7 +38,7 @@ def select(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _names(block: str) -> set[str]:
-    area, _, own = block.partition(".")
+    area, own = block.partition(".")[0], block.rpartition(".")[2]
     areas = {area, *(mechanism.area for mechanism in MECHANISMS.values() if block in mechanism.all_blocks)}
     return {"all", own, *areas, *(f"{area}.{own}" for area in areas)}
 

@@ -6,6 +6,7 @@ What ``lockstep verify`` calls *combinations*. The pairs come from the registry,
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,11 @@ def pairs(names: Sequence[str] | None = None) -> list[Pair]:
             continue
         found.append(pair)
     return found
+
+
+def summary() -> str:
+    """How many of all pairs may be combined."""
+    return f"{len(pairs())} of {math.comb(len(registry.MECHANISMS), 2)} pairs of mechanisms may be combined"
 
 
 @dataclass

@@ -154,6 +154,7 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
 
 def _combinations(options: Options) -> Iterator[tuple[str, Job]]:
     if options.level == "random":
+        yield "pairs", lambda: Check(combinations.TARGET, "", [], combinations.summary())
         for pair in combinations.pairs():
             yield "+".join(pair), partial(_pair, pair)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -16,6 +17,7 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from lockstep.sim import cli
+from lockstep.sim.cosim import build
 from lockstep.sim.cosim.replay import Replay
 from lockstep.verif import coverage, levels, verilated, waivers
 from lockstep.verif.blocks import Declaration, Waiver, declaration
@@ -75,6 +77,35 @@ def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> N
     assert any(found)
     monkeypatch.setattr("lockstep.verif.simulate.stripped", str)
     assert simulate(queues, "odd", runs, CYCLES, verilog=verilog).failures == []
+
+
+def test_a_reset_leaves_time_before_and_after_it(declared: Declaration, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both environments are asked at their end; what a bare assertion of theirs wants is told."""
+    ends: list[bool] = []
+    monkeypatch.setattr(declared.environment, "finish", lambda self: ends.append(True))
+    for seed in range(60):
+        [cycle] = np.flatnonzero(record(declared, Run("odd", declared.shapes[0], seed), 100).reset)
+        assert 50 <= cycle < 75
+    assert len(ends) == 120
+
+    def finish(self: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(declared.environment, "finish", finish)
+    with pytest.raises(AssertionError, match=r"odd, mixed, seed 1, cycle \d+: raise AssertionError"):
+        record(declared, Run("odd", "mixed", 1), 100)
+
+
+def test_verilog_is_kept_until_its_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build.toolchain, "folder", lambda: tmp_path)
+    source = tmp_path / "source.cpp"
+    number = itertools.count(1)
+
+    def kept(text: str, **parameters: int) -> Any:
+        source.write_text(text)
+        return build.kept(BLOCK, parameters, "text", lambda: next(number), source)
+
+    assert [kept("a"), kept("a"), kept("b"), kept("a"), kept("a", lanes=4)] == [1, 1, 2, 1, 3]
 
 
 def test_only_memories_that_are_written_lose_their_contents() -> None:
@@ -316,5 +347,6 @@ def test_names_of_blocks() -> None:
     assert levels.find(["intra_warp_coalescer", "lsu.intra_warp_coalescer"]) == [BLOCK]
     assert BLOCK in levels.find(["warppool"])
     assert levels.find(["all"]) == sorted(levels.targets())
-    with pytest.raises(KeyError, match="nix"):
-        levels.find(["warppool", "nix"])
+    for nothing in ("nix", ""):
+        with pytest.raises(KeyError, match=nothing):
+            levels.find(["warppool", nothing])
