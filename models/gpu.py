@@ -270,6 +270,7 @@ class Stop:
     warp: int = -1  # in its CTA
     lane: int = -1
     address: int = 0
+    named: int = 0  # by a line or a result, instead of the address
 
 
 class ModelFault(RuntimeError):
@@ -279,7 +280,10 @@ class ModelFault(RuntimeError):
         self.stop = stop
         what = {
             Fault.MEMORY_ORDER: "the L1 accepted this warp's accesses out of order",
-            Fault.LANES: "a lane's access was sent or answered twice",
+            Fault.LANES: "a lane's access was sent or answered twice, or a line or a result has none",
+            Fault.LINE: f"lane {stop.lane} accesses {stop.address:#x}, and its line was sent as {stop.named:#x}",
+            Fault.KIND: "a load, store or atomic was sent as another kind",
+            Fault.WORD: f"lane {stop.lane} loads {stop.address:#x}, and its result names the word at {stop.named:#x}",
             Fault.DIFFERENCE: "hardware and model differ",
             Fault.NO_ROOM: "a CTA was placed here, and there are not enough warp slots in a row",
         }[stop.code]
@@ -554,7 +558,12 @@ class Machine:
             return Stop(fault, int(state["now"]), int(state["fault_sm"]))
         sm = self.sms[int(state["fault_sm"])]
         stop = self._place(fault, int(state["fault_sm"]), int(sm["fault_warp"]), int(sm["fault_pc"]))
-        stop.lane, stop.address = int(self._context["fault_lane"]), int(self._context["fault_address"])
+        if fault in (Fault.LINE, Fault.WORD):
+            lsu = sm["lsu"]
+            stop.lane, stop.named = int(lsu["fault_lane"]), int(lsu["fault_address"])
+            stop.address = int(lsu["token"][int(lsu["fault_token"])]["address"][stop.lane])
+        else:
+            stop.lane, stop.address = int(self._context["fault_lane"]), int(self._context["fault_address"])
         return stop
 
     def _slowest(self, fault: Fault) -> Stop:

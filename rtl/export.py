@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from amaranth.back import rtlil as backend
 from amaranth.lib import wiring
@@ -50,6 +51,10 @@ _EMPTY_MEMORY = re.compile(
     r"^  memory width 0 .*\n|^  cell \$mem\w+ \S+\n(?:    .*\n)*?    parameter \\WIDTH 0\n(?:    .*\n)*?  end\n",
     re.MULTILINE,
 )
+_PUBLIC = re.compile(r"\\(\S+)")
+_ADDRESSED = re.compile(r"^connect \\(\S+) \\(\S+__addr(?:\$\d+)?) \[\d+:0\]$", re.MULTILINE)
+_LATCH = re.compile(r"\b(_\d+_) <= (\w+)\[")
+_WORD = re.compile(r"\w+")
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+ +(\S+)$")
 
 
@@ -86,7 +91,20 @@ def rtlil(component: wiring.Component, name: str) -> str:
     flat = Flat(component)
     text = backend.convert(flat, name=name, ports=list(flat.signals.values()), emit_src=False)
     component._MustUse__used = True  # type: ignore[attr-defined]  # Flat elaborates it itself
-    return _ordered(_EMPTY_MEMORY.sub("", text), name, flat.ports)
+    return _ordered(_registers_named(_EMPTY_MEMORY.sub("", text)), name, flat.ports)
+
+
+def _registers_named(text: str) -> str:
+    """Of a register that is also the address of a memory's port, Amaranth may take either name: the register's."""
+    return "\nmodule ".join(_register_named(module) for module in text.split("\nmodule "))
+
+
+def _register_named(module: str) -> str:
+    for register, address in _ADDRESSED.findall(module):
+        if f"    connect \\Q \\{address}\n" in module:
+            swapped = {register: address, address: register}
+            module = _PUBLIC.sub(partial(_replaced, swapped), module)
+    return module
 
 
 def _ordered(text: str, name: str, ports: Sequence[FlatPort]) -> str:
@@ -100,6 +118,10 @@ def _ordered(text: str, name: str, ports: Sequence[FlatPort]) -> str:
             line = f"  wire width {found[1]} {found[2]} {order[found[3]]} {found[3]}"
         lines.append(line)
     return "\n".join(lines)
+
+
+def _replaced(names: Mapping[str, str], found: re.Match[str]) -> str:
+    return "\\" + names.get(found[1], found[1])
 
 
 def verilog(component: wiring.Component, block: str, parameters: Mapping[str, int]) -> str:
@@ -119,8 +141,24 @@ def verilog(component: wiring.Component, block: str, parameters: Mapping[str, in
         "opt_clean", "rename -enumerate -pattern n%", "write_verilog -noattr block.v",
     ]  # fmt: skip
     readable = _readable(widths.explicit(rtlil(component, name)), name)
-    text = yosys.run(script, {"block.il": readable}, ["block.v"])["block.v"]
+    text = _latches_named(yosys.run(script, {"block.il": readable}, ["block.v"])["block.v"])
     return _header(block, type(component), parameters) + text.split("\n", 1)[1].lstrip("\n")
+
+
+def _latches_named(text: str) -> str:
+    """Verilog whose output latches of memories have names: ``table_read`` is what a read port of ``table`` gives."""
+    return "endmodule".join(_latch_named(module) for module in text.split("endmodule"))
+
+
+def _latch_named(module: str) -> str:
+    taken = set(_WORD.findall(module))
+    for latch, memory in dict.fromkeys(_LATCH.findall(module)):
+        name = f"{memory.strip('_')}_read"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        module = re.sub(rf"\b{latch}\b", name, module)
+    return module
 
 
 def _header(block: str, component: type[wiring.Component], parameters: Mapping[str, int]) -> str:

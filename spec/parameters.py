@@ -79,6 +79,9 @@ class Core:
     register_unit: int = integer(64, 32, 4096, "registers", "allocation granularity per warp")
     register_banks: int = integer(16, 1, MAX_REGISTER_BANKS, "banks", "single-ported register-file banks")
     collectors: int = integer(8, 1, MAX_COLLECTORS, "units", "operand collectors per pipeline")
+    write_refusals: int = integer(
+        0, 0, 15, "of 16 core cycles", "in which the register file takes no results of memory instructions"
+    )
     schedulers: int = integer(2, 1, MAX_SCHEDULERS, "schedulers", "warp w belongs to scheduler w mod schedulers")
     scheduler: str = choice("gto", SCHEDULERS, "warp scheduling policy")
     active_warps: int = integer(8, 1, MAX_WARPS, "warps", "two-level scheduler: active set per scheduler")

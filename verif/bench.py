@@ -48,6 +48,14 @@ class Bench:
             for block, part in found:
                 Instance(block, arguments[block], -1, 0, mechanism.unit, part).bind_model()
 
+    def preset(self, name: str, value: int) -> None:
+        """Give a field of the state, of the model or of a part, a value."""
+        *parts, field = name.split(".")
+        state = self.state
+        for part in parts:
+            state = state[part]["state"]
+        state[field] = value
+
     def reset(self) -> None:
         self.model.reset(*self._arguments)
 

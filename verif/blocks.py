@@ -15,11 +15,19 @@ to ``m``. The configuration ``odd`` is the one that is mutated.
 
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
 environment or of the module.
+
+One configuration has the parameters that ship: those of the default GPU. What it would take too long to reach there, an
+environment may ``preset`` in a simulator: a method that is called before each cycle and returns values of state by its
+name, the same in the hardware and in the model's record (``request_selector.cycle`` is inside a part). In this
+configuration, cycles that the model calls idle must leave the hardware's state as it is, but for registers that
+``IDLE_CHANGES`` of the bench names (regular expressions). An environment may leave on ``o`` what a bin needs to know of
+the cycles before.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,8 +39,11 @@ from amaranth.hdl import Const, Module, Signal, ValueLike
 from amaranth.lib import wiring
 
 from lockstep.rtl import export, registry
+from lockstep.rtl.configuration import parameters as parameters_of
 from lockstep.rtl.flat import FlatPort, flat_ports
+from lockstep.sim import description
 from lockstep.sim.cosim import build
+from lockstep.sim.hardware import DEFAULT_GPU
 
 if TYPE_CHECKING:
     from lockstep.verif.formal import Proof
@@ -83,6 +94,15 @@ class Declaration:
     waivers: Sequence[Waiver]
     cycles: int
     protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
+    idle_changes: Sequence[str] = ()
+
+    @property
+    def shipped(self) -> str:
+        """The configuration with the parameters of the default GPU; empty if there is none."""
+        arguments = inspect.signature(registry.component(self.block)).parameters.items()
+        defaults = {name: each.default for name, each in arguments if each.default is not each.empty}
+        ships = defaults | parameters_of(self.block, description.load(DEFAULT_GPU))
+        return next((name for name, mine in self.configurations.items() if mine == ships), "")
 
     @property
     def first(self) -> str:
@@ -135,6 +155,7 @@ def declaration(block: str) -> Declaration:
         waivers=getattr(bench, "WAIVERS", ()),
         cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
         protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
+        idle_changes=getattr(bench, "IDLE_CHANGES", ()),
     )
 
 

@@ -1,14 +1,16 @@
 """The cocotb bench of every block: plays traces of its golden model to the hardware and compares all outputs.
 
 Runs inside a simulator; :mod:`lockstep.verif.simulate` starts it and says in ``LOCKSTEP_TASK`` what to play. Each trace
-begins with a reset, so that all but the first find memories and flip-flops as the one before left them. It imports as
-little as it can, since each simulator begins with that.
+begins with a reset, so that all but the first find memories and flip-flops as the one before left them. Where state is
+given in the task, cycles that the model calls idle must leave it as it was. The module imports as little as it can,
+since each simulator begins with that.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import cocotb
@@ -16,15 +18,17 @@ import numpy as np
 from cocotb.triggers import Timer
 
 TASK = json.loads(os.environ["LOCKSTEP_TASK"])
+ASKED = 50  # idle cycles of a trace in which the hardware's state is read before and after, which takes long
 
 
 @cocotb.test()
 @cocotb.parametrize(number=range(len(TASK["traces"])))
 async def follows(dut: Any, number: int) -> None:
     """Drive every input in each cycle and compare every output before the clock edge that ends it."""
-    name, columns = TASK["traces"][number], np.load(f"{number}.npz")
+    (name, presets), columns = TASK["traces"][number], np.load(f"{number}.npz")
     values = {port: [int.from_bytes(row.tobytes(), "little") for row in columns[port]] for port in columns}
-    reset = values["rst"]
+    reset, idle = values["rst"], values["idle"]
+    asked = 0
     inputs = [(getattr(dut, port), values[port]) for port in TASK["inputs"]]
     outputs = [
         (port, getattr(dut, port), [f"{value:0{bits}b}" for value in values[port]])
@@ -36,7 +40,10 @@ async def follows(dut: Any, number: int) -> None:
     await Timer(1, "ns")
     await clock(dut)
     dut.rst.value = 0
+    state = list(elements(dut)) if any(idle) else []
     for cycle in range(len(reset)):
+        for path, value in presets.get(str(cycle), {}).items():
+            found(dut, path).value = value
         for handle, driven in inputs:
             if cycle == 0 or driven[cycle] != driven[cycle - 1]:
                 handle.value = driven[cycle]
@@ -47,7 +54,33 @@ async def follows(dut: Any, number: int) -> None:
             assert got == expected[cycle], (
                 f"{name}, cycle {cycle}: {port}: RTL {shown(got)}, model {shown(expected[cycle])}"
             )
+        rests = asked < ASKED and idle[cycle : cycle + 1] == [1] and not reset[cycle]
+        before = [str(handle.value) for _, handle in state] if rests else []
         await clock(dut)
+        if rests:
+            asked += 1
+            await Timer(1, "ns")
+            for (path, handle), value in zip(state, before, strict=True):
+                assert str(handle.value) == value, (
+                    f"{name}, cycle {cycle}: the model is idle, and {path} of the RTL goes from {shown(value)} to "
+                    f"{shown(str(handle.value))}"
+                )
+
+
+def found(dut: Any, path: str) -> Any:
+    """What a path of names leads to."""
+    for part in path.split("."):
+        dut = getattr(dut, part)
+    return dut
+
+
+def elements(dut: Any) -> Iterator[tuple[str, Any]]:
+    """Every register, and every word of a memory."""
+    for path, words in TASK["state"].items():
+        handle = found(dut, path)
+        yield from ((f"{path}[{k}]", handle[k]) for k in range(words))
+        if not words:
+            yield path, handle
 
 
 def shown(bits: str) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 
 from lockstep.verif import verilated
 from lockstep.verif.blocks import Declaration, Waiver
+from lockstep.verif.state import modules, registers
 from lockstep.verif.trace import Trace, joined
 
 KINDS = ("line", "branch", "toggle")
@@ -132,21 +133,11 @@ def functional(declared: Declaration, bins: Mapping[str, Counter[str]]) -> list[
     return errors
 
 
-def modules(verilog: str) -> dict[str, str]:
-    """The text of each module, by its name."""
-    return {text.split("(", 1)[0]: text for text in re.split(r"^module ", verilog, flags=re.MULTILINE)[1:]}
-
-
-def _registers(module: str) -> set[str]:
-    """The signals that clocked processes assign."""
-    return set(re.findall(r"^\s+(?:if \(\S+\) )?(\w+)(?:\[[\d:]+\])? <= ", module, re.MULTILINE))
-
-
 def _points(data: str, top: str, verilog: str, ports: set[str]) -> Iterator[Point]:
     """What Verilator counted, in its own format: ``C '\\x01key\\x02value...' count``."""
     text = verilog.split("\n")
     counted = {
-        name: _registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()
+        name: registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()
     }
     for line in data.split("\n"):
         if not (found := re.fullmatch(r"C '(.*)' (\d+)", line)):

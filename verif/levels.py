@@ -2,7 +2,8 @@
 
 ======== ===========================================================================================================
 smoke    the netlist's combinational paths against the declared ones, lint, a short run of each configuration
-random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them;
+random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them; the
+         bits of each port that are reached with the parameters that ship, and that idle cycles leave the state alone;
          *combinations*: every pair of mechanisms that may be combined, on all kernels
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
@@ -186,12 +187,16 @@ def _random(declared: Declaration, options: Options) -> Check:
     """All configurations in the simulator; coverage of the first one from the same runs."""
     errors: list[str] = []
     bins: dict[str, Counter[str]] = {}
+    shipped: dict[str, dict[str, int]] = {}  # bits of each port that were both 0 and 1 in the configuration that ships
     cycles = 0
     for configuration in declared.configurations:
         planned = runs(declared, configuration, options.seed, options.seeds)
         report = simulate(declared, configuration, planned)
         errors += report.failures
         bins[configuration] = report.bins
+        if configuration == declared.shipped:
+            bits, ports = report.reached.bits(), declared.ports(configuration)
+            shipped = {port.name: {"reached": bits[port.name], "of": port.bits} for port in ports}
         cycles += declared.cycles * len(planned)
     traces = [record(declared, run) for run in runs(declared, declared.first, options.seed, options.seeds)]
     coverage = measure(declared, bins, traces)
@@ -202,7 +207,11 @@ def _random(declared: Declaration, options: Options) -> Check:
     hit = sum(any(counts[name] for counts in bins.values()) for name in declared.bins)
     shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
     detail = f"{cycles:,} cycles; bins {hit} of {len(declared.bins)}, {shares}; {len(coverage.waived)} waived"
-    return Check(declared.block, "", errors + coverage.errors, detail, {"cycles": cycles, "coverage": coverage.json()})
+    if shipped:
+        reached, of = (sum(port[key] for port in shipped.values()) for key in ("reached", "of"))
+        detail += f"; {declared.shipped!r}, which ships: {reached} of {of} bits of ports"
+    data = {"cycles": cycles, "coverage": coverage.json(), "shipped": shipped}
+    return Check(declared.block, "", errors + coverage.errors, detail, data)
 
 
 def replay(path: Path) -> Check:

@@ -23,21 +23,13 @@ from lockstep.spec.files import write
 
 @dataclass(frozen=True)
 class Fault:
-    """``old`` becomes ``new`` in the RTL or in the model of a block.
-
-    A run of ``kernel`` with ``settings`` meets the fault and is stopped by a difference of ``port``, a regular
-    expression; ``shows`` tells whether the right and the wrong value are what the fault makes of them.
-    """
+    """``old`` becomes ``new`` in the RTL or in the model of a block."""
 
     block: str
     body: Literal["rtl", "models"]
     mistake: str
     old: str
     new: str
-    kernel: str
-    port: str
-    shows: Callable[[int, int], bool]
-    settings: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -53,6 +45,33 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.block.split('.')[1]} {self.body}: {self.mistake}"
+
+
+@dataclass(frozen=True)
+class InKernel(Fault):
+    """A fault that a run of ``kernel`` with ``settings`` meets."""
+
+    kernel: str
+    settings: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Differing(InKernel):
+    """A fault that *shadow* stops at.
+
+    A difference of ``port``, a regular expression, ends the run; ``shows`` tells whether the right and the wrong value
+    are what the fault makes of them.
+    """
+
+    port: str
+    shows: Callable[[int, int], bool]
+
+
+@dataclass(frozen=True)
+class Misleading(InKernel):
+    """A fault in RTL that *replace* stops at, since the hardware says something wrong of a lane: ``message``."""
+
+    message: str
 
 
 def component(fault: Fault) -> Any:

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from lockstep.rtl.flat import FlatPort
 from lockstep.sim.cosim.replay import load
 from lockstep.verif import verilated
 from lockstep.verif.blocks import Declaration
 from lockstep.verif.power_up import stripped
+from lockstep.verif.state import state
 from lockstep.verif.trace import Run, Trace, kept, record, replayed
 
 SIMULATORS = ("verilator", "icarus")
@@ -35,11 +36,34 @@ NO_REWRITING = {"COCOTB_REWRITE_ASSERTION_FILES": ""}
 class Report:
     """All runs of one configuration. ``failures``: a line for each that the environment or a difference stopped.
 
-    ``bins`` counts the cycles that hit each bin.
+    ``bins`` counts the cycles that hit each bin; ``reached`` tells the bits of ports that were both 0 and 1.
     """
 
     failures: list[str] = field(default_factory=list)
     bins: Counter[str] = field(default_factory=Counter)
+    reached: Reached = field(default_factory=lambda: Reached())
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The bits of each port that some cycle saw as 1, and those that all cycles saw as 1."""
+
+    ones: dict[str, int] = field(default_factory=dict)
+    never_zero: dict[str, int] = field(default_factory=dict)
+
+    def take(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Add the values of a trace."""
+        for name, rows in columns.items():
+            some, always = (
+                int.from_bytes(combine.reduce(rows, axis=0).tobytes(), "little")
+                for combine in (np.bitwise_or, np.bitwise_and)
+            )
+            self.ones[name] = self.ones.get(name, 0) | some
+            self.never_zero[name] = self.never_zero.get(name, -1) & always
+
+    def bits(self) -> dict[str, int]:
+        """How many of each port's bits were both."""
+        return {name: (ones & ~self.never_zero[name]).bit_count() for name, ones in self.ones.items()}
 
 
 def simulate(
@@ -66,14 +90,18 @@ def simulate(
     contents = random.Random(f"{declared.block} {[*map(str, runs)]}").randrange(1, 1 << 31)  # 0 is the time
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        traces: list[str] = []
+        traces: list[tuple[str, Mapping[int, Mapping[str, int]]]] = []
         for trace in _traces(declared, configuration, runs, cycles, replays, report):
-            _write(folder / f"{len(traces)}.npz", trace, ports)
-            traces.append(trace.name)
+            columns = {port.name: trace.packed(port) for port in ports}
+            _write(folder / f"{len(traces)}.npz", trace, columns)
+            traces.append((trace.name, trace.presets))
+            report.reached.take(columns)
         if not traces:
             return report
+        ships = configuration == declared.shipped
+        inner = state(text, top) if ships or any(presets for _, presets in traces) else []
         if simulator == "verilator":
-            build = verilated.simulator(text, top, ports)
+            build = verilated.simulator(text, top, ports, inner)
         else:
             build = folder
             (folder / f"{top}.v").write_text(text)
@@ -85,6 +113,7 @@ def simulate(
             "traces": traces,
             "inputs": [port.name for port in ports if port.is_input],
             "outputs": {port.name: port.bits for port in ports if not port.is_input},
+            "state": {each.path: each.words for each in inner if ships and not _may_change(declared, each.path)},
         }
         with suppress(SystemExit):  # what the runner does about failed tests under pytest, and only there
             runner.test(
@@ -115,7 +144,7 @@ def _traces(
     """What the golden model does; where its environment finds fault with it, the report says so."""
     for run in runs:
         try:
-            trace = record(declared, run, cycles)
+            trace = record(declared, run, cycles, simulated=True)
         except AssertionError as error:
             report.failures.append(str(error))
         else:
@@ -125,10 +154,15 @@ def _traces(
         yield replayed(declared, str(path), declared.configurations[configuration], kept(load(path)))
 
 
-def _write(path: Path, trace: Trace, ports: Sequence[FlatPort]) -> None:
-    """A trace as the bench reads it: rows of bytes, lowest first, for each port and for the reset."""
-    columns = {port.name: trace.packed(port) for port in ports}
-    np.savez(path, rst=trace.reset.astype(np.uint8)[:, None], **columns)  # type: ignore[arg-type]
+def _write(path: Path, trace: Trace, columns: Mapping[str, np.ndarray]) -> None:
+    """A trace as the bench reads it: rows of bytes, lowest first, for each port, the reset, and whether it is idle."""
+    rst, idle = (flags.astype(np.uint8)[:, None] for flags in (trace.reset, trace.idle))
+    np.savez(path, rst=rst, idle=idle, **columns)  # type: ignore[arg-type]
+
+
+def _may_change(declared: Declaration, path: str) -> bool:
+    """Whether a register may change in an idle cycle."""
+    return any(re.fullmatch(pattern, path) for pattern in declared.idle_changes)
 
 
 def _results(path: Path) -> list[str]:

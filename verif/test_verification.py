@@ -16,13 +16,16 @@ import numpy as np
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
+from lockstep.rtl import export
 from lockstep.sim import cli
 from lockstep.sim.cosim import build
 from lockstep.sim.cosim.replay import Replay
 from lockstep.verif import coverage, levels, verilated, waivers
-from lockstep.verif.blocks import Declaration, Waiver, declaration
+from lockstep.verif.bench import Bench
+from lockstep.verif.blocks import Declaration, Waiver, blocks, declaration
 from lockstep.verif.formal import Proof, prove
 from lockstep.verif.mutation import mutate
+from lockstep.verif.planted import Fault, component
 from lockstep.verif.power_up import stripped
 from lockstep.verif.simulate import available, simulate
 from lockstep.verif.trace import Run, Trace, joined, record, replayed
@@ -77,6 +80,51 @@ def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> N
     assert any(found)
     monkeypatch.setattr("lockstep.verif.simulate.stripped", str)
     assert simulate(queues, "odd", runs, CYCLES, verilog=verilog).failures == []
+
+
+NARROW = [
+    Fault(
+        "warppool.request_selector", "rtl", "the counters of a quantum have 16 bits",
+        "Signal(range(quantum), name=name)", "Signal(min(16, bits_for(quantum - 1)), name=name)",
+    ),
+    Fault(
+        "cta.cta_dispatcher", "rtl", "the number of the next CTA has 32 bits",
+        'Signal(cta_bits, name="next_cta")', 'Signal(min(cta_bits, 32), name="next_cta")',
+    ),
+    Fault(
+        "cta.cta_dispatcher", "rtl", "an interval has at most 512 cycles",
+        "Signal(range(MAX_INTERVAL)", "Signal(range(MAX_INTERVAL // 2)",
+    ),
+    Fault(
+        "scheduling.warp_scheduler", "rtl", "patience is counted in 9 bits",
+        "Signal(range(patience), name", "Signal(min(9, bits_for(patience - 1)), name",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.hardware
+@pytest.mark.parametrize("fault", NARROW, ids=str)
+def test_shipped_sizes_find_counters_that_are_too_narrow(fault: Fault) -> None:
+    declared = declaration(fault.block)
+    text = export.verilog(component(fault)(**declared.configurations[declared.shipped]), fault.block, {})
+    found = simulate(declared, declared.shipped, levels.runs(declared, declared.shipped, 1, 1), verilog=text).failures
+    print(found[:1])
+    assert found
+
+
+@pytest.mark.hardware
+def test_state_that_changes_in_an_idle_cycle_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A register, one of a part, a word of a memory: what the model calls idle must be so in the hardware."""
+    queues = declaration("warppool.inter_warp_queues")
+    monkeypatch.setattr(Bench, "idle", lambda self: 1)
+    runs = [Run(queues.shipped, "steady", 1)]
+    for others, name in ((r"(?!valid).*", "valid"), (r"[^.]*", r"buffer_\d\.\w+"), (r"(?!keys).*", r"keys\[\d+\]")):
+        [found] = simulate(replace(queues, idle_changes=(others,)), queues.shipped, runs, CYCLES).failures
+        assert re.search(rf"the model is idle, and {name} of the RTL goes from 0x\w+ to 0x\w+$", found)
+
+
+def test_every_block_has_a_configuration_that_ships() -> None:
+    assert [block for block in blocks() if not declaration(block).shipped] == []
 
 
 def test_a_reset_leaves_time_before_and_after_it(declared: Declaration, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,7 +41,8 @@ class Run:
 class Trace:
     """``io``: the ports in each cycle, after ``comb`` and before ``step``. ``reset``: the cycles that end with a reset.
 
-    ``bins`` counts the cycles that hit each bin of functional coverage.
+    ``presets``: by cycle, values that state has been given before it. ``idle``: the cycles that the model calls idle,
+    where it was asked. ``bins`` counts the cycles that hit each bin of functional coverage.
     """
 
     name: str
@@ -49,6 +50,8 @@ class Trace:
     io: np.ndarray
     reset: np.ndarray
     bins: Counter[str] = field(default_factory=Counter)
+    presets: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    idle: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
 
     def __len__(self) -> int:
         return len(self.io)
@@ -77,17 +80,26 @@ class Trace:
 
 
 class Session:
-    """A golden model in its environment, from a reset on. ``i``, ``o`` and ``c`` are its ports."""
+    """A golden model in its environment, from a reset on. ``i``, ``o`` and ``c`` are its ports.
 
-    def __init__(self, declared: Declaration, run: Run, rng: random.Random) -> None:
+    With ``presets`` the environment may give state other values before a cycle.
+    """
+
+    def __init__(self, declared: Declaration, run: Run, rng: random.Random, presets: bool = False) -> None:
         self.declared, self.parameters = declared, declared.configurations[run.configuration]
         self.environment = declared.environment(self.parameters, run.shape, rng)
         self.bench = Bench(declared.model(), **self.parameters)
+        self.presets = presets and hasattr(self.environment, "preset")
+        self.preset: Mapping[str, int] = {}  # in this cycle
         ports = view(self.bench.io)
         self.i, self.o, self.c = ports.i, getattr(ports, "o", None), getattr(ports, "c", None)
 
     def settle(self) -> None:
         """A cycle, up to the clock edge."""
+        if self.presets:
+            self.preset = self.environment.preset()  # type: ignore[attr-defined]
+            for name, value in self.preset.items():
+                self.bench.preset(name, value)
         self.environment.drive(self.i, self.o)
         self.bench.comb()
         self.environment.observe(self.i, self.o, self.c)
@@ -97,32 +109,40 @@ class Session:
         return [name for name, hit in self.declared.bins.items() if hit(self.parameters, self.i, self.o, self.c)]
 
 
-def record(declared: Declaration, run: Run, cycles: int | None = None) -> Trace:
+def record(declared: Declaration, run: Run, cycles: int | None = None, simulated: bool = False) -> Trace:
     """Run a block's environment with its golden model; ``AssertionError`` if the environment finds fault with it.
+
+    For a simulator (``simulated``), which reaches all state, with presets and the cycles that the model calls idle.
 
     The first shape resets the block at random in the third quarter: hardware then meets a fresh model and a fresh
     environment, which have the last quarter to themselves.
     """
     rng, count = run.rng(), cycles or declared.cycles
     io, reset, bins = np.zeros(count, declared.model().PORTS), np.zeros(count, bool), Counter[str]()
+    idle = np.zeros(count if simulated else 0, bool)
     if run.shape == declared.shapes[0]:
         reset[rng.randrange(count // 2, count - count // 4)] = True
-    session = Session(declared, run, rng)
+    session = Session(declared, run, rng, simulated)
+    presets: dict[int, Mapping[str, int]] = {}
     cycle = 0
     try:
         for cycle in range(count):
             session.settle()
+            if session.preset:
+                presets[cycle] = session.preset
             io[cycle] = session.bench.io
             bins.update(session.hits())
+            if simulated:
+                idle[cycle] = session.bench.idle() > 0
             session.bench.step()
             if reset[cycle]:
                 session.environment.finish()
-                session = Session(declared, run, rng)
+                session = Session(declared, run, rng, simulated)
         session.environment.finish()
     except AssertionError as error:
         told = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
         raise AssertionError(f"{declared.block}, {run}, cycle {cycle}: {told}") from error
-    return Trace(str(run), session.parameters, io, reset, bins)
+    return Trace(str(run), session.parameters, io, reset, bins, presets, idle)
 
 
 def replayed(declared: Declaration, name: str, parameters: Parameters, cycles: Iterable[Cycle]) -> Trace:

@@ -13,23 +13,25 @@ import numpy as np
 from lockstep.rtl.flat import FlatPort
 from lockstep.sim.cosim.toolchain import call, root
 from lockstep.sim.cosim.verilator import OPTIMISED, UNOPTIMISED, Program, build
+from lockstep.verif.state import State
 from lockstep.verif.trace import Trace
 
 NATIVE = Path(__file__).resolve().parent / "native"
 COVERAGE = ("--coverage-line", "--coverage-toggle", "--coverage-max-width", "65536")
 
 
-def simulator(verilog: str, top: str, ports: Sequence[FlatPort]) -> Path:
-    """A folder with an executable called ``top`` that cocotb can drive; its ports, and nothing else, can be reached."""
+def simulator(verilog: str, top: str, ports: Sequence[FlatPort], inner: Sequence[State] = ()) -> Path:
+    """A folder with an executable called ``top`` that cocotb can drive; its ports and ``inner`` can be reached."""
     import cocotb_tools.config as cocotb
 
     main = Path(cocotb.share_dir) / "lib" / "verilator" / "verilator.cpp"
-    names = ["clk", "rst", *(port.name for port in ports)]
-    public = "`verilator_config\n" + "".join(f'public_flat_rw -module "{top}" -var "{name}"\n' for name in names)
+    names = [(top, name) for name in ("clk", "rst", *(port.name for port in ports))]
+    names += [(state.module, state.name) for state in inner]
+    public = "".join(f'public_flat_rw -module "{module}" -var "{name}"\n' for module, name in dict.fromkeys(names))
     libraries = Path(cocotb.libs_dir)
+    files = {"public.vlt": f"`verilator_config\n{public}", "Vtop.h": '#include "program.h"\nusing Vtop = Block;\n'}
     program = Program(
-        verilog, top, main.read_text(), top,
-        files={"public.vlt": public, "Vtop.h": '#include "program.h"\nusing Vtop = Block;\n', **_program()},
+        verilog, top, main.read_text(), top, files={**files, **_program()},
         verilate=["--vpi", "public.vlt"],
         link=[f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator"],
     )  # fmt: skip

@@ -60,7 +60,7 @@ def _serve(lsu, port, config, number, now):
 @jit
 def step(state, lsu, port, config, now):
     """One core cycle."""
-    number = next_answer(lsu, port, config, now, True)
+    number = next_answer(lsu, port, config, now, lsu.writable != 0)
     answers = 1
     while number >= 0:
         answered(lsu, number, now)

@@ -8,7 +8,8 @@ A path has three functions, which take its own state and the unit: ``reset`` at 
 L1 has its initial value; ``step`` in a cycle in which it may have something to do; ``end`` (or none) after the last
 cycle, which is ``now``. In a step it takes instructions off the queue (:func:`take_head`), offers lines
 (:func:`offer`, :func:`accepted`), takes the L1's answers (:func:`complete`, :func:`answered`), forgets who has
-``entered``, and says in ``path_wake`` when it wants to be stepped next.
+``entered``, and says in ``path_wake`` when it wants to be stepped next. Results leave it only in cycles in which the
+register file is ``writable``.
 
 What may issue is said in masks of warps, which a path sets if it has reasons: memory instructions in ``admit``, loads
 in ``load_ready``, and stores, atomics, barriers and fences in ``drained``. ``cohort_warps`` warps in a row are a
@@ -21,7 +22,7 @@ the L1 (stores). Its number is its warp and, of the warp's instructions in fligh
 
 The memory order, checked at every line that the L1 accepts, whatever the path: a warp's memory instructions form
 groups, loads that follow each other one group, every store and every atomic one of its own. All lines of a group are
-accepted before any line of a later one, and every lane exactly once.
+accepted before any line of a later one, and every lane exactly once, with the line that its address lies in.
 """
 
 from __future__ import annotations
@@ -29,7 +30,20 @@ from __future__ import annotations
 from lockstep.models.core.frame import ANSWERED, CLIENT, EVENTS, MAX_TENANTS, SENT, emit_of_warp
 from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.execution.isa import LANES, Fault, Flag, Group, Memory, Space, Texture
-from lockstep.models.jit import addressof, call, clear, ctz, i64, jit, pointer_to, popcount, record, without_lowest
+from lockstep.models.jit import (
+    addressof,
+    call,
+    clear,
+    ctz,
+    i64,
+    inline,
+    jit,
+    lanes_equal,
+    pointer_to,
+    popcount,
+    record,
+    without_lowest,
+)
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.time import NEVER
@@ -40,6 +54,7 @@ QUEUE = 32  # slots
 assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"]
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
+WORD = 0xFFFF_FFFF
 GROUPS = 32  # more than a warp has instructions in flight
 
 COMPLETIONS = 16  # at most so many instructions complete in one cycle
@@ -91,6 +106,7 @@ LSU = record(
         ("port", "i8"),  # host address of the SM's port to the crossbar
         ("path", PATH),
         ("answers", "i8"),  # of the L1 per cycle that the path takes
+        ("writable", "i8"),  # the register file takes results in this cycle
         ("reorders", "i8"),  # the path may exchange requests of different warps
         ("clients", "i8"),  # beside the path
         ("turn", "i8"),  # who may access the L1 first in this cycle: 0 the path, then the clients
@@ -100,6 +116,8 @@ LSU = record(
         ("path_wake", "i8"),  # the next cycle in which the path has something to do by itself
         ("fault", "i8"),
         ("fault_token", "i8"),
+        ("fault_lane", "i8"),  # -1: the whole token
+        ("fault_address", "i8"),  # that was named for the lane, which asked for another
         ("head", "i8"),
         ("count", "i8"),
         ("kept", "i8"),  # entries kept for instructions that schedulers have granted
@@ -333,10 +351,26 @@ def fail(lsu, fault, number):
     """An internal fault at a token: the launch stops after this cycle."""
     lsu.fault = fault
     lsu.fault_token = number
+    lsu.fault_lane = -1
 
 
 @jit
-def accepted(lsu, number, lanes, code):
+def fail_at(lsu, fault, number, lane, address):
+    """An internal fault at one lane of a token, for which this address was named."""
+    fail(lsu, fault, number)
+    lsu.fault_lane = lane
+    lsu.fault_address = address
+
+
+@jit
+def lanes_of_line(lsu, number, line):
+    """The active lanes of a token whose addresses lie in a line."""
+    token = lsu.token[number]
+    return lanes_equal(addressof(token), lsu.l1.line_shift, 0, line) & token.mask
+
+
+@jit
+def accepted(lsu, number, lanes, line, code):
     """The L1 has accepted the line of some of a token's lanes, with this outcome. Returns whether it was the last."""
     token = lsu.token[number]
     order = lsu.order[number // TICKETS]
@@ -344,8 +378,11 @@ def accepted(lsu, number, lanes, code):
         if token.group != order.accepting + 1 or order.unsent[order.accepting % GROUPS] != 0:
             fail(lsu, Fault.MEMORY_ORDER, number)
         order.accepting = token.group
-    if lanes & ~token.unsent != 0:
+    if lanes == 0 or lanes & ~token.unsent != 0:
         fail(lsu, Fault.LANES, number)
+    astray = lanes & ~lanes_of_line(lsu, number, line)
+    if astray != 0:
+        fail_at(lsu, Fault.LINE, number, ctz(astray), line << lsu.l1.line_shift)
     lsu.lines += 1
     token.sent += 1
     if lsu.events != 0:
@@ -464,10 +501,25 @@ def _serve_clients(lsu, port, config, first, last, now):
                 call(client.accepted, client.handle, addressof(lsu))
 
 
+@inline
+def _takes_results(config, now):
+    """Whether the register file's write port is free for results of memory instructions: at random, in all SMs alike.
+
+    Murmur3's finaliser makes the bits of neighbouring cycles independent, so that runs of refusals occur.
+    """
+    if config.core.write_refusals == 0:
+        return True
+    mixed = now & WORD
+    mixed = (mixed ^ mixed >> 16) * 0x85EB_CA6B & WORD
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2_AE35 & WORD
+    return (mixed ^ mixed >> 16) & 15 >= config.core.write_refusals
+
+
 @jit
 def lsu_step(lsu, port, config, now):
     """One core cycle: L1 answers, line requests, and what lies between the queue and the L1."""
     lsu.now = now
+    lsu.writable = _takes_results(config, now)
     lsu.refused = 0
     lsu.busy = lsu.unsent != 0
     lsu.port = addressof(port)

@@ -12,7 +12,7 @@ LOAD_BALANCED = DISPATCHERS.index("load-balanced")
 PORTS = ports("cta.cta_dispatcher")
 STATE = record(
     [
-        ("next", "i8"),  # number of the next CTA
+        ("next_cta", "i8"),  # number of the next CTA
         ("wait", "i8"),  # cycles until the interval is over
         ("last", "i8"),  # SM served last
     ]
@@ -80,7 +80,7 @@ def step(state, io):
     """One clock edge."""
     sm = i64(-1)
     if io.i.launch != 0:
-        state.next = 0
+        state.next_cta = 0
         state.wait = 0
         state.last = MAX_SMS - 1
         io.o.remaining = io.i.ctas
@@ -91,9 +91,9 @@ def step(state, io):
     io.o.dispatch.valid = sm >= 0
     if sm >= 0:
         io.o.dispatch.sm = sm
-        io.o.dispatch.cta = state.next
+        io.o.dispatch.cta = state.next_cta
         io.o.remaining -= 1
-        state.next += 1
+        state.next_cta += 1
         state.wait = i64(io.i.interval) - 1
         state.last = sm
     return i64(0)

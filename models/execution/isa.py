@@ -598,6 +598,9 @@ class Fault(IntEnum):
     LANES = 101  # a lane's access was sent or answered twice
     DIFFERENCE = 102  # co-simulation: hardware and model differ
     NO_ROOM = 103  # a CTA was placed in an SM without room for it
+    LINE = 104  # a line was sent for a lane whose address lies elsewhere
+    WORD = 105  # a lane was given another word than it asked for
+    KIND = 106  # a load, store or atomic was sent as something else
 
 
 # Device addresses. Everything lies below 4 GiB, so a physical address is 32 bits.

@@ -45,7 +45,7 @@ def send(lsu, port, config, number, line, lanes, now):
         return False
     if not is_store(lsu.token[number].kind):
         lsu.token[number].lines += 1
-    if accepted(lsu, number, lanes, code):
+    if accepted(lsu, number, lanes, line, code):
         answered(lsu, number, now)
     return True
 
@@ -88,7 +88,7 @@ def coalesce(path, lsu, now):
 @jit
 def step(path, lsu, port, config, now):
     """One core cycle."""
-    number = next_answer(lsu, port, config, now, True)
+    number = next_answer(lsu, port, config, now, lsu.writable != 0)
     if number >= 0:
         answered(lsu, number, now)
     io = path.intra_warp_coalescer.io

@@ -79,7 +79,7 @@ def _push(buffer, line):
 @jit
 def step(buffer, lsu, port, config, now):
     """One core cycle."""
-    number = next_answer(lsu, port, config, now, True)
+    number = next_answer(lsu, port, config, now, lsu.writable != 0)
     if number >= 0:
         answered(lsu, number, now)
     io = buffer.coalescing.intra_warp_coalescer.io

@@ -1,16 +1,40 @@
 """The path with WarpPool: queue, ``warp_pool``, L1 (Kloosterman's thesis, chapter 3).
 
 This is the unit's surroundings: it enters instructions, generates addresses, offers requests to the L1, returns its
-answers and takes the results. The lanes of a result follow from its mapping and its instruction's active lanes; every
-lane of a load must be in exactly one.
+answers and takes the results. The lanes of a result follow from its mapping and its instruction's active lanes. Every
+lane of a load must be in exactly one result, and the word that this gives it must be the one at its address.
 """
 
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
-from lockstep.models.core.lsu import LSU, accepted, cohort_mask, complete, fail, is_store, next_answer, offer, take_head
+from lockstep.models.core.lsu import (
+    LSU,
+    accepted,
+    cohort_mask,
+    complete,
+    fail,
+    fail_at,
+    is_store,
+    lanes_of_line,
+    next_answer,
+    offer,
+    take_head,
+)
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, assign, call, ctz, i64, jit, lanes_equal, pointer_to, record, slot
+from lockstep.models.jit import (
+    addressof,
+    assign,
+    call,
+    ctz,
+    i64,
+    jit,
+    lanes_equal,
+    pointer_to,
+    record,
+    slot,
+    without_lowest,
+)
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
 from lockstep.models.time import NEVER
@@ -19,7 +43,8 @@ from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import CONFIG, TICKETS, layout
 from lockstep.spec.warppool.parameters import MAX_METADATA, WarpPool
 
-SINGLE, RANGE, RANDOM = int(Mapping.SINGLE), int(Mapping.RANGE), int(Mapping.RANDOM)
+SINGLE, BROADCAST, CONSECUTIVE, RANGE, RANDOM = (int(mapping) for mapping in Mapping)
+ANSWERS = 4  # more than are between their acceptance and their last result
 
 COUNTS = record(
     [
@@ -32,12 +57,23 @@ COUNTS = record(
     ]
 )
 
+REQUEST = record(
+    [
+        ("line", "i8"),
+        ("lanes", "i8"),  # of an atomic; a load has 0
+        ("results", "i8"),  # still to come
+    ]
+)
+
 STATE = record(
     [
         ("warppool", layout(WarpPool)),
         ("next", "i8"),  # the first cycle that the unit has not seen
         ("counts", COUNTS),
-        ("reply", "i8", (MAX_METADATA,)),  # of an atomic request in flight: its lanes
+        ("request", REQUEST, (MAX_METADATA,)),  # to the L1, in flight
+        ("answer", REQUEST, (ANSWERS,)),  # a ring of those that were answered, ...
+        ("first", "i8"),  # ... from this one ...
+        ("last", "i8"),  # ... to before this one: running numbers
         ("warp_pool", instance("warppool.warp_pool", warp_pool.STATE)),
     ]
 )
@@ -51,10 +87,17 @@ def reset(path, lsu, config):
     lsu.reorders = 1
     lsu.cohort_warps = path.warppool.warps_per_queue
     path.next = config.launch.overhead
+    path.first = 0
+    path.last = 0
     io = path.warp_pool.io
     warp_pool.reset(path.warp_pool.state, io)
     io.i.line_shift = ctz(i64(config.l1.line_bytes))
-    io.i.result.ready = 1
+
+
+@jit
+def _word_shift(token):
+    """Log2 of the bytes of a word, as mappings count them."""
+    return max(i64(token.size), i64(2))
 
 
 @jit
@@ -66,10 +109,43 @@ def lanes_of(token, result, line_shift):
     if result.mapping == SINGLE:
         return i64(1) << thread
     if result.mapping == RANGE:
-        words = i64(1) << line_shift - max(i64(token.size), i64(2))
+        words = i64(1) << line_shift - _word_shift(token)
         end = thread + words - i64(result.word)
         return i64(token.mask) & ((i64(1) << end) - (i64(1) << thread))
     return i64(token.mask)
+
+
+@jit
+def word_of(result, lane):
+    """The word of its line that a load's result gives a lane: what its mapping means."""
+    if result.mapping == RANDOM:
+        return i64(result.words[lane])
+    if result.mapping == CONSECUTIVE:
+        return lane
+    return i64(result.word) + (lane - i64(result.thread) if result.mapping == RANGE else i64(0))
+
+
+@jit
+def _right(token, result, lanes, line, line_shift):
+    """Those of the lanes of a result whose address is that of the word that it gives them."""
+    where = addressof(token)
+    if result.atomic != 0:  # the L1 answers an atomic lane by lane
+        return lanes_equal(where, line_shift, 0, line)
+    shift = _word_shift(token)
+    first = line << line_shift - shift  # word of the line
+    if result.mapping == CONSECUTIVE:
+        return lanes_equal(where, shift, 1, first)
+    if result.mapping == RANGE:
+        return lanes_equal(where, shift, 1, first + i64(result.word) - i64(result.thread))
+    if result.mapping != RANDOM:
+        return lanes_equal(where, shift, 0, first + i64(result.word))
+    right = i64(0)
+    while lanes != 0:
+        lane = ctz(lanes)
+        lanes = without_lowest(lanes)
+        if i64(token.address[lane]) >> shift == first + i64(result.words[lane]):
+            right |= i64(1) << lane
+    return right
 
 
 @jit
@@ -117,6 +193,13 @@ def _enter(path, lsu, io, now):
 
 
 @jit
+def _of_kind(access, kind):
+    """Whether a request is what an instruction of this kind asks for."""
+    atomic, bypass = kind == ATOMIC_ACCESS, kind == LOAD_BYPASS
+    return access.store == is_store(kind) and access.atomic == atomic and access.bypass == bypass
+
+
+@jit
 def _access(path, lsu, port, config, io, now):
     """Offer the unit's request to the L1."""
     access = io.o.access.payload
@@ -128,9 +211,14 @@ def _access(path, lsu, port, config, io, now):
         return
     io.i.access.ready = 1
     if access.store == 0:  # stores have no answer, and no entry
-        path.reply[identity] = lanes if access.atomic != 0 else i64(0)
+        request = path.request[identity]
+        request.line = line
+        request.lanes = lanes if access.atomic != 0 else i64(0)
+        request.results = i64(access.count)
+    if not _of_kind(access, lsu.token[first].kind):
+        fail(lsu, Fault.KIND, first)
     if access.store | access.atomic != 0:
-        if accepted(lsu, first, lanes, code) and access.store != 0:
+        if accepted(lsu, first, lanes, line, code) and access.store != 0:
             complete(lsu, first, now)
         return
     io.i.miss = code == MISS
@@ -140,21 +228,31 @@ def _access(path, lsu, port, config, io, now):
     lsu.merged += i64(access.count) - 1
     for j in range(i64(access.count)):
         number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
-        token = lsu.token[number]
         counts.mappings[i64(access.slots[j].mapping)] += 1
-        served = lanes_equal(addressof(token), lsu.l1.line_shift, 0, line) & token.mask
-        accepted(lsu, number, served, code)
+        if not _of_kind(access, lsu.token[number].kind):
+            fail(lsu, Fault.KIND, number)
+        accepted(lsu, number, lanes_of_line(lsu, number, line), line, code)
 
 
 @jit
-def _result(lsu, io, now):
+def _result(path, lsu, io, now):
     """Write the registers of one warp back."""
     result = io.o.result.payload
     number = i64(result.warp) * TICKETS + i64(result.ticket)
     token = lsu.token[number]
-    lanes = lanes_of(token, result, i64(lsu.l1.line_shift))
-    if lanes == 0 or lanes & ~token.pending != 0:
+    shift = i64(lsu.l1.line_shift)
+    lanes = lanes_of(token, result, shift)
+    if lanes == 0 or lanes & ~token.pending != 0 or path.first == path.last:
         fail(lsu, Fault.LANES, number)
+    answer = path.answer[path.first % ANSWERS]
+    line = i64(answer.line)
+    wrong = lanes & ~_right(token, result, lanes, line, shift)
+    if wrong != 0:
+        lane = ctz(wrong)
+        fail_at(lsu, Fault.WORD, number, lane, (line << shift) + (word_of(result, lane) << _word_shift(token)))
+    answer.results -= 1
+    if answer.results == 0:
+        path.first += 1
     token.pending &= ~lanes
     if token.pending == 0:
         complete(lsu, number, now)
@@ -176,17 +274,23 @@ def step(path, lsu, port, config, now):
     io.i.answer.valid = identity >= 0
     if identity >= 0:
         io.i.answer.payload.id = identity
-        io.i.answer.payload.mask = path.reply[identity]
-        io.i.answer.payload.atomic = path.reply[identity] != 0
+        answer = path.answer[path.last % ANSWERS]
+        assign(answer, path.request[identity])
+        path.last += 1
+        io.i.answer.payload.mask = answer.lanes
+        io.i.answer.payload.atomic = answer.lanes != 0
     io.i.access.ready = 0
     io.i.miss = 0
     if io.o.access.valid != 0:
         _access(path, lsu, port, config, io, now)
-    if io.o.result.valid != 0:
-        _result(lsu, io, now)
+    io.i.result.ready = lsu.writable
+    if io.o.result.valid & io.i.result.ready != 0:
+        _result(path, lsu, io, now)
     _gates(path, lsu, io)
     _enter(path, lsu, io, now)
     idle = call(binding.idle, binding.handle, addressof(io))
+    if io.o.result.valid != 0:
+        idle = min(idle, i64(1))  # the register file may take it in the next cycle
     if idle != 0:
         counts.by_warp -= i64(io.o.policy)  # this cycle is passed over with those that follow
         path.next = now

@@ -95,14 +95,16 @@ class CtaDispatcher(wiring.Component):
         sms, next_cta, wait, last = self.sms, self._next, self._wait, self._last
 
         served = (Const(1, sms) << self.dispatch.sm)[:sms]
-        candidates, chosen = Signal(sms), Signal(sms)
+        candidates = Signal(sms)
+        chosen = Signal(sms)
         m.d.comb += candidates.eq(Cat(*self.room)[:sms] & ~Mux(self.dispatch.valid, served, 0))
         most = (1 << len(self.load[0])) - 1
         lowest_load = least(m, [Mux(candidates[sm], self.load[sm], most) for sm in range(sms)])
         m.d.comb += chosen.eq(candidates)
         with m.If(self.policy == DISPATCHERS.index("load-balanced")):
             m.d.comb += chosen.eq(candidates & Cat(self.load[sm] == lowest_load for sm in range(sms)))
-        onehot, sm = Signal(sms), Signal.like(last)
+        onehot = Signal(sms)
+        sm = Signal.like(last)
         m.d.comb += [onehot.eq(next_after(chosen, last)), sm.eq(index_of(onehot))]
 
         m.d.sync += self.dispatch.valid.eq(0)

@@ -103,7 +103,8 @@ class IntraWarpCoalescer(wiring.Component):
         m = Module()
         lanes = range(self.lanes)
         m.submodules.buffer = buffer = self._buffer
-        entry, pending = buffer.o.p, Signal(self.lanes)
+        entry = buffer.o.p
+        pending = Signal(self.lanes)
         m.d.comb += [
             buffer.i.valid.eq(self.request.valid & self.request.p.mask.any()),
             buffer.i.p.eq(self.request.p),
@@ -123,7 +124,8 @@ class IntraWarpCoalescer(wiring.Component):
             thread.eq(index_of(onehot)),
             in_line.eq((1 << self.line_shift) - 1),
         ]
-        here, rest = Signal(self.lanes), Signal(self.lanes)
+        here = Signal(self.lanes)
+        rest = Signal(self.lanes)
         for lane in lanes:
             same_line = ((entry.address[lane] ^ base) & ~in_line) == 0
             m.d.comb += here[lane].eq(pending[lane] & same_line)
@@ -131,7 +133,8 @@ class IntraWarpCoalescer(wiring.Component):
 
         # Their words, and the pattern that these make with the lanes.
         word = [Signal(range(WORDS), name=f"word_{lane}") for lane in lanes]
-        first, words = Signal(range(WORDS)), Signal(range(WORDS + 1))
+        first = Signal(range(WORDS))
+        words = Signal(range(WORDS + 1))
         unit = Signal(3)
 
         def word_of(address: Value) -> Value:
@@ -142,7 +145,9 @@ class IntraWarpCoalescer(wiring.Component):
             first.eq(word_of(base)),
             words.eq((1 << self.line_shift) >> unit),
         ]
-        same, run, span = Signal(self.lanes), Signal(self.lanes), Signal(self.lanes)
+        same = Signal(self.lanes)
+        run = Signal(self.lanes)
+        span = Signal(self.lanes)
         for lane in lanes:
             m.d.comb += [
                 word[lane].eq(word_of(entry.address[lane])),

@@ -136,7 +136,8 @@ class WarpScheduler(wiring.Component):
             }
         )
         # The state; proofs speak of it.
-        self.live, self.active = Signal(warps), Signal(warps)
+        self.live = Signal(warps)
+        self.active = Signal(warps)
         self.last = Signal(bits_for(warps - 1), init=warps - 1)  # slot that issued last
         self.greedy = Signal()  # ``last`` still holds the warp that issued
         self.promoted = Signal.like(self.last)  # slot that became active last
@@ -158,7 +159,10 @@ class WarpScheduler(wiring.Component):
         # Bits of a warp's class, the most significant first: a higher class has the first that differs.
         classes = [~self.paused, ~self.secondary, self.owner, self.owner | ~self.non_owner]
 
-        requesting, candidates, overdue, chosen = Signal(warps), Signal(warps), Signal(warps), Signal(warps)
+        requesting = Signal(warps)
+        candidates = Signal(warps)
+        overdue = Signal(warps)
+        chosen = Signal(warps)
         before = Signal(warps)  # the slots older than the holder of the priority
         m.d.comb += [
             requesting.eq(self.request & live),
@@ -168,7 +172,9 @@ class WarpScheduler(wiring.Component):
             before.eq(select(self.holder, list(older))),
         ]
         kept = chosen & (Const(1, warps) << self.last)[:warps]
-        granted, issuing, issued = Signal(warps), Signal(warps), Signal()
+        granted = Signal(warps)
+        issuing = Signal(warps)
+        issued = Signal()
         m.d.comb += [
             granted.eq(self._oldest(_preferred(m, chosen, [~before], "chosen"))),
             self.grant.valid.eq(candidates.any()),
@@ -181,7 +187,8 @@ class WarpScheduler(wiring.Component):
         with m.Elif(policy["gto"] & self.greedy & kept.any()):
             m.d.comb += granted.eq(kept)
 
-        latest, staying = Signal.like(self.last), Signal(warps)
+        latest = Signal.like(self.last)
+        staying = Signal(warps)
         m.d.comb += [
             latest.eq(Mux(issued, self.grant.warp, self.last)),
             staying.eq(live & ~self.start & ~self.finish),
@@ -214,7 +221,8 @@ class WarpScheduler(wiring.Component):
         self, m: Module, requesting: Value, issuing: Signal, staying: Value, classes: Sequence[Value]
     ) -> None:
         """Count how often each slot was passed over."""
-        passed, cleared = Signal(self.warps), Signal(self.warps)
+        passed = Signal(self.warps)
+        cleared = Signal(self.warps)
         m.d.comb += [
             passed.eq(Mux(self.patience != 0, requesting & ~self.urgent & _lower(m, issuing, classes, "issuing"), 0)),
             cleared.eq(~staying | issuing),
@@ -227,8 +235,11 @@ class WarpScheduler(wiring.Component):
 
     def _activate(self, m: Module, staying: Value, classes: Sequence[Value]) -> None:
         """Two-level: choose the active warps of the next cycle."""
-        kept, pending, room = Signal(self.warps), Signal(self.warps), Signal()
-        entering, yielding = Signal(self.warps), Signal(self.warps)
+        kept = Signal(self.warps)
+        pending = Signal(self.warps)
+        room = Signal()
+        entering = Signal(self.warps)
+        yielding = Signal(self.warps)
         lowest = _preferred(m, kept, [~better for better in classes], "kept")
         lower = _lower(m, entering, classes, "entering")
         m.d.comb += [

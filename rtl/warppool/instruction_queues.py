@@ -129,9 +129,12 @@ class InstructionQueues(wiring.Component):
         shape = self.enter.payload.shape()
         m.submodules.entries = entries = Memory(shape=shape, depth=queues * depth, init=[])
 
-        waiting, source = Signal(queues), Signal(queues)
-        vacant, target = Signal(len(self.instruction)), Signal(len(self.instruction))
-        pop, leaving = Signal(), Signal(range(queues))
+        waiting = Signal(queues)
+        source = Signal(queues)
+        vacant = Signal(len(self.instruction))
+        target = Signal(len(self.instruction))
+        pop = Signal()
+        leaving = Signal(range(queues))
         m.d.comb += [
             waiting.eq(Cat(free != depth for free in self.free)),
             source.eq(lowest(waiting)),
@@ -140,7 +143,8 @@ class InstructionQueues(wiring.Component):
             target.eq(lowest(vacant)),
             pop.eq(waiting.any() & vacant.any()),
         ]
-        head, read = Signal(range(depth)), entries.read_port(domain="comb")
+        head = Signal(range(depth))
+        read = entries.read_port(domain="comb")
         m.d.comb += [head.eq(select(source, heads)), read.addr.eq(leaving * depth + head)]
         for queue, chosen in zip(heads, source, strict=True):
             with m.If(pop & chosen):
@@ -151,9 +155,11 @@ class InstructionQueues(wiring.Component):
             with m.If(pop & chosen):
                 m.d.sync += port.payload.eq(read.data)
 
-        entering, sink = Signal(range(queues)), Signal(queues)
+        entering = Signal(range(queues))
+        sink = Signal(queues)
         write = entries.write_port()
-        behind, tail = Signal(range(2 * depth)), Signal(range(depth))
+        behind = Signal(range(2 * depth))
+        tail = Signal(range(depth))
         m.d.comb += [
             entering.eq(self.enter.payload.warp // self.warps_per_queue),
             sink.eq(self.enter.valid << entering),

@@ -209,7 +209,8 @@ class InterWarpQueues(wiring.Component):
         # The tag popped, and what is merged into it in this cycle.
         tag, request = self.pop.payload.tag, self.request.payload
         late = Cat(insert.valid & (insert.payload.tag == tag) for insert in self.insert)
-        merged, count = Signal(self._slot), Signal(range(self._merges + 1))
+        merged = Signal(self._slot)
+        count = Signal(range(self._merges + 1))
         key = read(keys, tag)
         m.d.comb += [
             merged.eq(select(late, [self._slot_of(head) for head in heads])),

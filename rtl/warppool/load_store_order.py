@@ -115,7 +115,8 @@ class LoadStoreOrder(wiring.Component):
             more.append(one(line.valid & line.ready & load & ~payload.last, payload.warp))  # the last one: +1 - 1
 
         payload = self.access.payload
-        taken, ordered = Signal(), Signal()
+        taken = Signal()
+        ordered = Signal()
         m.d.comb += [
             taken.eq(self.access.valid & self.access.ready),
             ordered.eq(payload.store | payload.atomic),

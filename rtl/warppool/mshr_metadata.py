@@ -90,7 +90,8 @@ class MshrMetadata(wiring.Component):
             }
         )
         # The state; proofs speak of it. The queue of free entries is full at first: both ends are at position 0.
-        self.head, self.tail = Signal(index), Signal(index)
+        self.head = Signal(index)
+        self.tail = Signal(index)
         self.reused = Signal()  # every entry was allocated before
         self.used = Signal(range(entries + 1))
 
@@ -104,14 +105,16 @@ class MshrMetadata(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        allocate, answered = Signal(), Signal()
+        allocate = Signal()
+        answered = Signal()
         m.d.comb += [
             allocate.eq(self.access.valid & self.access.ready & ~self.access.payload.store),
             answered.eq(self.answer.valid & self.answer.ready),
         ]
 
         m.submodules.table = table = memory.Memory(shape=self.slots.shape(), depth=self.entries, init=[])
-        write, read = table.write_port(), table.read_port()
+        write = table.write_port()
+        read = table.read_port()
         latched = Signal()  # the memory's output latch is not reset
         m.d.comb += [
             write.en.eq(allocate),
@@ -129,7 +132,8 @@ class MshrMetadata(wiring.Component):
                 m.d.comb += self.slots.slots[i].eq(Mux(i < read.data.count, Value.cast(read.data.slots[i]), 0))
 
         m.submodules.queue = queue = memory.Memory(shape=self.id.shape(), depth=self.entries, init=[])
-        push, front = queue.write_port(), queue.read_port(domain="comb")
+        push = queue.write_port()
+        front = queue.read_port(domain="comb")
         head, tail, reused, used = self.head, self.tail, self.reused, self.used
         last = self.entries - 1
         m.d.comb += [

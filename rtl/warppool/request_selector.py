@@ -199,14 +199,17 @@ class RequestSelector(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        ready, taken = Signal(self.coalescers), Signal(self.coalescers)
+        ready = Signal(self.coalescers)
+        taken = Signal(self.coalescers)
         self._order(m)
         may_go, due = self._stores(m)
         self._output(m, taken)
         self._metadata(m, taken)
         self._toggle(m)
 
-        possible, load, preferred = Signal(), Signal(), Signal()
+        possible = Signal()
+        load = Signal()
+        preferred = Signal()
         asks = Signal(self.coalescers)
         m.d.comb += [
             possible.eq(self._popped + self._count < PIPELINE),
@@ -232,7 +235,8 @@ class RequestSelector(wiring.Component):
         waiting, head, tail, lowest = self._waiting, self._head, self._tail, self._lowest
         index = len(head)
 
-        full, from_head = Signal(), Signal(tags)
+        full = Signal()
+        from_head = Signal(tags)
         m.d.comb += [
             full.eq((head == tail) & waiting.any()),
             self.room.eq(Mux(head == tail, Mux(full, 0, tags), head - tail + Mux(head < tail, tags, 0))),
@@ -251,7 +255,8 @@ class RequestSelector(wiring.Component):
             lower, narrowed = Signal(tags, name=f"lower_{bit}"), Signal(tags, name=f"candidates_{bit}")
             m.d.comb += [lower.eq(candidates & ~lowest[bit]), narrowed.eq(Mux(lower.any(), lower, candidates))]
             candidates = narrowed
-        position, reader = Signal(index), self._tag_at.read_port(domain="comb")
+        position = Signal(index)
+        reader = self._tag_at.read_port(domain="comb")
         m.d.comb += [
             position.eq(Mux(self.policy & ~full, oldest(candidates, "lowest_warp"), head)),
             reader.addr.eq(position),
@@ -275,10 +280,9 @@ class RequestSelector(wiring.Component):
                 sets.eq(Mux(insert.valid & (allocates | (line.warp < warp)), at, 0)),
                 after.eq(Mux(allocates, Mux(place == tags - 1, 0, place + 1), place)),
             ]
-            for port, address, content in (
-                (self._tag_at.write_port(), place, line.tag),
-                (self._position_of.write_port(), line.tag, place),
-            ):
+            tag_at = self._tag_at.write_port()
+            position_of = self._position_of.write_port()
+            for port, address, content in ((tag_at, place, line.tag), (position_of, line.tag, place)):
                 m.d.comb += [port.en.eq(allocates), port.addr.eq(address), port.data.eq(content)]
             added.append(new)
             lowered.append(sets)
@@ -297,7 +301,8 @@ class RequestSelector(wiring.Component):
 
     def _stores(self, m: Module) -> tuple[Signal, Signal]:
         """The masks of the ports whose store may go, and of those whose store is overdue."""
-        may_go, due = Signal(self.coalescers), Signal(self.coalescers)
+        may_go = Signal(self.coalescers)
+        due = Signal(self.coalescers)
         for k, port in enumerate(self.store):
             waited, atomic = self._waited[k], self._atomic[k]
             m.d.comb += [
@@ -314,7 +319,9 @@ class RequestSelector(wiring.Component):
     def _output(self, m: Module, taken: Signal) -> None:
         """The queue in front of the L1, ``access`` first: what arrives enters before a store taken in that cycle."""
         request, entries, count = self.request.payload, self._entries, self._count
-        kept, after_request, leaves = Signal.like(count), Signal.like(count), Signal()
+        kept = Signal.like(count)
+        after_request = Signal.like(count)
+        leaves = Signal()
         m.d.comb += [
             self.access.valid.eq(count != 0),
             leaves.eq(self.access.valid & self.access.ready),
@@ -335,7 +342,8 @@ class RequestSelector(wiring.Component):
 
     def _metadata(self, m: Module, taken: Signal) -> None:
         """Whether an entry is left for one more load or atomic, in addition to those on their way."""
-        reserves, leaves = Signal(), Signal()
+        reserves = Signal()
+        leaves = Signal()
         m.d.comb += [
             reserves.eq(self.pop.valid | (Cat(port.p.atomic for port in self.store) & taken).any()),
             leaves.eq(self.access.valid & self.access.ready & ~self.access.p.store),

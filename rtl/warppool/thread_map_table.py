@@ -101,7 +101,8 @@ class ThreadMapTable(wiring.Component):
 
         result = self.result.payload
         release = self.result.valid & self.result.ready & (result.mapping == Mapping.RANDOM) & ~result.atomic
-        released, looked_up = Signal(self.entries), Signal(self.entries)
+        released = Signal(self.entries)
+        looked_up = Signal(self.entries)
         m.d.comb += [
             released.eq(release << result.word),
             looked_up.eq(Cat(used) & (1 << self.lookup)),
@@ -110,7 +111,8 @@ class ThreadMapTable(wiring.Component):
         found = []
         for k in banks:
             m.submodules[f"bank_{k}"] = bank = memory.Memory(shape=self.map.shape(), depth=size, init=[])
-            write, read = bank.write_port(), bank.read_port(domain="comb")
+            write = bank.write_port()
+            read = bank.read_port(domain="comb")
             line = self.line[k]
             take = line.valid & line.ready & (line.payload.mapping == Mapping.RANDOM)
             free, first = Signal(size, name=f"free_{k}"), Signal(size, name=f"first_{k}")

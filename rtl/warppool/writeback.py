@@ -71,8 +71,10 @@ class Writeback(wiring.Component):
             }
         )
         # The state; proofs speak of it. Contents are memory: unseen unless their flag is set, so not reset.
-        self.arriving, self.arrived = Signal(), Signal(data.StructLayout(answer), reset_less=True)
-        self.buffered, self.buffer = Signal(), Signal(data.StructLayout(answer), reset_less=True)
+        self.arriving = Signal()
+        self.arrived = Signal(data.StructLayout(answer), reset_less=True)
+        self.buffered = Signal()
+        self.buffer = Signal(data.StructLayout(answer), reset_less=True)
         self.left = Signal(slots, reset_less=True)  # of the answer in the buffer
 
     def elaborate(self, platform: object) -> Module:
@@ -82,8 +84,11 @@ class Writeback(wiring.Component):
         m.d.comb += self.answer.ready.eq(~(arriving & buffered))
 
         # The older answer, and its slots without the one that leaves.
-        owner, slots, rest = Signal(answer.shape()), Signal(left.shape()), Signal(left.shape())
-        present, take = Signal(), Signal()
+        owner = Signal(answer.shape())
+        slots = Signal(left.shape())
+        rest = Signal(left.shape())
+        present = Signal()
+        take = Signal()
         slot_bits = len(Value.cast(slots.slots[0]))
         m.d.comb += [
             owner.eq(Mux(buffered, buffer, self.arrived)),

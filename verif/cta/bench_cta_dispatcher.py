@@ -20,6 +20,7 @@ CONFIGURATIONS = {
     "two words": {"sms": 66, "cta_bits": 40},
     "largest": {"sms": 128, "cta_bits": 40},
 }
+IDLE_CHANGES = ("wait_",)
 CYCLES = 2000
 
 # Policy, cycles between dispatches, CTAs that fit into an SM (0: room and load are random, grids are replaced), and the
@@ -66,6 +67,14 @@ class Environment:
         self.last, self.wait = self.sms - 1, 0
         self.expected: tuple[int, int] | None = None  # the dispatch of this cycle
         self.shown = 0, 0  # SM and CTA of the last dispatch
+
+    def preset(self) -> dict[str, int]:
+        """In numbers too long for a run, let a high bit of the next CTA's change soon."""
+        most = self.most - self.remaining
+        if self.next != 1 or most < CYCLES:
+            return {}
+        self.next = (1 << self.rng.randrange(3, most.bit_length())) - self.rng.randint(1, 8)
+        return {"next_cta": self.next}
 
     def drive(self, i: Any, o: Any) -> None:
         rng = self.rng

@@ -364,6 +364,13 @@ def test_misses_in_flight_are_limited_by_the_mshrs(mshrs: int) -> None:
     assert cycles == (180 - FIXED) / mshrs
 
 
+@pytest.mark.parametrize("refusals", [0, 4, 8, 15])
+def test_the_register_file_refuses_results(refusals: int) -> None:
+    """Loads that hit, one line each, are written in the cycles that are left."""
+    cycles = rate(INDEPENDENT["global"], {"core.write_refusals": refusals})
+    assert cycles == pytest.approx(16 / (16 - refusals), rel=0.1)
+
+
 @pytest.mark.parametrize("merges", [2, 5, 8])
 def test_an_mshr_serves_a_limited_number_of_loads(merges: int) -> None:
     """One more waits until the line is there, which bypasses the L1, and fetches it again."""

@@ -17,6 +17,7 @@ from amaranth.lib.wiring import In, Out
 from lockstep.rtl import configuration, export, registry, widths, yosys
 from lockstep.rtl.flat import flat_ports
 from lockstep.sim import cli, description
+from lockstep.verif.state import state
 
 pytestmark = pytest.mark.hardware
 
@@ -245,3 +246,11 @@ def test_yosys_tells_the_first_error() -> None:
         yosys.run(["read_rtlil missing.il"], {})
 
 
+
+
+@pytest.mark.parametrize("block", registry.blocks())
+def test_registers_and_memories_have_the_names_of_the_source(block: str) -> None:
+    """None is made up on the way, by Amaranth or Yosys, nor named after the port of a memory that it addresses."""
+    made_up = re.compile(r"(^|\.)(signal|signature|_\d+_|n\d+)|__(addr|data|en)(_\d+)?$")
+    names = {each.path for each in state(written(block), block.partition(".")[2])}
+    assert names and not [name for name in names if made_up.search(name)]

@@ -25,14 +25,16 @@ SECONDS = 60  # of a core, for a kernel at size tiny in the interpreted model
 Observation = dict[str, Any]
 
 
-def observe(names: Iterable[str], skip: bool = True, mechanisms: Sequence[str] = ()) -> dict[str, Observation]:
+def observe(
+    names: Iterable[str], skip: bool = True, mechanisms: Sequence[str] = (), refusals: int = 0
+) -> dict[str, Observation]:
     """Run kernels at size tiny on two SMs. Per kernel: every raw count, and hashes of outputs and of device memory."""
-    return {name: _observe(name, skip, mechanisms) for name in names}
+    return {name: _observe(name, skip, mechanisms, refusals) for name in names}
 
 
-def _observe(name: str, skip: bool, mechanisms: Sequence[str]) -> Observation:
+def _observe(name: str, skip: bool, mechanisms: Sequence[str], refusals: int) -> Observation:
     kernel = kernels.find(name)
-    gpu = Gpu("gtx480", mechanisms, core_sms=2, warppool_quantum=64)
+    gpu = Gpu("gtx480", mechanisms, core_sms=2, core_write_refusals=refusals, warppool_quantum=64)
     gpu.machine.skip = skip
     start = time.process_time()
     outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
@@ -109,6 +111,21 @@ def test_mechanisms(mechanism: str) -> None:
     assert {name: differences(reference[name], stepped[name]) for name in reference} == {name: [] for name in reference}
     found = elsewhere(observe, SHORT, True, [mechanism], **INTERPRETED)
     assert {name: differences(reference[name], found[name]) for name in SHORT} == {name: [] for name in SHORT}
+
+
+@pytest.mark.parametrize("mechanism", ["", *(name for name, each in MECHANISMS.items() if "path" in each.tenants)])
+def test_a_register_file_that_refuses_results(mechanism: str) -> None:
+    """Results come at other times, and are as right; skipping and interpreting change nothing."""
+    named = [mechanism] if mechanism else []
+    reference, stepped = (elsewhere(observe, SHORT, skip, named, 12) for skip in (True, False))
+    assert {name: differences(reference[name], stepped[name]) for name in SHORT} == {name: [] for name in SHORT}
+    free = elsewhere(observe, SHORT, True, named)
+    for name in SHORT:
+        assert [key for key in ("outputs", "memory") if reference[name][key] != free[name][key]] == []
+        refused, taken = ([launch["gpu.cycles"] for launch in runs[name]["counts"]] for runs in (reference, free))
+        assert refused != taken, name
+    found = elsewhere(observe, ["histogram"], True, named, 12, **INTERPRETED)
+    assert differences(reference["histogram"], found["histogram"]) == []
 
 
 def test_same_command_twice() -> None:

@@ -141,7 +141,7 @@ def _enters(field: str, value: int) -> Predicate:
     return lambda p, i, o, c: bool(i.enter.valid) and getattr(i.enter.payload, field) == value
 
 
-WAIVERS = (Waiver(r"cond_else: assign \{ n\d+\[5:4\], signal_\d+ \} = .*", "a division, by a constant that is not 0"),)
+WAIVERS = (Waiver(r"cond_else: assign \{ n\d+\[5:4\], entering \} = .*", "a division, by a constant that is not 0"),)
 
 BINS: dict[str, Predicate] = {
     "enters an empty queue": lambda p, i, o, c: bool(i.enter.valid) and o.free[_sink(p, i)] == p["depth"],

@@ -9,17 +9,21 @@ from typing import Any
 
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
+from lockstep.verif.warppool.quantum import EXACTLY, MORE, Quantum, Threshold
 
 BLOCK = "warppool.request_selector"
 
 CONFIGURATIONS = {
-    # Policies change too rarely for a test after 100,000 cycles; 256 still give the one hit in a hundred its meaning.
     "paper": dict(
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=256, store_wait=64
     ),
     "one": dict(lanes=1, warps=1, tickets=1, tags=1, merges=1, coalescers=1, metadata=1, quantum=16, store_wait=1),
     "odd": dict(lanes=5, warps=7, tickets=3, tags=5, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
+    "shipped": dict(
+        lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=100_000, store_wait=64
+    ),
 }
+IDLE_CHANGES = (r"cycle", r"waited_\d", r"atomic_\d")  # the last follows what is offered, valid or not
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Shape:
     held: float = 0.0  # of the metadata: in use from the start to the end
     hit: float = 0.3  # of the loads
     bypass: float = 0.2  # of the lines
+    threshold: bool = False  # the L1 brings each quantum to the border of the 99 % rule
 
 
 _SHAPES = {
@@ -49,6 +54,7 @@ _SHAPES = {
     "scarce": Shape(release=0.15, held=0.99, atomic=0.7, store=0.4),
     "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0),
     "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
+    "threshold": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, store=0.02, bypass=0.02, threshold=True),
 }
 SHAPES = tuple(_SHAPES)
 
@@ -83,6 +89,10 @@ class Environment:
         self.in_use = self.held
         self.stalled = False
         self.checker = Checker(parameters)
+        self.threshold = Threshold(self.checker.quantum, rng)
+
+    def preset(self) -> dict[str, int]:
+        return self.checker.quantum.preset(self.rng, self.CYCLES)
 
     def drive(self, i: Any, o: Any) -> None:
         self._l1(i, o)
@@ -92,6 +102,7 @@ class Environment:
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
         self.checker.observe(i, o)
+        o.quantum = self.checker.quantum.observe(i, o)
 
     def finish(self) -> None:
         assert self.lines.keys() == self.checker.waiting.keys(), "a tag was lost"
@@ -102,6 +113,8 @@ class Environment:
         i.metadata_free = self.parameters["metadata"] - self.in_use
         i.access.ready = not self.stalled and rng.random() < shape.ready
         i.miss = rng.random() >= shape.hit
+        if shape.threshold:
+            self.threshold.drive(i)
         if self.in_use > self.held and rng.random() < shape.release:
             self.in_use -= rng.randint(1, self.in_use - self.held) if rng.random() < 0.1 else 1
         self.in_use += o.access.valid & i.access.ready & (not o.access.payload.store)
@@ -188,7 +201,7 @@ class Checker:
     def __init__(self, parameters: dict[str, int]) -> None:
         self.tags, self.merges = parameters["tags"], parameters["merges"]
         self.ports = range(parameters["coalescers"])
-        self.quantum, self.store_wait = parameters["quantum"], parameters["store_wait"]
+        self.quantum, self.store_wait = Quantum(parameters["quantum"]), parameters["store_wait"]
         self.waiting: dict[int, tuple[int, int]] = {}  # tag to its place in the order and its lowest warp, oldest first
         self.allocations = 0
         self.way: list[Action] = []
@@ -197,17 +210,13 @@ class Checker:
         self.chances = [0 for _ in self.ports]  # cycles in which it was overdue and could have gone
         self.head: int | None = None
         self.head_chances = 0  # cycles in which the head could have gone
-        self.cycle = 0
-        self.lookups: list[bool] = []  # of the quantum, whether each hit
-        self.policy = 0
 
     def observe(self, i: Any, o: Any) -> None:
-        assert o.policy == self.policy, "the policy changes after a quantum with more than 99 % misses, and only then"
+        assert o.policy == self.quantum.policy, "the policy changes after more than 99 % misses, and only then"
         self._room(o)
         self._actions(i, o)
         self._inserts(i)
         self._output(i, o)
-        self._quantum(i, o)
 
     def _room(self, o: Any) -> None:
         """The positions from the oldest that waits to the newest are in use, also where they wait no longer."""
@@ -311,15 +320,6 @@ class Checker:
             for name in ("warp", "ticket", "mapping", "thread", "word"):
                 assert getattr(payload.slots[k], name) == slot.get(name, 0), f"{name} of slot {k}"
 
-    def _quantum(self, i: Any, o: Any) -> None:
-        access = o.access.payload
-        if o.access.valid and i.access.ready and not (access.store or access.atomic or access.bypass):
-            self.lookups.append(not i.miss)
-        self.cycle += 1
-        if self.cycle % self.quantum == 0:
-            self.policy ^= bool(self.lookups) and sum(self.lookups) / len(self.lookups) < 0.01
-            self.lookups = []
-
 
 def _inserts(i: Any, parameters: dict[str, int]) -> list[Any]:
     return [i.insert[k].payload for k in range(parameters["coalescers"]) if i.insert[k].valid]
@@ -376,6 +376,8 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "no metadata": lambda p, i, o, c: i.metadata_free == 0,
     "all metadata free": lambda p, i, o, c: i.metadata_free == p["metadata"],
     "policy warp": lambda p, i, o, c: bool(o.policy),
+    EXACTLY: lambda p, i, o, c: o.quantum == EXACTLY,
+    MORE: lambda p, i, o, c: o.quantum == MORE,
 }  # fmt: skip
 
 # With one tag, a position that waits is the only one.
@@ -386,4 +388,5 @@ UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "a merge into the tag that leaves": lambda p: p["merges"] == 1,
     "a merge into another tag": lambda p: p["merges"] == 1,
     "every port allocates": lambda p: p["coalescers"] > p["tags"],
+    **{name: lambda p: p["quantum"] < 100 for name in (EXACTLY, MORE)},
 }

@@ -2,98 +2,141 @@
 
 from __future__ import annotations
 
-from lockstep.verif.planted import Fault, another, appears, bits_less, bits_more, less, more
+from lockstep.verif.planted import Differing, Misleading, another, appears, bits_less, bits_more, less, more
 
 FAULTS = [
-    Fault(
+    Differing(
         "warppool.instruction_queues", "rtl", "a queue's head wraps one place early",
         "head == depth - 1", "head == depth - 2",
-        "spmv", r"o\.instruction\[\d\]\.payload\.\w+", another, {"warppool.instructions": 4},
+        "spmv", r"o\.instruction\[\d\]\.payload\.\w+", another, settings={"warppool.instructions": 4},
     ),
-    Fault(
+    Differing(
         "warppool.instruction_queues", "models", "two coalescers get an instruction in one cycle",
         "            elif queued:\n", "            elif state.waiting != 0:\n",
-        "spmv", r"o\.free\[\d+\]", more, {"warppool.instructions": 4},
+        "spmv", r"o\.free\[\d+\]", more, settings={"warppool.instructions": 4},
     ),
-    Fault(
+    Differing(
         "lsu.intra_warp_coalescer", "rtl", "line numbers are compared without their lowest bit",
         "((entry.address[lane] ^ base) & ~in_line) == 0", "((entry.address[lane] ^ base) & ~(in_line << 1)) == 0",
         "spmv", r"o\.line\.payload\.mask", bits_more,
     ),
-    Fault(
+    Differing(
         "lsu.intra_warp_coalescer", "models", "the map entry that the line before takes counts as free",
         "i64(io.i.map_free) <= i64(leaving)", "i64(io.i.map_free) == 0",
-        "spmv", r"o\.line\.payload\.number", another, {"warppool.maps": 2},
+        "spmv", r"o\.line\.payload\.number", another, settings={"warppool.maps": 2},
     ),
-    Fault(
+    Differing(
         "warppool.thread_map_table", "rtl", "a result without a map releases the entry of its word",
         "self.result.ready & (result.mapping == Mapping.RANDOM) & ~result.atomic",
         "self.result.ready & ~result.atomic",
         "spmv", r"o\.free\[\d\]", more,
     ),
-    Fault(
+    Differing(
         "warppool.thread_map_table", "models", "entries that are no longer in use can be read",
         "if state.used >> index & 1:", "if state.used != 0:",
         "spmv", r"c\.map\.mask", appears,
     ),
-    Fault(
+    Differing(
         "warppool.inter_warp_queues", "rtl", "what is merged into a tag that leaves is lost",
         "request.count.eq(count + late.any())", "request.count.eq(count)",
         "spmv", r"o\.request\.payload\.count", less,
     ),
-    Fault(
+    Differing(
         "warppool.inter_warp_queues", "models", "a full tag has room for another slot",
         "state.count[tag] < state.merges", "state.count[tag] <= state.merges",
         "atax", r"o\.insert\[\d\]\.valid", appears,
     ),
-    Fault(
+    Differing(
         "warppool.request_selector", "rtl", "warps are compared without their lowest bit",
         "(line.warp < warp)", "(line.warp[1:] < warp[1:])",
-        "atax", r"o\.pop\.payload\.tag", another, {"warppool.quantum": 16},
+        "atax", r"o\.pop\.payload\.tag", another, settings={"warppool.quantum": 16},
     ),
-    Fault(
+    Differing(
         "warppool.request_selector", "models", "hits are not cleared at the end of a quantum",
         "        state.accesses = 0\n        state.hits = 0\n    io", "        state.accesses = 0\n    io",
-        "syrk", r"o\.policy", another, {"warppool.quantum": 16},
+        "syrk", r"o\.policy", another, settings={"warppool.quantum": 16},
     ),
-    Fault(
+    Differing(
         "warppool.mshr_metadata", "rtl", "the tail of the queue of free entries wraps one place early",
         "tail == last,", "tail == last - 1,",
-        "spmv", r"o\.id", another, {"l1.mshrs": 8, "l1.merges": 2},
+        "spmv", r"o\.id", another, settings={"l1.mshrs": 8, "l1.merges": 2},
     ),
-    Fault(
+    Differing(
         "warppool.mshr_metadata", "models", "an entry is not counted when another is released",
         "i64(io.o.free) + i64(answered) - i64(allocated)", "i64(io.o.free) + (i64(1) if answered else i64(-1))",
-        "spmv", r"o\.free", more, {"l1.mshrs": 8, "l1.merges": 2},
+        "spmv", r"o\.free", more, settings={"l1.mshrs": 8, "l1.merges": 2},
     ),
-    Fault(
+    Differing(
         "warppool.writeback", "rtl", "the last slot of an answer in the buffer is forgotten",
         "buffered.eq(rest.count != 0)", "buffered.eq(rest.count > 1)",
         "spmv", r"o\.result\.payload\.\w+", another,
     ),
-    Fault(
+    Differing(
         "warppool.writeback", "models", "a slot that leaves as it arrives is kept in the buffer",
         "state.next = i64(vacant)", "state.next = i64(0)",
         "spmv", r"o\.result\.valid", appears,
     ),
-    Fault(
+    Differing(
         "warppool.load_store_order", "rtl", "a request that merges several loads counts for the first of them",
         "slot < payload.count", "int(slot == 0)",
         "spmv", r"o\.drained", bits_less,
     ),
-    Fault(
+    Differing(
         "warppool.load_store_order", "models", "a store does not clear that its warp's last instruction was a load",
         "state.loads & ~enter | i64(io.i.enter_load)", "state.loads | i64(io.i.enter_load)",
         "spmv", r"o\.load_ready", bits_more,
     ),
-    Fault(
+    Differing(
         "warppool.warp_pool", "rtl", "every coalescer is told the first one's map entry",
         "merging.map_entry[k].eq(table.entry[k])", "merging.map_entry[k].eq(table.entry[0])",
         "spmv", r"o\.access\.payload\.slots\[\d\]\.word", another,
     ),
-    Fault(
+    Differing(
         "warppool.warp_pool", "models", "the words of a result remain when the next one has none",
         "            result.words[lane] = 0\n", "            pass\n",
         "spmv", r"o\.result\.payload\.words\[\d+\]", appears,
     ),
 ]  # fmt: skip
+
+MISLEADING = [
+    Misleading(
+        "warppool.thread_map_table", "rtl", "the words of a line are stored as zeros",
+        "write.data.words.eq(line.payload.words)", "write.data.words.eq(0)",
+        "spmv", r"lane \d+ loads 0x\w+, and its result names the word at 0x\w+",
+    ),
+    Misleading(
+        "warppool.inter_warp_queues", "rtl", "a range begins at the first word of its line",
+        "with m.If(line.p.mapping == Mapping.RANDOM):",
+        "with m.If(line.p.mapping == Mapping.RANGE):\n            m.d.comb += buffer.i.p.word.eq(0)\n"
+        "        with m.If(line.p.mapping == Mapping.RANDOM):",
+        "spmv", r"lane \d+ loads 0x\w+, and its result names the word at 0x\w+",
+    ),
+    Misleading(
+        "lsu.intra_warp_coalescer", "rtl", "a consecutive load is called a broadcast",
+        "m.d.comb += mapping.eq(Mapping.CONSECUTIVE)", "m.d.comb += mapping.eq(Mapping.BROADCAST)",
+        "saxpy", r"lane 1 loads 0x\w+, and its result names the word at 0x\w+",
+    ),
+    Misleading(
+        "warppool.writeback", "rtl", "the second result of an answer has the first one's place",
+        "result[name].eq(slots.slots[0][name]) for name in slots.slots[0].shape().members",
+        "result[name].eq(slots.slots[0][name]) for name in slots.slots[0].shape().members if name != \"thread\"",
+        "spmv", r"lane \d+ loads .*|.*answered twice.*",
+    ),
+    Misleading(
+        "warppool.request_selector", "rtl", "the line number of a store loses its lowest bit",
+        'same = {name: port.p[name] for name in ("number", "mask", "last", "atomic")}',
+        'same = {name: port.p[name] for name in ("mask", "last", "atomic")} | {"number": port.p.number & ~1}',
+        "saxpy", r"lane 0 accesses 0x\w+, and its line was sent as 0x\w+",
+    ),
+    Misleading(
+        "warppool.request_selector", "rtl", "an atomic leaves as a store",
+        '"store": ~port.p.atomic', '"store": 1',
+        "histogram-atomics", r"a load, store or atomic was sent as another kind",
+    ),
+    Misleading(
+        "warppool.inter_warp_queues", "rtl", "loads that bypass the L1 are forgotten to",
+        "request.bypass.eq(key.bypass)", "request.bypass.eq(0)",
+        "reduction", r"a load, store or atomic was sent as another kind", settings={"l1.data": 0},
+    ),
+]  # fmt: skip
+"""Faults in what the hardware says of lines, lanes, words and kinds; *replace* ends there."""

@@ -18,9 +18,9 @@ from lockstep.spec.warppool import MECHANISM
 from lockstep.verif import levels
 from lockstep.verif.bench import Bench
 from lockstep.verif.blocks import Declaration, blocks, declaration
-from lockstep.verif.planted import Fault, planted
+from lockstep.verif.planted import Differing, Fault, Misleading, component, planted
 from lockstep.verif.trace import Trace, record
-from lockstep.verif.warppool.planted import FAULTS
+from lockstep.verif.warppool.planted import FAULTS, MISLEADING
 
 SEED = 1
 OVERHEAD = 500  # core cycles before a launch begins, in which no block is stepped
@@ -97,7 +97,7 @@ def beside_the_right_model(kept: replay.Replay) -> tuple[replay.Outcome, int]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_found_in_a_kernel(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_in_a_kernel(fault: Differing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "waves", lambda *_: None)  # a build of its own, which has its own tests
     settings = {"core.sms": 1, "launch.overhead": OVERHEAD, **fault.settings}
     job = Job(fault.kernel, size="tiny", mechanisms=["warppool"], settings=settings)
@@ -116,3 +116,16 @@ def test_found_in_a_kernel(fault: Fault, tmp_path: Path, monkeypatch: pytest.Mon
         outcome = replay.play(kept, makes[fault.block])
     assert (found["cycle"], found["core_cycle"]) == (outcome.cycle, OVERHEAD + since_reset)
     assert found["differing"] == [vars(port) for port in outcome.differing]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", MISLEADING, ids=str)
+def test_stops_a_run_with_the_rtl_in_the_place_of_the_model(fault: Misleading) -> None:
+    settings = {"core.sms": 1, **fault.settings}
+    job = Job(fault.kernel, size="tiny", mechanisms=["warppool"], settings=settings)
+    result = run.cosim(job, fault.block, mode="replace", makes={fault.block: component(fault)})
+    print(result["message"])
+    found = re.fullmatch(
+        r"the run with RTL stopped: cycle \d+, SM 0, CTA \(.*\), warp \d+, instruction \d+: (.*)", result["message"]
+    )
+    assert found is not None and re.fullmatch(fault.message, found[1])

@@ -44,6 +44,18 @@ def test_every_block_of_warppool(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_stalls_behind_a_register_file_that_refuses(tmp_path: Path) -> None:
+    """Results wait, then the L1's answers; hardware and model agree in that too."""
+    held = {}
+    for refusals in (0, 12):
+        options = ["--with", "warppool", "--set", f"core.write_refusals={refusals}"]
+        code, result = cosim("spmv", "--rtl", "warppool.writeback", *options, json_to=tmp_path / "result.json")
+        assert (code, result["checked"], result["mismatches"]) == (0, True, 0)
+        held[refusals] = result["stats"]["warppool.answers_held_core_cycles"] / result["cycles"]
+    assert held[12] > 0.1 > 10 * held[0]
+
+
+@pytest.mark.long
 def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     """Kernels on two GPUs: the mutants of each have the sizes of its blocks."""
     block, report = "warppool.thread_map_table", tmp_path / "report.json"
