@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from lockstep.sim.cosim import gates
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import SIZES
 
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     cosim.add_argument("--sm", metavar="N[,N]", help="only on these SMs")
     cosim.add_argument("-o", dest="folder", metavar="DIR", default="cosim", help="for the report of a difference")
     cosim.add_argument("--record", metavar="DIR", help="shadow: keep replay files of the blocks that run as RTL")
+    gates.add_options(cosim)
 
     compare = command("compare", "Run kernels in several configurations, side by side.")
     compare.add_argument("kernels", metavar="KERNEL", nargs="+")

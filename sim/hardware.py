@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.rtl import registry
 from lockstep.sim import description
 from lockstep.sim.errors import UsageError
+from lockstep.sim.liberty import read
 from lockstep.sim.output import Display, check_writable, table, write_json
 from lockstep.spec.files import write
 from lockstep.spec.mechanism import Mechanism
@@ -168,20 +169,12 @@ def verilog(options: Namespace) -> int:
 def synth(options: Namespace) -> int:
     from lockstep.rtl import configuration, yosys
     from lockstep.synth import paper
-    from lockstep.synth.liberty import Library
     from lockstep.synth.synthesis import synthesise
 
     check_writable(options.json)
     names = chosen(options.block)
     gpu = _gpu(options)
-    library = None
-    if options.liberty:
-        try:
-            library = Library.parse(Path(options.liberty).read_text())
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--liberty {options.liberty}: cannot be read: {error}") from None
-        if not library.sequential:
-            raise UsageError(f"--liberty {options.liberty}: has no flip-flops; not a library of standard cells")
+    library = read(options.liberty) if options.liberty else None
     components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
     with Display() as watch, ThreadPoolExecutor(os.cpu_count()) as pool:
         watch.phase(f"synthesis of {', '.join(names)}")

@@ -24,7 +24,7 @@ from lockstep.sim.cosim import toolchain, verilator
 from lockstep.sim.cosim.verilator import OPTIMISED, UNOPTIMISED, Program
 
 Make = Callable[..., Any]
-"""Makes a component from its parameters; a test gives one with a fault in it."""
+"""Makes a component from its parameters: one with a fault in it, for tests, or one of gates."""
 
 HERE = Path(__file__).parent
 # Of the export's netlist, but with processes: with multiplexers in their place, wide blocks are slower to simulate.
@@ -117,13 +117,17 @@ def generate(block: str, parameters: Mapping[str, int], make: Make | None = None
     """Elaborate a block; imports Amaranth."""
     from lockstep.rtl import export, yosys
     from lockstep.sim.cosim import shim
+    from lockstep.synth.mapped import Mapped
 
     component = instance(block, parameters, make)
     kind = blocks.ports(block)
     name = block.split(".")[1]
     source = shim.text(block, component, kind)
     traced = _traced(name, shim.ports(component, kind))
-    text = yosys.run(VERILOG, {"block.il": export.rtlil(component, name)}, ["block.v"])["block.v"]
+    if isinstance(component, Mapped):
+        text = component.verilog
+    else:
+        text = yosys.run(VERILOG, {"block.il": export.rtlil(component, name)}, ["block.v"])["block.v"]
     return Sources(text, traced, source)
 
 

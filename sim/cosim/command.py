@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
+from lockstep.sim.cosim.gates import makes
 from lockstep.sim.cosim.run import cosim
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job
@@ -13,7 +14,9 @@ from lockstep.sim.output import Display, table, write_json
 
 def command(job: Job, options: Namespace) -> int:
     with Display() as watch:
-        result = cosim(job, options.rtl, options.mode, _sms(options.sm), options.folder, watch, record=options.record)
+        sms, gates = _sms(options.sm), makes(options)
+        result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record)
+    result["gates"] = options.liberty or "generic" if gates else ""
     if options.json != "-":
         rows = [(name, result[name], "") for name in ("cycles", "warp_instructions") if name in result]
         rows += [
@@ -21,7 +24,8 @@ def command(job: Job, options: Namespace) -> int:
             ("mismatches", result["mismatches"], ""),
             ("cycles_per_second", result["cycles_per_second"], "SM cycles with RTL, per second of simulation"),
         ]
-        table(f"{job.kernel}, {job.size}, on {job.gpu}: {result['mode']} of {', '.join(result['blocks'])}",
+        what = f"{'gates of ' if gates else ''}{', '.join(result['blocks'])}"
+        table(f"{job.kernel}, {job.size}, on {job.gpu}: {result['mode']} of {what}",
               ("", "value", ""), rows)  # fmt: skip
         if not result["mismatches"]:
             print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")

@@ -35,7 +35,7 @@ import numpy as np
 
 from lockstep.models import blocks
 from lockstep.rtl.registry import select
-from lockstep.sim.cosim import build, library
+from lockstep.sim.cosim import build, gates, library
 from lockstep.sim.errors import UsageError
 from lockstep.spec import files
 
@@ -173,9 +173,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Play a file; 1 if the RTL differs."""
     parser = argparse.ArgumentParser(prog="python -m lockstep.sim.cosim.replay", description="Play a replay file.")
     parser.add_argument("file", type=Path)
+    gates.add_options(parser)
+    options = parser.parse_args(arguments)
     try:
-        replay = load(parser.parse_args(arguments).file)
-        outcome = play(replay)
+        replay = load(options.file)
+        outcome = play(replay, gates.makes(options).get(replay.block))
     except UsageError as error:
         print(f"replay: {error}", file=sys.stderr)
         return 2

@@ -13,6 +13,7 @@ import numpy as np
 
 from lockstep.rtl import registry
 from lockstep.sim.cosim import build, library
+from lockstep.sim.cosim.gates import Gates
 from lockstep.sim.cosim.replay import Record, Replay
 from lockstep.sim.cosim.session import GLOBAL, Difference
 from lockstep.spec import files
@@ -47,7 +48,7 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
         "combinational": difference.side == "c",
         "differing": [vars(port) for port in difference.ports],
         "files": {name: str(path) for name, path in places.items()},
-        "again": f"python -m lockstep.sim.cosim.replay {places['replay']}",
+        "again": " ".join(["python -m lockstep.sim.cosim.replay", str(places["replay"]), *_options(make)]),
     }
     with files.replacing(places["waves"]) as file:
         waves(replay, Path(file.name), make)
@@ -55,6 +56,11 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
     files.write(places["report"], text(report, replay, [line.split()[0] for line in layout]))
     files.write(folder / "report.json", json.dumps(report, indent=2) + "\n")
     return report
+
+
+def _options(make: build.Make | None) -> list[str]:
+    """What makes a replay run what the kernel did."""
+    return [make.options] if isinstance(make, Gates) else []
 
 
 def essentials(report: dict[str, Any]) -> str:
