@@ -17,7 +17,7 @@ from functools import partial
 from amaranth.back import rtlil as backend
 from amaranth.lib import wiring
 
-from lockstep.rtl import widths, yosys
+from lockstep.rtl import registry, widths, yosys
 from lockstep.rtl.flat import Flat, FlatPort, flat_ports
 
 CLOCK = ("clk", "rst")
@@ -53,6 +53,7 @@ _EMPTY_MEMORY = re.compile(
 )
 _PUBLIC = re.compile(r"\\(\S+)")
 _ADDRESSED = re.compile(r"^connect \\(\S+) \\(\S+__addr(?:\$\d+)?) \[\d+:0\]$", re.MULTILINE)
+_MODULE = re.compile(r"^module (\w+)\(", re.MULTILINE)
 _LATCH = re.compile(r"\b(_\d+_) <= (\w+)\[")
 _WORD = re.compile(r"\w+")
 _PORT = re.compile(r"^  wire width (\d+) (input|output) \d+ +(\S+)$")
@@ -142,7 +143,22 @@ def verilog(component: wiring.Component, block: str, parameters: Mapping[str, in
     ]  # fmt: skip
     readable = _readable(widths.explicit(rtlil(component, name)), name)
     text = _latches_named(yosys.run(script, {"block.il": readable}, ["block.v"])["block.v"])
-    return _header(block, type(component), parameters) + text.split("\n", 1)[1].lstrip("\n")
+    body = text.split("\n", 1)[1].lstrip("\n")
+    contracts = {part: _contract(registry.component(part)) for part in registry.blocks()}
+    return _header(block, type(component), parameters) + _MODULE.sub(partial(_introduced, name, contracts), body)
+
+
+def _introduced(top: str, contracts: Mapping[str, str], module: re.Match[str]) -> str:
+    """The beginning of a module, below the contract of the block that it is inside another one."""
+    name = re.sub(r"_\d+$", "", module[1].removeprefix(f"{top}_"))
+    found = next((block for block in contracts if block.endswith(f".{name}")), "")
+    return f"// {found}\n{contracts[found]}{module[0]}" if found and module[1] != top else module[0]
+
+
+def _contract(component: type[wiring.Component]) -> str:
+    """A component's docstring as comments."""
+    lines = (inspect.getdoc(component) or "").split("\n")
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
 def _latches_named(text: str) -> str:
@@ -162,15 +178,10 @@ def _latch_named(module: str) -> str:
 
 
 def _header(block: str, component: type[wiring.Component], parameters: Mapping[str, int]) -> str:
-    documentation = Documentation.of(component)
-    lines = [
-        block,
-        documentation.purpose,
-        documentation.latency,
-        f"Parameters: {', '.join(f'{key} = {value}' for key, value in parameters.items())}",
-        f"Lockstep {version()}, Amaranth {importlib.metadata.version('amaranth')}, Yosys {yosys.version()}",
-    ]
-    return "".join(f"// {line}\n" for line in lines if line) + "\n"
+    sizes = ", ".join(f"{key} = {value}" for key, value in parameters.items())
+    made = f"Lockstep {version()}, Amaranth {importlib.metadata.version('amaranth')}, Yosys {yosys.version()}"
+    lines = [f"// {line}\n" for line in (f"{block}({sizes})", made)]
+    return "".join(lines) + "//\n" + _contract(component) + "\n"
 
 
 def _readable(text: str, top: str) -> str:
@@ -229,7 +240,10 @@ def _identifier(name: str) -> str:
 
 
 def core(blocks: Sequence[str], area: str) -> str:
-    """The FuseSoC description (CAPI 2) of a set of exported blocks; each is the top level of a target of its name."""
+    """The FuseSoC description (CAPI 2) of a set of exported blocks; each is the top level of a target of its name.
+
+    What FuseSoC does with a target by itself is lint it.
+    """
     names = [block.rpartition(".")[2] for block in blocks]
     lines = [
         "CAPI=2:",
@@ -245,4 +259,5 @@ def core(blocks: Sequence[str], area: str) -> str:
     ]
     for name in names:
         lines += [f"  {name}:", "    filesets: [rtl]", f"    toplevel: {_identifier(name)}"]
+        lines += ["    flow: lint", "    flow_options: {tool: verilator}"]
     return "\n".join(lines) + "\n"

@@ -66,12 +66,44 @@ def test_lint_sees_what_it_should(tmp_path: Path) -> None:
     assert "WIDTHTRUNC" in lint("module m(input [3:0] a, output b); assign b = a; endmodule\n", tmp_path)
 
 
-def test_header_names_block_purpose_parameters_and_version() -> None:
+def test_header_has_block_parameters_version_and_contract() -> None:
     head = written("lsu.intra_warp_coalescer").split("\nmodule ")[0]
-    assert head.startswith("// lsu.intra_warp_coalescer\n// Turns a warp's memory instruction into requests")
-    assert "// Latency: a line is presented two cycles after" in head
-    assert "lanes = 32, warps = 48, tickets = 16" in head
-    assert f"Lockstep {export.version()}" in head and str(Path.home()) not in head
+    assert head.startswith("// lsu.intra_warp_coalescer(lanes = 32, warps = 48, tickets = 16)\n")
+    assert f"\n// Lockstep {export.version()}, Amaranth" in head and str(Path.home()) not in head
+    assert "\n//\n// Turns a warp's memory instruction into requests" in head
+    assert "\n// map_free : In\n" in head and not re.search(r"\s\n", head)
+
+
+def test_parts_have_their_contracts() -> None:
+    """Each in its own module, also where there are several of a kind."""
+    text = written("warppool.warp_pool")
+    parts = [name for name in re.findall(r"^  (warp_pool_\w+) \w+ \($", text, re.MULTILINE) if "buffer" not in name]
+    assert len(parts) == 9
+    for part in parts:
+        block = re.sub(r"_\d+$", "", part.removeprefix("warp_pool_"))
+        area = "lsu" if block == "intra_warp_coalescer" else "warppool"
+        begin = text.index(f"\nmodule {part}(")
+        contract = text[:begin].rpartition("endmodule\n")[2]
+        assert contract.startswith(f"\n// {area}.{block}\n") and "\n// Members\n" in contract
+
+
+@pytest.mark.parametrize("target", ["writeback", "warp_pool"])
+def test_fusesoc_lints_a_target(target: str, tmp_path: Path) -> None:
+    """The core file as FuseSoC itself reads it."""
+    blocks = [block for block in registry.blocks() if block.startswith(("warppool.", "lsu."))]
+    for block in blocks:
+        (tmp_path / f"{block.partition('.')[2]}.v").write_text(written(block))
+    (tmp_path / "warppool.core").write_text(export.core(blocks, "warppool"))
+    path = os.pathsep.join([str(VERILATOR_ROOT / "bin"), os.environ["PATH"]])
+    environment = {**os.environ, "VERILATOR_ROOT": str(VERILATOR_ROOT), "PATH": path, "HOME": str(tmp_path)}
+    command = [
+        sys.executable, "-c", "import sys; from fusesoc.main import main; sys.exit(main())", "--cores-root", ".", "run",
+        f"--target={target}", "lockstep:sm:warppool",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    [made] = (tmp_path / "build").rglob("*.vc")
+    assert f"--top-module {target}" in made.read_text()
 
 
 def test_two_processes_write_the_same() -> None:
@@ -216,7 +248,7 @@ def test_the_command_writes_a_file_for_each_block_and_a_core(tmp_path: Path, cap
     assert cli.main(arguments) == 0
     names = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
     assert names == ["cta_dispatcher.v", "lockstep_cta.core"]
-    assert "Parameters: sms = 3" in (tmp_path / "new" / "out" / "cta_dispatcher.v").read_text()
+    assert "// cta.cta_dispatcher(sms = 3)" in (tmp_path / "new" / "out" / "cta_dispatcher.v").read_text()
     core = (tmp_path / "new" / "out" / "lockstep_cta.core").read_text()
     assert core.startswith("CAPI=2:\nname: lockstep:sm:cta:") and "toplevel: cta_dispatcher" in core
 
