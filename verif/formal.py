@@ -66,6 +66,11 @@ class Outcome:
     log: Path
     trace: Path | None
 
+    @property
+    def undecided(self) -> bool:
+        """It took too long."""
+        return "TIMEOUT" in self.counterexample
+
 
 def prove(name: str, proof: Proof, folder: Path, timeout: int = TIMEOUT) -> Outcome:
     """Run one proof in ``folder / name``, which is made anew. A proof that takes longer than ``timeout`` s failed."""
@@ -149,7 +154,9 @@ opt_clean
 top.il
 """
 
-_TOLD = re.compile(r"(Assert failed in .*|Unreached cover statement at .*|Assumptions are unsatisfiable.*|timeout .*)$")
+_TOLD = re.compile(
+    r"(Assert failed in .*|Unreached cover statement at .*|Assumptions are unsatisfiable.*|Reached TIMEOUT .*)$"
+)
 
 
 def _reason(log: str) -> str:

@@ -41,6 +41,7 @@ SELECTOR = "mutsel"
 HARDWARE = "a:src=*/rtl/*"  # selects the cells that are not a property's
 PDR_SECONDS = 60
 REFUTE_SECONDS = 120
+MITER_SECONDS = 60
 BOUND = 12  # cycles of the search without PDR
 GOLD, GATE = "_gold", "_gate"  # the block and its mutant; no block begins with an underscore
 
@@ -151,7 +152,7 @@ def refute(block: str, name: str, proof: Proof, count: int, seed: int) -> Mutati
         text = yosys.run(script, {"in.il": design}, ["out.il"])["out.il"]
         with tempfile.TemporaryDirectory() as folder:
             outcome = check(name, text, proof.mode, proof.depth, Path(folder), REFUTE_SECONDS)
-        refuted = not outcome.passed and "timeout" not in outcome.counterexample
+        refuted = not (outcome.passed or outcome.undecided)
         mutants.append(Mutant(change, source, "killed" if refuted else "undecided"))
     return Mutation(block, seed, mutants)
 
@@ -221,7 +222,8 @@ def compare(declared: Declaration, configuration: str, design: str, command: str
         if shutil.which("berkeley-abc"):
             return _reachable([*miter, "chformal -remove", *_GATES], files, Path(folder))
         text = yosys.run([*miter, "write_rtlil top.il"], files, ["top.il"])["top.il"]
-        return "undecided" if check("miter", text, "bmc", BOUND, Path(folder)).passed else "different"
+        outcome = check("miter", text, "bmc", BOUND, Path(folder), MITER_SECONDS)
+        return "undecided" if outcome.passed or outcome.undecided else "different"
 
 
 def _without_initial(command: str) -> list[str]:

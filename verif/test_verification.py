@@ -355,6 +355,23 @@ def test_proofs(kind: str, mode: Any, depth: int, told: str, tmp_path: Path) -> 
     assert outcome.log.is_file()
 
 
+class Hard(Elaboratable):
+    """That there are no two factors of a large prime."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        a, b = Signal(31), Signal(31)
+        with m.If((a != 1) & (b != 1)):
+            m.d.comb += Assert(a * b != (1 << 61) - 1)
+        return m
+
+
+def test_a_proof_that_takes_too_long_fails_and_says_so(tmp_path: Path) -> None:
+    outcome = prove("hard", Proof(Hard, "bmc", 2, ""), tmp_path, timeout=3)
+    assert not outcome.passed and outcome.undecided
+    assert "TIMEOUT (3 seconds)" in outcome.counterexample
+
+
 def test_nothing_to_prove(tmp_path: Path) -> None:
     class Empty(Elaboratable):
         def elaborate(self, platform: object) -> Module:
