@@ -32,7 +32,7 @@ from lockstep.spec.files import write
 from lockstep.verif import combinations, formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
-from lockstep.verif.mutation import mutate, refute
+from lockstep.verif.mutation import everywhere, mutate, refute
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, kept, record, replayed
 
@@ -147,6 +147,7 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
             yield "waivers", partial(_waivers, declared)
     else:
         yield "mutation", partial(_mutation, declared, options)
+        yield "mutation, every register and output", partial(_everywhere, declared, options)
         yield from _kernels(declared, options)
         for name, proof in proofs(declared.block).items():
             if proof.mode != "cover":
@@ -250,6 +251,16 @@ def _mutation(declared: Declaration, options: Options) -> Check:
         errors = [f"{100 * done.score:.1f} % killed, {100 * SCORE:.0f} % wanted"]
         errors += [f"{mutant.verdict}: {mutant.source}: {mutant.change}" for mutant in done.survivors]
     return Check(declared.block, "", errors, detail, done.json())
+
+
+def _everywhere(declared: Declaration, options: Options) -> Check:
+    """That a wrong bit is noticed wherever it is: in each register, memory and output at least one of a few."""
+    traces = [record(declared, run) for run in runs(declared, MUTATED, options.seed, options.seeds)]
+    found = everywhere(declared, MUTATED, traces, _mutation_seed(options))
+    errors = [f"no inverted bit is noticed: {place}" for place, killers in found.items() if not any(killers)]
+    bits = [killer for killers in found.values() for killer in killers]
+    detail = f"{len(found)} places of {MUTATED!r}, {len(bits)} inverted bits, {sum(map(bool, bits))} of them noticed"
+    return Check(declared.block, "", errors, detail, {"places": found})
 
 
 def _kernels(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:

@@ -15,11 +15,13 @@ Proofs hold a block of another size, so they meet mutants of their own (:func:`r
 
 from __future__ import annotations
 
+import json
+import random
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +44,7 @@ HARDWARE = "a:src=*/rtl/*"  # selects the cells that are not a property's
 PDR_SECONDS = 60
 REFUTE_SECONDS = 120
 MITER_SECONDS = 60
+BITS = 3  # of a register or an output that are inverted, each by itself
 BOUND = 12  # cycles of the search without PDR
 GOLD, GATE = "_gold", "_gate"  # the block and its mutant; no block begins with an underscore
 
@@ -112,17 +115,7 @@ def mutate(
     """
     design = netlist(declared, configuration)
     commands = _list(design, declared.name, count, seed)
-    ports = declared.ports(configuration)
-    player = verilated.player(_selectable(design, commands), declared.name, ports, SELECTOR)
-
-    def killers(traces: Sequence[Trace]) -> list[str]:
-        """For each mutant the trace that kills it, if one does."""
-        if not traces:
-            return [""] * (len(commands) - 1)
-        unchanged, *told = verilated.play(player, traces, ports, len(commands) - 1)[0]
-        if unchanged >= 0:
-            raise RuntimeError(f"{declared.block}: without a mutation, {traces[unchanged].name} differs from the model")
-        return [traces[trace].name if trace >= 0 else "" for trace in told]
+    killers = _killers(declared, configuration, design, commands)
 
     def verdict(command: str, killed: bool) -> Verdict:
         if killed:
@@ -134,6 +127,69 @@ def mutate(
         for command, run, kernel in zip(commands[1:], killers(runs), killers(kernels), strict=True)
     ]
     return Mutation(declared.block, seed, mutants)
+
+
+def _killers(
+    declared: Declaration, configuration: str, design: str, commands: Sequence[str]
+) -> Callable[[Sequence[Trace]], list[str]]:
+    """What tells, for each mutant, the trace that kills it, if one does."""
+    ports = declared.ports(configuration)
+    player = verilated.player(_selectable(design, commands), declared.name, ports, SELECTOR)
+
+    def killers(traces: Sequence[Trace]) -> list[str]:
+        if not traces:
+            return [""] * (len(commands) - 1)
+        unchanged, *told = verilated.play(player, traces, ports, len(commands) - 1)[0]
+        if unchanged >= 0:
+            raise RuntimeError(f"{declared.block}: without a mutation, {traces[unchanged].name} differs from the model")
+        return [traces[trace].name if trace >= 0 else "" for trace in told]
+
+    return killers
+
+
+def everywhere(declared: Declaration, configuration: str, runs: Sequence[Trace], seed: int) -> dict[str, list[str]]:
+    """Invert bits, up to :data:`BITS`, of every register, memory and output; by place the traces that kill, or "".
+
+    An output that only repeats an input has no place.
+    """
+    design = netlist(declared, configuration)
+    places = list(_places(design, declared, random.Random(f"{declared.block} {seed}")))
+    width = len(places).bit_length()
+    commands = [
+        f"mutate -mode {mode} -module {declared.name} -ctrl {SELECTOR} {width} {number} {where}"
+        for number, (mode, where) in enumerate([("none", ""), *(("inv", where) for _, where in places)])
+    ]
+    found: dict[str, list[str]] = {}
+    for (place, _), killer in zip(places, _killers(declared, configuration, design, commands)(runs), strict=True):
+        found.setdefault(place, []).append(killer)
+    return found
+
+
+def _places(design: str, declared: Declaration, rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Names of places, and what ``mutate`` takes for a bit of them."""
+    text = yosys.run(["read_rtlil design.il", "write_json design.json"], {"design.il": design}, ["design.json"])
+    module = json.loads(text["design.json"])["modules"][declared.name]
+    names = {
+        bit: name
+        for name, net in sorted(module["netnames"].items(), key=lambda item: item[1]["hide_name"], reverse=True)
+        for bit in net["bits"]
+    }  # of several, one from the source
+    drivers: dict[int | str, str] = {}
+    for name, cell in module["cells"].items():
+        for port, direction in cell["port_directions"].items():
+            bits = cell["connections"][port]
+            if direction == "output":
+                drivers |= {bit: f"-cell {name} -port {port} -portbit {k}" for k, bit in enumerate(bits)}
+        state = "Q" if "Q" in cell["connections"] else "WR_DATA" if cell["type"] == "$mem_v2" else ""
+        if state:
+            bits = cell["connections"][state]
+            place = names[bits[0]] if state == "Q" else name.rpartition(".")[2]
+            for k in rng.sample(range(len(bits)), min(BITS, len(bits))):
+                yield f"state {place}", f"-cell {name} -port {state} -portbit {k}"
+    for name, port in module["ports"].items():
+        driven = [drivers[bit] for bit in port["bits"] if bit in drivers]
+        if port["direction"] == "output":
+            yield from ((f"output {name}", where) for where in rng.sample(driven, min(BITS, len(driven))))
 
 
 def refute(block: str, name: str, proof: Proof, count: int, seed: int) -> Mutation:

@@ -24,7 +24,7 @@ from lockstep.verif import coverage, levels, verilated, waivers
 from lockstep.verif.bench import Bench
 from lockstep.verif.blocks import Declaration, Waiver, blocks, declaration
 from lockstep.verif.formal import Proof, prove
-from lockstep.verif.mutation import mutate
+from lockstep.verif.mutation import everywhere, mutate
 from lockstep.verif.planted import Fault, component
 from lockstep.verif.power_up import stripped
 from lockstep.verif.simulate import available, simulate
@@ -299,6 +299,16 @@ def test_mutants_are_killed(declared: Declaration) -> None:
     assert mutate(declared, "odd", [nothing], 40, 1, decide=False).count("killed") < 10
     alone = mutate(declared, "odd", [nothing], 40, 1, traces, decide=False)
     assert (alone.by("kernel"), alone.count("killed")) == (done.by("run"), done.count("killed"))
+
+
+def test_a_wrong_bit_is_noticed_wherever_it_is(declared: Declaration, trace: Trace) -> None:
+    """In each register and output; in one cycle after a reset, in few of them."""
+    found = everywhere(declared, "odd", [trace], 1)
+    assert {"state done", "state buffer.count", "output request_ready", "output line_number"} <= found.keys()
+    assert {len(killers) for killers in found.values()} <= {1, 2, 3}
+    assert [place for place, killers in found.items() if not any(killers)] == []
+    blind = everywhere(declared, "odd", [Trace("", trace.parameters, trace.io[:1], trace.reset[:1])], 1)
+    assert not any(blind["state buffer.second.address[0]"]) and any(blind["output request_ready"])
 
 
 def test_the_verdicts_about_survivors() -> None:
