@@ -307,7 +307,7 @@ def test_a_wrong_bit_is_noticed_wherever_it_is(declared: Declaration, trace: Tra
     assert {"state done", "state buffer.count", "output request_ready", "output line_number"} <= found.keys()
     assert {len(killers) for killers in found.values()} <= {1, 2, 3}
     assert [place for place, killers in found.items() if not any(killers)] == []
-    blind = everywhere(declared, "odd", [Trace("", trace.parameters, trace.io[:1], trace.reset[:1])], 1)
+    blind = everywhere(declared, "odd", [Trace("short", trace.parameters, trace.io[:1], trace.reset[:1])], 1)
     assert not any(blind["state buffer.second.address[0]"]) and any(blind["output request_ready"])
 
 
