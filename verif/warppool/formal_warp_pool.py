@@ -1,11 +1,13 @@
-"""Proofs about the joined unit, at the smallest size at which two warps merge: two loads.
+"""Proofs about the joined unit, at the smallest size at which two warps merge: two instructions.
 
-Everything is free but for the protocol: what they load, when the L1 answers, when it and the register file take
-what they are offered. The blocks have proofs without bound of their own; what these add is the wires between them.
+Everything is free but for the protocol: their kinds, what they access, when the L1 answers, when it and the register
+file take what they are offered. The blocks have proofs without bound of their own; what these add is the wires between
+them.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
@@ -16,8 +18,8 @@ from lockstep.verif.formal import Proof
 
 LANES, WARPS, TICKETS, MERGES, METADATA = 2, 2, 1, 2, 2
 SIZES = dict(
-    lanes=LANES, warps=WARPS, tickets=TICKETS, warps_per_queue=1, depth=1, coalescers=1, queues=2, tags=1,
-    merges=MERGES, maps=2, set_bits=1, metadata=METADATA, quantum=64, store_wait=2,
+    lanes=LANES, warps=WARPS, tickets=TICKETS, warps_per_queue=1, depth=1, queues=2, tags=1, merges=MERGES, maps=2,
+    set_bits=1, metadata=METADATA, quantum=64, store_wait=2,
 )  # fmt: skip
 LINE_SHIFT, WORD_BITS = 5, 3
 ENTERING, END = 2, 22  # cycles in which instructions enter; after which all must have ended
@@ -25,16 +27,20 @@ ADDRESSES = LINE_SHIFT + 1  # bits of an address that are free: two lines
 
 
 class Followed(Elaboratable):
-    """A load, any one: its lanes are written once, with their words, and until all are sent its warp is not drained.
+    """An instruction, any one: its lines are sent once, and until all are, its warp is not drained.
 
-    Every instruction has a name of its own, so that what bears the name of the one that is followed is its.
+    A load's and an atomic's lanes are written once, a load's with their words; a store's never. Every instruction has a
+    name of its own, so that what bears the name of the one that is followed is its. ``loads``: there is nothing else.
     """
 
     make = WarpPool
 
+    def __init__(self, coalescers: int, loads: bool) -> None:
+        self.coalescers, self.loads = coalescers, loads
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.dut = self.dut = dut = self.make(**SIZES)
+        m.submodules.dut = self.dut = dut = self.make(**SIZES, coalescers=self.coalescers)
         enter, access, answer, result = dut.enter, dut.access, dut.answer, dut.result
         m.d.comb += dut.line_shift.eq(LINE_SHIFT)
 
@@ -44,54 +50,73 @@ class Followed(Elaboratable):
         offered, cycle = Signal(), Signal(range(END + 1))
         with m.If(cycle < END):
             m.d.sync += cycle.eq(cycle + 1)
-        allowed = dut.load_ready.bit_select(new.warp, 1)
+        aside = new.store | new.atomic
+        allowed = Mux(aside, dut.drained, dut.load_ready).bit_select(new.warp, 1)
+        fields = ("mask", "bypass", "warp", *(() if self.loads else ("store", "atomic")))
         m.d.comb += [
             enter.valid.eq(offered & (cycle < ENTERING)),
             dut.issue.eq(enter.valid << new.warp),
-            dut.issue_load.eq(enter.valid << new.warp),
+            dut.issue_load.eq((enter.valid & ~aside) << new.warp),
             name.eq(new.warp * TICKETS + new.ticket),
-            *(new[field].eq(Signal.like(new[field], name=field)) for field in ("mask", "bypass", "warp")),
+            *(new[field].eq(Signal.like(new[field], name=field)) for field in fields),
             new.size.eq(2),
             Assume(new.mask != 0),
+            Assume(new.store + new.atomic + new.bypass < 2),
             Assume(~enter.valid | allowed & (Array(dut.free)[new.warp] != 0)),
             Assume(~enter.valid | ~named.bit_select(name, 1)),
-            *(whole.eq(Signal(ADDRESSES - 2, name=f"free_{lane}") << 2) for lane, whole in enumerate(dut.address[0])),
         ]
+        for k, port in enumerate(dut.address):
+            m.d.comb += [
+                whole.eq(Signal(ADDRESSES - 2, name=f"free_{k}_{lane}") << 2) for lane, whole in enumerate(port)
+            ]
         with m.If(enter.valid):
             m.d.sync += named.bit_select(name, 1).eq(1)
 
-        # The L1: it answers what it has.
+        # The L1: it answers what it has, an atomic with its lanes.
         inside = Signal(METADATA)
+        reply = Array(Signal(LANES, name=f"reply_{k}") for k in range(METADATA))
         sent = access.valid & access.ready
         m.d.comb += [
             Assume(~answer.valid | inside.bit_select(answer.p.id, 1)),
             answer.p.id.eq(Signal.like(answer.p.id, name="answered")),
+            answer.p.mask.eq(reply[answer.p.id]),
+            answer.p.atomic.eq(reply[answer.p.id] != 0),
         ]
         with m.If(answer.valid & answer.ready):
             m.d.sync += inside.bit_select(answer.p.id, 1).eq(0)
         with m.If(sent & ~access.p.store):
             m.d.comb += Assert(~inside.bit_select(access.p.id, 1))
-            m.d.sync += inside.bit_select(access.p.id, 1).eq(1)
+            m.d.sync += [
+                inside.bit_select(access.p.id, 1).eq(1),
+                reply[access.p.id].eq(Mux(access.p.atomic, access.p.mask, 0)),
+            ]
         self.inside, self.cycle = inside, cycle
 
-        # The load that is followed.
+        # The instruction that is followed.
         choose, followed, known = Signal(), Signal(), Signal()
         warp, ticket, mask = Signal.like(new.warp), Signal.like(new.ticket), Signal(LANES)
         address = [Signal(ADDRESSES, name=f"address_{lane}") for lane in range(LANES)]
-        asked = dut.generate[0]
-        mine = followed & asked.valid & (asked.payload.warp == warp) & (asked.payload.ticket == ticket)
+        self.store, self.atomic = store, atomic = Signal(name="is_store"), Signal(name="is_atomic")
         with m.If(enter.valid & choose & ~followed):
             m.d.sync += [followed.eq(1), warp.eq(new.warp), ticket.eq(new.ticket), mask.eq(new.mask)]
-        with m.If(mine & ~known):
-            m.d.sync += [known.eq(1), *(a.eq(b) for a, b in zip(address, dut.address[0], strict=True))]
-        m.d.comb += [Assume(~(mine & known) | (a == b)) for a, b in zip(address, dut.address[0], strict=True)]
+            m.d.sync += [store.eq(new.store), atomic.eq(new.atomic)]
+        for asked, given in zip(dut.generate, dut.address, strict=True):
+            mine = followed & asked.valid & (asked.payload.warp == warp) & (asked.payload.ticket == ticket)
+            with m.If(mine & ~known):
+                m.d.sync += [known.eq(1), *(a.eq(b) for a, b in zip(address, given, strict=True))]
+            m.d.comb += [Assume(~(mine & known) | (a == b)) for a, b in zip(address, given, strict=True)]
 
         gone, done = Signal(LANES), Signal(LANES)
         leaving: Value = Const(0, LANES)
         for j, slot in enumerate(access.p.slots):
             its = followed & sent & (j < access.p.count) & (slot.warp == warp) & (slot.ticket == ticket)
             lanes = Cat((a >> LINE_SHIFT) == access.p.number for a in address) & mask
-            m.d.comb += Assert(~its | known & ~access.p.store & ~access.p.atomic & (lanes != 0) & (lanes & gone == 0))
+            m.d.comb += [
+                Assert(~its | known & (lanes != 0) & (lanes & gone == 0)),
+                Assert(~its | (access.p.store == store) & (access.p.atomic == atomic)),
+            ]
+            with m.If(its & (store | atomic)):
+                m.d.comb += Assert((access.p.mask == lanes) & (access.p.last == (gone | lanes == mask)))
             leaving = leaving | Mux(its, lanes, 0)
         m.d.sync += gone.eq(gone | leaving)
         m.d.comb += Assert(~followed | (gone == mask) | ~dut.drained.bit_select(warp, 1))
@@ -99,20 +124,23 @@ class Followed(Elaboratable):
         written = followed & result.valid & (result.p.warp == warp) & (result.p.ticket == ticket)
         lanes, words = self.decoded(m, result.p, mask)
         with m.If(written):
-            m.d.comb += Assert(~result.p.atomic & (lanes != 0) & (lanes & ~gone == 0) & (lanes & done == 0))
+            m.d.comb += Assert(~store & (result.p.atomic == atomic))
+            m.d.comb += Assert((lanes != 0) & (lanes & ~gone == 0) & (lanes & done == 0))
             for lane in range(LANES):
-                m.d.comb += Assert(~lanes[lane] | (words[lane] == address[lane][2:LINE_SHIFT]))
+                m.d.comb += Assert(atomic | ~lanes[lane] | (words[lane] == address[lane][2:LINE_SHIFT]))
             with m.If(result.ready):
                 m.d.sync += done.eq(done | lanes)
-        self.complete = followed & (done == mask)
-        self.lost = followed & (done != mask)
+        self.complete = followed & (Mux(store, gone, done) == mask)
+        self.lost = followed & (Mux(store, gone, done) != mask)
         self.check(m)
         return m
 
     def decoded(self, m: Module, result: Any, mask: Value) -> tuple[Value, list[Value]]:
-        """Lanes and their words, by the mapping."""
+        """Lanes and their words, by the mapping; an atomic's lanes."""
         lanes, words = Signal(LANES), [Signal(5, name=f"word_{lane}") for lane in range(LANES)]
-        with m.Switch(result.mapping):
+        with m.If(result.atomic):
+            m.d.comb += lanes.eq(result.mask)
+        with m.Else(), m.Switch(result.mapping):
             with m.Case(Mapping.SINGLE):
                 m.d.comb += [lanes.eq(1 << result.thread), *(w.eq(result.word) for w in words)]
             with m.Case(Mapping.BROADCAST):
@@ -156,14 +184,48 @@ class Reached(Followed):
         m.d.comb += Cover(merged & self.complete)
 
 
+class ReachedAside(Followed):
+    """That a store and an atomic, of several lines, end beside another instruction in the other coalescer."""
+
+    def check(self, m: Module) -> None:
+        dut = self.dut
+        used = Signal(self.coalescers)
+        m.d.sync += used.eq(used | Cat(port.valid for port in dut.generate))
+        partly = self.dut.access.valid & ~self.dut.access.p.last & (self.dut.access.p.store | self.dut.access.p.atomic)
+        lines = Signal()
+        with m.If(partly & dut.access.ready):
+            m.d.sync += lines.eq(1)
+        m.d.comb += [Cover(used.all() & lines & self.complete & kind) for kind in (self.store, self.atomic)]
+
+
 _SIZE = (
-    "2 lanes, 2 warps, 1 ticket, 1 coalescer, 2 tags of 2 slots, 2 thread maps, 2 metadata "
-    "entries, 2 lines; both enter in the first two cycles"
+    "2 lanes, 2 warps, 1 ticket, 2 tags of 2 slots, 2 thread maps, 2 metadata entries, 2 lines; both enter in the "
+    "first two cycles"
 )
 PROOFS = {
     "one writeback per lane": Proof(
-        Followed, "bmc", 14, f"a load's lanes: each line sent once, then written once, right words; {_SIZE}"
+        partial(Followed, 1, True), "bmc", 14,
+        f"a load's lanes: each line sent once, then written once, right words; 1 coalescer, {_SIZE}",
     ),
-    "all ends": Proof(Ends, "bmc", END + 1, f"every lane is written by cycle {END} when nobody makes it wait; {_SIZE}"),
-    "reached": Proof(Reached, "cover", 16, f"a load of random mapping merges with another warp's and ends; {_SIZE}"),
-}
+    "all ends": Proof(
+        partial(Ends, 1, True), "bmc", END + 1,
+        f"every lane of a load is written by cycle {END} when nobody makes it wait; 1 coalescer, {_SIZE}",
+    ),
+    "reached": Proof(
+        partial(Reached, 1, True), "cover", 16,
+        f"a load of random mapping merges with another warp's and ends; 1 coalescer, {_SIZE}",
+    ),
+    "two coalescers": Proof(
+        partial(Followed, 2, False), "bmc", 14,
+        "loads, stores and atomics: each line sent once, as what it is, with its lanes, the last one as the last; a "
+        f"load's and an atomic's lanes written once, right words; 2 coalescers, {_SIZE}",
+    ),
+    "two coalescers, all ends": Proof(
+        partial(Ends, 2, False), "bmc", END + 1,
+        f"every load, store and atomic has ended by cycle {END} when nobody makes it wait; 2 coalescers, {_SIZE}",
+    ),
+    "two coalescers, reached": Proof(
+        partial(ReachedAside, 2, False), "cover", 16,
+        f"a store and an atomic of two lines end beside another instruction; 2 coalescers, {_SIZE}",
+    ),
+}  # fmt: skip
