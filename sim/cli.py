@@ -119,6 +119,9 @@ def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
     synth = command("synth", "Synthesise blocks: cells, area, depth, state beside the paper's.")
     of_a_gpu(synth)
     synth.add_argument("--liberty", metavar="FILE", help="standard cells to map to; otherwise generic gates")
+    synth.add_argument("--period", metavar="NS", type=float, default=0.0, help="with --liberty: the clock for which "
+                       "cells are chosen (default: the fastest)")  # fmt: skip
+    synth.add_argument("--build", action="store_true", help="make memories that are read asynchronously of flip-flops")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -175,10 +175,13 @@ def synth(options: Namespace) -> int:
     names = chosen(options.block)
     gpu = _gpu(options)
     library = read(options.liberty) if options.liberty else None
+    if options.period < 0 or (options.period and library is None):
+        raise UsageError(f"--period {options.period}: nanoseconds, for the cells of a library (--liberty)")
     components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
     with Display() as watch, ThreadPoolExecutor(os.cpu_count()) as pool:
         watch.phase(f"synthesis of {', '.join(names)}")
-        futures = {block: pool.submit(synthesise, one, two, library) for block, (one, two) in components.items()}
+        aims = library, options.period, options.build
+        futures = {block: pool.submit(synthesise, one, two, *aims) for block, (one, two) in components.items()}
         try:
             done = {block: future.result() for block, future in futures.items()}
         except yosys.YosysError as error:
@@ -187,7 +190,7 @@ def synth(options: Namespace) -> int:
     states = {block: (result.registers, result.memories) for block, result in done.items()}
     tables = [(mechanism, paper.table(mechanism, gpu, states)) for mechanism in MECHANISMS.values()]
     if options.json != "-":
-        _show_synthesis(gpu, options.liberty, done)
+        _show_synthesis(gpu, options, done)
         _show_shares(shares, next(iter(done.values())).area_unit)
         for mechanism, rows in tables:
             _show_paper(mechanism, rows)
@@ -195,12 +198,14 @@ def synth(options: Namespace) -> int:
         {"block": block, "parameters": configuration.parameters(block, gpu), **result.json()}
         for block, result in done.items()
     ]
-    result = {"gpu": gpu.name, "liberty": options.liberty, "blocks": blocks, "shares": shares}
+    asked = {"period_nanoseconds": options.period, "built": options.build}
+    result = {"gpu": gpu.name, "liberty": options.liberty, **asked, "blocks": blocks, "shares": shares}
     _write(options, {**result, "paper": [row.json() for _, rows in tables for row in rows]})
     return 0
 
 
-def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -> None:
+def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis]) -> None:
+    liberty = options.liberty
     unit = next(iter(done.values())).area_unit
     columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "register bits", "memory bits", "levels"]
     rows: list[list[Any]] = [
@@ -210,15 +215,17 @@ def _show_synthesis(gpu: Gpu, liberty: str | None, done: dict[str, Synthesis]) -
     ]  # fmt: skip
     timed = any(result.critical_path for result in done.values())
     if timed:
-        columns.append("critical path, ns")
+        columns += ["critical path, ns", "MHz"]
         for row, result in zip(rows, done.values(), strict=True):
-            row.append(result.critical_path.nanoseconds if result.critical_path else "")
+            period = result.critical_path.nanoseconds if result.critical_path else 0
+            row += [period, round(1000 / period)] if period else ["", ""]
     table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", columns, rows)
-    print("Area: logic and flip-flops, without wires, clock tree and memories. Levels: cells on the longest path,")
-    print("where an asynchronous read of a memory counts log2(words).")
+    apart = "memories that are read with the clock" if options.build else "memories"
+    print(f"Area: logic and flip-flops, without wires, clock tree and {apart}. Levels: cells on the longest path,")
+    print("where an asynchronous read of a memory that is none of flip-flops counts log2(words).")
     if timed:
         print("Critical path: OpenSTA's, with wires of no delay, from and to flip-flops, ports and memories' ports;")
-        print("the reset and the memories' access times are not in it.")
+        print(f"the reset and the access times of {apart} are not in it.")
     elif liberty:
         print("No critical path: OpenSTA (`sta`) is not installed.")
     memories = [(block, memory) for block, result in done.items() if block not in UNITS for memory in result.memories]

@@ -24,6 +24,17 @@ class Arc:
     levels: int
 
 
+def asynchronous(module: Module) -> list[str]:
+    """The memories that have an asynchronous read port."""
+    memories = {name: cell["parameters"] for name, cell in module["cells"].items() if cell["type"] == "$mem_v2"}
+    return sorted(name for name, parameters in memories.items() if "0" in _clocked(parameters))
+
+
+def _clocked(parameters: dict[str, str]) -> str:
+    """Of each read port, the last first: 1 if it is."""
+    return parameters["RD_CLK_ENABLE"][-int(parameters["RD_PORTS"], 2) :]
+
+
 def cut_memories(module: Module) -> list[Arc]:
     """Replace every memory by ports of the module; returns the paths that lead through them within a cycle."""
     arcs = []
@@ -41,8 +52,9 @@ def cut_memories(module: Module) -> list[Arc]:
                 module["ports"][f"memory{number}_{name}"] = {"direction": direction, "bits": bits}
             return f"memory{number}_{name}"
 
-        for kind in ("RD_EN", "RD_ARST", "RD_SRST", "WR_ADDR", "WR_DATA", "WR_EN"):
+        for kind in ("RD_EN", "RD_ARST", "RD_SRST", "WR_ADDR", "WR_DATA"):
             port(kind, connections[kind])
+        port("WR_EN", list(dict.fromkeys(connections["WR_EN"])))  # Yosys has one for each bit of a word
         for index in range(int(parameters["RD_PORTS"], 2)):
             address = connections["RD_ADDR"][index * address_bits : (index + 1) * address_bits]
             data = connections["RD_DATA"][index * width : (index + 1) * width]

@@ -2,9 +2,13 @@
 
 Memories stay memories: they are cut out before the logic is mapped, since real ones are SRAM macros or register files,
 and are counted by their bits, once each, however many ports they have; the ports are listed. The register of a
-synchronous read is the memory's; no other is moved into one. Without a library, cells are generic gates; the area is in
-gate equivalents, a quarter of Yosys' estimate of CMOS transistors, so that a NAND of two inputs is 1. No figure
-includes wires or a clock tree.
+synchronous read is the memory's; no other is moved into one. With ``build``, those that are read asynchronously, which
+no compiler of SRAMs offers, are made of flip-flops and multiplexers, and the paths through them are whole.
+
+Without a library, cells are generic gates; the area is in gate equivalents, a quarter of Yosys' estimate of CMOS
+transistors, so that a NAND of two inputs is 1. With one, abc maps for delay, puts buffers where a cell drives many, and
+chooses cells of the size that the clock needs; where it cannot do this with a library, trees of buffers are ours, and
+sizes are as mapped. No figure includes wires or a clock tree.
 """
 
 from __future__ import annotations
@@ -25,9 +29,9 @@ from lockstep.rtl.netlist import Memory, Netlist, Register
 from lockstep.synth import gates
 from lockstep.synth.liberty import Library
 
-# What abc does with a library, and how it chooses sizes; high fan-out is `gates.insert_buffers`' matter.
+# What abc does with a library; and how it buffers, and chooses sizes for a clock of so many picoseconds.
 _SCRIPT = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put"
-_SIZES = ";topo;upsize;dnsize"
+_SIZES = ";buffer,-c;topo;upsize,-D,{0};dnsize,-D,{0}"
 _TRANSISTORS_PER_GATE = 4
 _TOP = "block"
 
@@ -75,19 +79,33 @@ class Synthesis:
         }  # fmt: skip
 
 
-def synthesise(component: wiring.Component, copy: wiring.Component, library: Library | None = None) -> Synthesis:
-    """Synthesise a component; ``copy`` is another one like it, since a component can be elaborated once."""
+def synthesise(
+    component: wiring.Component,
+    copy: wiring.Component,
+    library: Library | None = None,
+    period: float = 0.0,
+    build: bool = False,
+) -> Synthesis:
+    """Synthesise a component; ``copy`` is another one like it, since a component can be elaborated once.
+
+    ``period``, in nanoseconds: the clock for which a library's cells are chosen; 0 for the fastest. ``build``: make
+    memories that are read asynchronously of flip-flops.
+    """
     netlist = Netlist(copy)
-    module, arcs = _coarse(component)
-    return _generic(module, arcs, netlist) if library is None else _mapped(module, arcs, netlist, library)
+    module, arcs = _coarse(component, build)
+    return _generic(module, arcs, netlist) if library is None else _mapped(module, arcs, netlist, library, period)
 
 
-def _coarse(component: wiring.Component) -> tuple[gates.Module, list[gates.Arc]]:
-    """The optimised netlist of operators and flip-flops, with the memories cut out."""
+def _coarse(component: wiring.Component, build: bool) -> tuple[gates.Module, list[gates.Arc]]:
+    """The optimised netlist of operators and flip-flops; the memories are built or cut out."""
     coarse = f"synth -top {_TOP} -flatten -nordff -run begin:fine"
     script = ["read_rtlil block.il", "proc -norom", coarse, "write_json out.json"]
     files = yosys.run(script, {"block.il": export.rtlil(component, _TOP)}, ["out.json"])
-    module = json.loads(files["out.json"])["modules"][_TOP]
+    module = _module(files["out.json"])
+    if build and (names := gates.asynchronous(module)):
+        script = ["read_json in.json", f"select {' '.join(f'{_TOP}/{name}' for name in names)}", "memory_map"]
+        script += ["select -clear", "opt -fast -full", "write_json out.json"]
+        module = _module(yosys.run(script, {"in.json": _pack(module)}, ["out.json"])["out.json"])
     return module, gates.cut_memories(module)
 
 
@@ -114,16 +132,19 @@ def _generic(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist) -> S
     )  # fmt: skip
 
 
-def _mapped(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, library: Library) -> Synthesis:
+def _mapped(
+    module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, library: Library, period: float
+) -> Synthesis:
     cells = {"cells.lib": library.text}
-    inputs = {"in.json": _pack(module), "none": "", **cells}
+    driver = f"set_driving_cell {library.buffers[len(library.buffers) // 2].cell}\n" if library.buffers else ""
+    inputs = {"in.json": _pack(module), "drivers": driver, **cells}
+    sizes = _SIZES.format(max(1, round(1000 * period)))
     try:
-        files = yosys.run(_mapping(_SCRIPT + _SIZES), inputs, ["out.json"])
-    except yosys.YosysError:  # there are libraries that abc maps to, but fails to choose sizes from
-        files = yosys.run(_mapping(_SCRIPT), inputs, ["out.json"])
-    mapped = _module(files["out.json"])
-    if library.buffers:
-        gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
+        mapped = _module(yosys.run(_mapping(_SCRIPT + sizes), inputs, ["out.json"])["out.json"])
+    except yosys.YosysError:  # there are libraries that abc maps to, but cannot buffer and size
+        mapped = _module(yosys.run(_mapping(_SCRIPT), inputs, ["out.json"])["out.json"])
+        if library.buffers:
+            gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
     script = [
         "read_json in.json", "read_liberty -lib cells.lib", f"hierarchy -top {_TOP}", "splitnets -ports", "opt_clean",
         "rename -wire", f"tee -q -o stat.json stat -json -top {_TOP} -liberty cells.lib", f"select {_TOP}",
@@ -143,7 +164,7 @@ def _mapped(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, libra
 def _mapping(script: str) -> list[str]:
     return [
         "read_json in.json", "opt -fast -full", "techmap", "opt -fast", "dfflibmap -liberty cells.lib",
-        f"abc -liberty cells.lib -constr none -script {script}", "setundef -zero", "opt_clean -purge",
+        f"abc -liberty cells.lib -constr drivers -script {script}", "setundef -zero", "opt_clean -purge",
         "read_liberty -lib cells.lib", "write_json out.json",
     ]  # fmt: skip
 

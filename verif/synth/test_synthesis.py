@@ -81,8 +81,10 @@ class Made(wiring.Component):
         return m
 
 
-def synthesised(body: Callable[[Module, Any], None], library: Library | None = None, width: int = 8) -> Synthesis:
-    return synthesise(Made(body, width), Made(body, width), library)
+def synthesised(
+    body: Callable[[Module, Any], None], library: Library | None = None, width: int = 8, build: bool = False
+) -> Synthesis:
+    return synthesise(Made(body, width), Made(body, width), library, build=build)
 
 
 def delay(m: Module, c: Made) -> None:
@@ -144,6 +146,7 @@ def test_delay_cells_are_no_buffers() -> None:
 
 
 def test_high_fanout_gets_a_tree_of_buffers() -> None:
+    """From us, where abc does not do it."""
     sinks = 40
     module: gates.Module = {
         "ports": {"a": {"direction": "input", "bits": [2]}, "clk": {"direction": "input", "bits": [3]}},
@@ -163,6 +166,20 @@ def test_high_fanout_gets_a_tree_of_buffers() -> None:
     assert max(users.values()) <= gates.FANOUT and users[2] == 3
     assert all(module["cells"][f"g{i}"]["connections"]["C"] == [3] for i in range(sinks)), "the clock stays"
     assert gates.depth(module, lambda kind: False, []) == 2
+
+
+def test_memories_that_are_read_asynchronously_can_be_built() -> None:
+    """The table is; a memory whose read is clocked stays one."""
+    apart, built = (synthesised(table, build=build) for build in (False, True))
+    assert built.memories == apart.memories and built.memory_bits == 256
+    assert built.flip_flops == apart.flip_flops + 256 and built.area > apart.area + 256 * 4
+
+    def clocked(m: Module, c: Made) -> None:
+        m.submodules.store = store = memory.Memory(shape=8, depth=32, init=[])
+        write, read = store.write_port(), store.read_port()
+        m.d.comb += [write.addr.eq(c.a), write.data.eq(c.a), write.en.eq(c.a[0]), read.addr.eq(c.a), c.x.eq(read.data)]
+
+    assert synthesised(clocked, build=True).flip_flops == 0
 
 
 # --------------------------------------------------------------------------------------------------- the paper's table
@@ -223,6 +240,14 @@ def test_a_wrong_library(text: str | None, message: str, tmp_path: Path, capsys:
         file.write_text(text)
     assert cli.main(["synth", "cta", "--liberty", str(file)]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--period", "2"], ["--period", "-1", "--liberty", "cells.lib"]])
+def test_a_wrong_period(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (tmp_path / "cells.lib").write_text(LIBRARY)
+    options = [str(tmp_path / option) if option.endswith(".lib") else option for option in options]
+    assert cli.main(["synth", "cta", *options]) == 2
+    assert "--period" in capsys.readouterr().err
 
 
 def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
