@@ -117,9 +117,9 @@ def test_mechanisms(mechanism: str) -> None:
 def test_a_register_file_that_refuses_results(mechanism: str) -> None:
     """Results come at other times, and are as right; skipping and interpreting change nothing."""
     named = [mechanism] if mechanism else []
-    reference, stepped = (elsewhere(observe, SHORT, skip, named, 12) for skip in (True, False))
+    reference, stepped = (observe(SHORT, skip, named, 12) for skip in (True, False))
     assert {name: differences(reference[name], stepped[name]) for name in SHORT} == {name: [] for name in SHORT}
-    free = elsewhere(observe, SHORT, True, named)
+    free = observe(SHORT, True, named)
     for name in SHORT:
         assert [key for key in ("outputs", "memory") if reference[name][key] != free[name][key]] == []
         refused, taken = ([launch["gpu.cycles"] for launch in runs[name]["counts"]] for runs in (reference, free))
