@@ -97,7 +97,7 @@ NARROW = [
     ),
     Fault(
         "scheduling.warp_scheduler", "rtl", "patience is counted in 9 bits",
-        "Signal(range(patience), name", "Signal(min(9, bits_for(patience - 1)), name",
+        "bits = (patience - 1).bit_length()", "bits = min(9, (patience - 1).bit_length())",
     ),
 ]  # fmt: skip
 

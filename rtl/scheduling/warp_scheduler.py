@@ -143,7 +143,8 @@ class WarpScheduler(wiring.Component):
         self.promoted = Signal.like(self.last)  # slot that became active last
         self.holder = Signal(warps)  # of the priority: one-hot, or nobody
         self.urgent = Signal(warps)  # their patience has ended
-        self.passes = [Signal(range(patience), name=f"passes_{slot}") for slot in range(warps if patience else 0)]
+        bits = (patience - 1).bit_length() if patience else 0
+        self.passes = [Signal(warps, name=f"passes_{bit}") for bit in range(bits)]  # bits of the slots' counts
         # Row i of the age matrix: the slots that are older than i. Rows and columns of slots that are not live mean
         # nothing. Only starts write it, so that the matrix needs neither counters nor the order of finishes.
         self.older = [Signal(warps, name=f"older_{slot}") for slot in range(warps)]
@@ -227,11 +228,17 @@ class WarpScheduler(wiring.Component):
             passed.eq(Mux(self.patience != 0, requesting & ~self.urgent & _lower(m, issuing, classes, "issuing"), 0)),
             cleared.eq(~staying | issuing),
         ]
-        for slot, passes in enumerate(self.passes):
-            with m.If(cleared[slot]):
-                m.d.sync += [passes.eq(0), self.urgent[slot].eq(0)]
-            with m.Elif(passed[slot]):
-                m.d.sync += [passes.eq(passes + 1), self.urgent[slot].eq(passes + 1 == self.patience)]
+        carry, reached = passed, passed  # those whose count, one more, is that of patience in all bits so far
+        for bit, passes in enumerate(self.passes):
+            more = Signal(self.warps, name=f"more_{bit}")
+            m.d.comb += more.eq(passes ^ carry)
+            m.d.sync += passes.eq(more & ~cleared)
+            reached = reached & ~(more ^ self.patience[bit].replicate(self.warps))
+            carry = passes & carry
+        for bit in self.patience[len(self.passes) :]:
+            reached = reached & ~(carry ^ bit.replicate(self.warps))
+            carry = Const(0, self.warps)
+        m.d.sync += self.urgent.eq((self.urgent | reached) & ~cleared)
 
     def _activate(self, m: Module, staying: Value, classes: Sequence[Value]) -> None:
         """Two-level: choose the active warps of the next cycle."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import add, or_
 
-from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.scheduling.warp_scheduler import WarpScheduler
@@ -122,7 +122,7 @@ class Scheduler(Elaboratable):
                 Assert(passes <= dut.patience),
                 Assert(self.live[slot] | (passes == 0)),
                 Assert(dut.urgent[slot] == self.urgent[slot]),
-                Assert(self.urgent[slot] | (dut.passes[slot] == passes)),
+                Assert(self.urgent[slot] | (Cat(bits[slot] for bits in dut.passes) == passes)),
             ]
 
 
