@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
@@ -30,13 +30,14 @@ class Followed(Elaboratable):
     """An instruction, any one: its lines are sent once, and until all are, its warp is not drained.
 
     A load's and an atomic's lanes are written once, a load's with their words; a store's never. Every instruction has a
-    name of its own, so that what bears the name of the one that is followed is its. ``loads``: there is nothing else.
+    name of its own, so that what bears the name of the one that is followed is its. With one coalescer there are loads
+    alone.
     """
 
     make = WarpPool
 
-    def __init__(self, coalescers: int, loads: bool) -> None:
-        self.coalescers, self.loads = coalescers, loads
+    def __init__(self, coalescers: int) -> None:
+        self.coalescers = coalescers
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -52,7 +53,7 @@ class Followed(Elaboratable):
             m.d.sync += cycle.eq(cycle + 1)
         aside = new.store | new.atomic
         allowed = Mux(aside, dut.drained, dut.load_ready).bit_select(new.warp, 1)
-        fields = ("mask", "bypass", "warp", *(() if self.loads else ("store", "atomic")))
+        fields = ("mask", "bypass", "warp", *(("store", "atomic") if self.coalescers > 1 else ()))
         m.d.comb += [
             enter.valid.eq(offered & (cycle < ENTERING)),
             dut.issue.eq(enter.valid << new.warp),
@@ -202,30 +203,29 @@ _SIZE = (
     "2 lanes, 2 warps, 1 ticket, 2 tags of 2 slots, 2 thread maps, 2 metadata entries, 2 lines; both enter in the "
     "first two cycles"
 )
+
+
+def _proof(kind: type[Followed], coalescers: int, mode: Literal["bmc", "cover"], depth: int, doc: str) -> Proof:
+    return Proof(partial(kind, coalescers), mode, depth, f"{doc}; coalescers: {coalescers}, {_SIZE}")
+
+
 PROOFS = {
-    "one writeback per lane": Proof(
-        partial(Followed, 1, True), "bmc", 14,
-        f"a load's lanes: each line sent once, then written once, right words; 1 coalescer, {_SIZE}",
+    "one writeback per lane": _proof(
+        Followed, 1, "bmc", 14, "a load's lanes: each line sent once, then written once, right words"
     ),
-    "all ends": Proof(
-        partial(Ends, 1, True), "bmc", END + 1,
-        f"every lane of a load is written by cycle {END} when nobody makes it wait; 1 coalescer, {_SIZE}",
+    "all ends": _proof(
+        Ends, 1, "bmc", END + 1, f"every lane of a load is written by cycle {END} when nobody makes it wait"
     ),
-    "reached": Proof(
-        partial(Reached, 1, True), "cover", 16,
-        f"a load of random mapping merges with another warp's and ends; 1 coalescer, {_SIZE}",
-    ),
-    "two coalescers": Proof(
-        partial(Followed, 2, False), "bmc", 14,
+    "reached": _proof(Reached, 1, "cover", 16, "a load of random mapping merges with another warp's and ends"),
+    "two coalescers": _proof(
+        Followed, 2, "bmc", 14,
         "loads, stores and atomics: each line sent once, as what it is, with its lanes, the last one as the last; a "
-        f"load's and an atomic's lanes written once, right words; 2 coalescers, {_SIZE}",
+        "load's and an atomic's lanes written once, right words",
     ),
-    "two coalescers, all ends": Proof(
-        partial(Ends, 2, False), "bmc", END + 1,
-        f"every load, store and atomic has ended by cycle {END} when nobody makes it wait; 2 coalescers, {_SIZE}",
+    "two coalescers, all ends": _proof(
+        Ends, 2, "bmc", END + 1, f"every load, store and atomic has ended by cycle {END} when nobody makes it wait"
     ),
-    "two coalescers, reached": Proof(
-        partial(ReachedAside, 2, False), "cover", 16,
-        f"a store and an atomic of two lines end beside another instruction; 2 coalescers, {_SIZE}",
+    "two coalescers, reached": _proof(
+        ReachedAside, 2, "cover", 16, "a store and an atomic of two lines end beside another instruction"
     ),
 }  # fmt: skip
