@@ -235,9 +235,8 @@ class WarpScheduler(wiring.Component):
             m.d.sync += passes.eq(more & ~cleared)
             reached = reached & ~(more ^ self.patience[bit].replicate(self.warps))
             carry = passes & carry
-        for bit in self.patience[len(self.passes) :]:
-            reached = reached & ~(carry ^ bit.replicate(self.warps))
-            carry = Const(0, self.warps)
+        if len(self.patience) > len(self.passes):  # a power of two
+            reached = reached & ~(carry ^ self.patience[-1].replicate(self.warps))
         m.d.sync += self.urgent.eq((self.urgent | reached) & ~cleared)
 
     def _activate(self, m: Module, staying: Value, classes: Sequence[Value]) -> None:
