@@ -51,8 +51,7 @@ _EMPTY_MEMORY = re.compile(
     r"^  memory width 0 .*\n|^  cell \$mem\w+ \S+\n(?:    .*\n)*?    parameter \\WIDTH 0\n(?:    .*\n)*?  end\n",
     re.MULTILINE,
 )
-_PUBLIC = re.compile(r"\\(\S+)")
-_ADDRESSED = re.compile(r"^connect \\(\S+) \\(\S+__addr(?:\$\d+)?) \[\d+:0\]$", re.MULTILINE)
+_ADDRESSED = re.compile(r"^connect (\\\S+) (\\\S+__addr(?:\$\d+)?) \[\d+:0\]$", re.MULTILINE)
 _MODULE = re.compile(r"^module (\w+)\(", re.MULTILINE)
 _LATCH = re.compile(r"\b(_\d+_) <= (\w+)\[")
 _WORD = re.compile(r"\w+")
@@ -102,9 +101,8 @@ def _registers_named(text: str) -> str:
 
 def _register_named(module: str) -> str:
     for register, address in _ADDRESSED.findall(module):
-        if f"    connect \\Q \\{address}\n" in module:
-            swapped = {register: address, address: register}
-            module = _PUBLIC.sub(partial(_replaced, swapped), module)
+        if f"    connect \\Q {address}\n" in module:
+            module = _TOKEN.sub(partial(_replaced, {register: address, address: register}), module)
     return module
 
 
@@ -122,7 +120,7 @@ def _ordered(text: str, name: str, ports: Sequence[FlatPort]) -> str:
 
 
 def _replaced(names: Mapping[str, str], found: re.Match[str]) -> str:
-    return "\\" + names.get(found[1], found[1])
+    return names.get(found[0], found[0])
 
 
 def verilog(component: wiring.Component, block: str, parameters: Mapping[str, int]) -> str:
