@@ -33,18 +33,6 @@ NO_REWRITING = {"COCOTB_REWRITE_ASSERTION_FILES": ""}
 
 
 @dataclass(frozen=True)
-class Report:
-    """All runs of one configuration. ``failures``: a line for each that the environment or a difference stopped.
-
-    ``bins`` counts the cycles that hit each bin; ``reached`` tells the bits of ports that were both 0 and 1.
-    """
-
-    failures: list[str] = field(default_factory=list)
-    bins: Counter[str] = field(default_factory=Counter)
-    reached: Reached = field(default_factory=lambda: Reached())
-
-
-@dataclass(frozen=True)
 class Reached:
     """The bits of each port that some cycle saw as 1, and those that all cycles saw as 1."""
 
@@ -64,6 +52,18 @@ class Reached:
     def bits(self) -> dict[str, int]:
         """How many of each port's bits were both."""
         return {name: (ones & ~self.never_zero[name]).bit_count() for name, ones in self.ones.items()}
+
+
+@dataclass(frozen=True)
+class Report:
+    """All runs of one configuration. ``failures``: a line for each that the environment or a difference stopped.
+
+    ``bins`` counts the cycles that hit each bin; ``reached`` tells the bits of ports that were both 0 and 1.
+    """
+
+    failures: list[str] = field(default_factory=list)
+    bins: Counter[str] = field(default_factory=Counter)
+    reached: Reached = field(default_factory=Reached)
 
 
 def simulate(
