@@ -28,6 +28,35 @@ def index_of(onehot: Value) -> Value:
     )
 
 
+def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: bool = False) -> Signal:
+    """The index of the first bit of a mask after ``index``, or from it on, circularly; any index if the mask is zero.
+
+    Found in rows of eight: in that of ``index``, and in all others at the same time.
+    """
+    row_bits = 3
+    rows = [mask[i : i + (1 << row_bits)] for i in range(0, len(mask), 1 << row_bits)]
+    own, filled = Signal(1 << row_bits, name=f"{name}_own_row"), Signal(len(rows), name=f"{name}_rows")
+    later, chosen = Signal(len(rows), name=f"{name}_later_rows"), Signal(len(rows), name=f"{name}_row")
+    row, column = index[row_bits:], index[:row_bits]
+
+    def beyond(position: Value, width: int, first: int) -> Value:
+        return (Const((1 << width) - 1 << first, 2 * width) << position)[:width]
+
+    firsts = []
+    for i, bits in enumerate(rows):
+        firsts.append(Signal(row_bits, name=f"{name}_in_row_{i}"))
+        m.d.comb += firsts[i].eq(index_of(lowest(bits)))
+    result = Signal(len(index), name=name)
+    m.d.comb += [
+        own.eq(Cat(rows).word_select(row, 1 << row_bits) & beyond(column, 1 << row_bits, not itself)),
+        filled.eq(Cat(bits.any() for bits in rows)),
+        later.eq(filled & beyond(row, len(rows), 1)),
+        chosen.eq(Mux(later.any(), lowest(later), lowest(filled))),
+        result.eq(Mux(own.any(), Cat(index_of(lowest(own)), row), Cat(select(chosen, firsts), index_of(chosen)))),
+    ]
+    return result
+
+
 def select(onehot: Value, values: list[Value]) -> Value:
     """The value at the only bit set; zero if there is none."""
     return reduce(or_, (Mux(chosen, value, 0) for chosen, value in zip(onehot, values, strict=True)))

@@ -29,9 +29,11 @@ from lockstep.rtl.netlist import Memory, Netlist, Register
 from lockstep.synth import gates
 from lockstep.synth.liberty import Library
 
-# What abc does with a library; and how it buffers, and chooses sizes for a clock of so many picoseconds.
-_SCRIPT = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put"
-_SIZES = ";buffer,-c;topo;upsize,-D,{0};dnsize,-D,{0}"
+# What abc does with a library: maps for delay, buffers, and chooses sizes for a path of so many picoseconds. Without
+# dc2, which would make ripples of the adders. And what it does with libraries that this fails for.
+_SIZED = "+strash;&get,-n;&fraig,-x;&put;scorr;dch,-f;map,-B,0.9;topo;buffer,-N,8;upsize,-D,{0};dnsize,-D,{0}"
+_PLAIN = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put"
+_PATH = 0.5  # of the period: abc knows neither flip-flops' delays nor their setup, and its own estimate is optimistic
 _TRANSISTORS_PER_GATE = 4
 _TOP = "block"
 
@@ -138,11 +140,11 @@ def _mapped(
     cells = {"cells.lib": library.text}
     driver = f"set_driving_cell {library.buffers[len(library.buffers) // 2].cell}\n" if library.buffers else ""
     inputs = {"in.json": _pack(module), "drivers": driver, **cells}
-    sizes = _SIZES.format(max(1, round(1000 * period)))
+    sized = _SIZED.format(max(1, round(1000 * _PATH * period)))
     try:
-        mapped = _module(yosys.run(_mapping(_SCRIPT + sizes), inputs, ["out.json"])["out.json"])
+        mapped = _module(yosys.run(_mapping(sized), inputs, ["out.json"])["out.json"])
     except yosys.YosysError:  # there are libraries that abc maps to, but cannot buffer and size
-        mapped = _module(yosys.run(_mapping(_SCRIPT), inputs, ["out.json"])["out.json"])
+        mapped = _module(yosys.run(_mapping(_PLAIN), inputs, ["out.json"])["out.json"])
         if library.buffers:
             gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
     script = [

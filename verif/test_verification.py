@@ -84,8 +84,12 @@ def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> N
 
 NARROW = [
     Fault(
-        "warppool.request_selector", "rtl", "the counters of a quantum have 16 bits",
-        "Signal(range(quantum), name=name)", "Signal(min(16, bits_for(quantum - 1)), name=name)",
+        "warppool.request_selector", "rtl", "the cycle of a quantum has 16 bits",
+        "Signal(range(quantum), name=", "Signal(range(min(quantum, 1 << 16)), name=",
+    ),
+    Fault(
+        "warppool.request_selector", "rtl", "the margin of a quantum has 23 bits",
+        "range(-99 * quantum - 1, quantum)", "range(max(-99 * quantum - 1, -1 << 22), quantum)",
     ),
     Fault(
         "cta.cta_dispatcher", "rtl", "the number of the next CTA has 32 bits",

@@ -1,7 +1,7 @@
 """Golden model of ``rtl/warppool/request_selector.py``, which documents the block.
 
-Where the hardware narrows the waiting positions by one bit of the warp after the other, the model keeps the positions
-of each warp as a mask, and the warps that have any as another.
+Where the hardware compares two bits of all warps in a cycle, the model looks for the lowest warp in the first cycle of
+a search and then waits; where the hardware keeps who is second and third, the model looks for them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,19 @@ from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_TAGS, PIPELINE
 
 PORTS = ports("warppool.request_selector")
 REQUEST = PORTS["o"]["access"]["payload"]
+INSERTED = record([("valid", "i8"), ("allocated", "i8"), ("position", "i8"), ("warp", "i8")])
 STATE = record(
     [
         ("tag_at", "i8", (MAX_TAGS,)),  # by position
         ("position_of", "i8", (MAX_TAGS,)),  # by tag
         ("lowest", "i8", (MAX_TAGS,)),  # the lowest warp in the tag at a position
-        ("positions", "i8", (MAX_WARPS,)),  # the waiting positions whose lowest warp it is, a mask
-        ("present", "i8"),  # the warps for which that mask is not empty
+        ("inserted", INSERTED, (MAX_COALESCERS,)),  # in the cycle before: their warps are written now
+        ("searched", "i8"),  # cycles of the search for the lowest warp
+        ("search", "i8"),  # cycles that it takes
+        ("found", "i8"),  # the position that it will find
+        ("lowered", "i8"),  # a warp was, in the cycle before: the search ends
+        ("changed", "i8"),  # a reason for another search
+        ("choice", "i8"),  # the position that the last search found, -1 if none since the last pop
         ("waiting", "i8"),  # mask of positions
         ("head", "i8"),
         ("used", "i8"),  # positions from the head to the tail
@@ -34,8 +40,9 @@ STATE = record(
         ("reserved", "i8"),  # loads and atomics on their way
         ("metadata_left", "i8"),
         ("cycle", "i8"),  # of the quantum
-        ("accesses", "i8"),
-        ("hits", "i8"),
+        ("lookup", "i8"),  # what the L1 said of a load in the cycle before, as it changes the margin
+        ("margin", "i8"),  # loads of the quantum that used the L1, less 100 times those that hit, less one
+        ("warps", "i8"),  # parameter
         ("tags", "i8"),  # parameter
         ("coalescers", "i8"),  # parameter
         ("quantum", "i8"),  # parameter
@@ -49,13 +56,19 @@ def reset(state, io):
     """The state and the outputs after reset. Memories stay: unseen until they are written."""
     clear(io.o)
     io.o.room = state.tags
-    for warp in range(MAX_WARPS):
-        state.positions[warp] = 0
     for port in range(state.coalescers):
         state.waited[port] = 0
-    state.present = state.waiting = state.head = state.used = state.position = state.popped = 0
+        state.inserted[port].valid = 0
+    bits = i64(1)
+    while i64(1) << bits < state.warps:
+        bits += 1
+    state.search = (bits + 1) // 2 + 3
+    state.waiting = state.head = state.used = state.position = state.popped = state.searched = state.lowered = 0
+    state.changed = 1
+    state.choice = -1
     state.atomic = state.last = state.load_next = state.count = state.reserved = state.metadata_left = 0
-    state.cycle = state.accesses = state.hits = 0
+    state.cycle = state.lookup = 0
+    state.margin = -1
 
 
 @jit
@@ -81,25 +94,66 @@ def _oldest(state, mask):
 
 
 @jit
-def _forget(state, position):
-    """A position is no longer among those of its warp."""
-    warp = state.lowest[position]
-    state.positions[warp] &= ~(i64(1) << position)
-    if state.positions[warp] == 0:
-        state.present &= ~(i64(1) << warp)
+def _search(state, io):
+    """A cycle of the search for the lowest warp, as things were before this clock edge."""
+    if io.o.policy == 0 or io.o.pop.valid != 0:
+        state.searched = 0
+        state.changed = 1
+        state.choice = -1
+        return
+    if state.searched != 0:
+        state.searched += 1
+    elif state.changed != 0:
+        seen = state.waiting
+        for port in range(state.coalescers):
+            line = state.inserted[port]
+            if line.valid & line.allocated != 0:
+                seen &= ~(i64(1) << line.position)
+        if seen != 0:
+            state.found = _lowest(state, seen)
+            state.searched = 1
+            state.changed = 0
+    if state.searched == state.search:
+        state.choice = state.found
+        state.searched = 0
+    if state.lowered != 0:
+        state.searched = 0
+        state.changed = 1
 
 
 @jit
-def _remember(state, position, warp):
-    state.lowest[position] = warp
-    state.positions[warp] |= i64(1) << position
-    state.present |= i64(1) << warp
+def _lowest(state, mask):
+    """The position of a mask with the lowest warp, the oldest at a tie; the mask is not empty."""
+    best, lowest = i64(0), i64(MAX_WARPS)
+    while mask != 0:
+        position = _oldest(state, mask)
+        mask &= ~(i64(1) << position)
+        if state.lowest[position] < lowest:
+            best, lowest = position, state.lowest[position]
+    return best
+
+
+@jit
+def _lower(state):
+    """The warps of the lines inserted in the cycle before; one that is lowered ends the search."""
+    state.lowered = 0
+    for port in range(state.coalescers):
+        line = state.inserted[port]
+        if line.valid == 0:
+            continue
+        state.changed = 1
+        if state.waiting & (i64(1) << line.position) == 0:
+            continue
+        if line.allocated != 0:
+            state.lowest[line.position] = line.warp
+        elif line.warp < state.lowest[line.position]:
+            state.lowest[line.position] = line.warp
+            state.lowered = 1
 
 
 @jit
 def _pop(state):
     """The position popped in this cycle no longer waits; those before the next one that does are free again."""
-    _forget(state, state.position)
     state.waiting &= ~(i64(1) << state.position)
     head = (state.head + state.used) % state.tags
     passed = state.used
@@ -111,21 +165,25 @@ def _pop(state):
 
 
 @jit
-def _insert(state, insert):
-    tag, warp = i64(insert.tag), i64(insert.warp)
-    if insert.allocated != 0:
-        position = (state.head + state.used) % state.tags
-        state.used += 1
-        state.tag_at[position] = tag
-        state.position_of[tag] = position
-        state.waiting |= i64(1) << position
-        _remember(state, position, warp)
-    else:
-        position = state.position_of[tag]
-        # What is merged while the tag leaves changes nothing here.
-        if state.waiting & (i64(1) << position) != 0 and warp < state.lowest[position]:
-            _forget(state, position)
-            _remember(state, position, warp)
+def _insert(state, io, port):
+    """A line; returns the positions that it takes."""
+    insert, line = io.i.insert[port], state.inserted[port]
+    line.valid = insert.valid
+    if insert.valid == 0:
+        return i64(0)
+    tag = i64(insert.payload.tag)
+    line.allocated = insert.payload.allocated
+    line.warp = insert.payload.warp
+    if line.allocated == 0:
+        line.position = state.position_of[tag]
+        return i64(0)
+    position = (state.head + state.used) % state.tags
+    state.used += 1
+    state.tag_at[position] = tag
+    state.position_of[tag] = position
+    state.waiting |= i64(1) << position
+    line.position = position
+    return i64(1)
 
 
 @jit
@@ -154,8 +212,7 @@ def _leave(state, io):
     if access.store == 0:
         state.reserved -= 1
         if access.atomic | access.bypass == 0:
-            state.accesses += 1
-            state.hits += io.i.miss == 0
+            state.lookup = 1 if io.i.miss != 0 else -99
     state.count -= 1
     if state.count > 0:
         assign(access, state.behind[0])
@@ -181,17 +238,15 @@ def _choose(state, io):
     io.o.pop.payload.tag = 0
     if state.popped + state.count == PIPELINE:
         return
-    load = state.metadata_left != 0 and state.waiting != 0
+    by_warp = io.o.policy != 0 and io.o.room != 0
+    load = state.metadata_left != 0 and (state.choice >= 0 if by_warp else state.waiting != 0)
     if overdue != 0 and not (load and state.load_next != 0):
         io.o.overdue = 1
         stores = overdue
     elif load:
-        position = state.head
-        if io.o.policy != 0 and state.used < state.tags:
-            position = _oldest(state, state.positions[ctz(state.present)])
-        state.position = position
+        state.position = state.choice if by_warp else state.head
         io.o.pop.valid = 1
-        io.o.pop.payload.tag = state.tag_at[position]
+        io.o.pop.payload.tag = state.tag_at[state.position]
         return
     if stores != 0:
         after = stores & (i64(-2) << state.last)
@@ -201,6 +256,9 @@ def _choose(state, io):
 @jit
 def step(state, io):
     """One clock edge."""
+    _search(state, io)
+    _lower(state)
+    free = state.tags - state.used
     new = i64(0)  # the action of this cycle is a load or an atomic
     popped = i64(io.o.pop.valid)
     if popped != 0:
@@ -208,8 +266,9 @@ def step(state, io):
         state.load_next = 0
         _pop(state)
     for port in range(state.coalescers):
-        if io.i.insert[port].valid != 0:
-            _insert(state, io.i.insert[port].payload)
+        free -= _insert(state, io, port)
+    state.margin += state.lookup
+    state.lookup = 0
     taken = _wait(state, io)
     reserved = state.reserved
     if io.o.access.valid & io.i.access.ready != 0:
@@ -237,13 +296,12 @@ def step(state, io):
 
     state.cycle += 1
     if state.cycle == state.quantum:
-        if 100 * state.hits < state.accesses:
+        if state.margin >= 0:
             io.o.policy ^= 1
         state.cycle = 0
-        state.accesses = 0
-        state.hits = 0
+        state.margin = -1
     io.o.access.valid = state.count != 0
-    io.o.room = state.tags - state.used
+    io.o.room = free
     _choose(state, io)
     return i64(0)
 
@@ -251,14 +309,20 @@ def step(state, io):
 @jit
 def idle(state, io):
     """Steps that change nothing but the quantum's cycle and the stores' waits while these inputs are held."""
-    if io.o.pop.valid | state.popped | (io.o.access.valid & io.i.access.ready) != 0:
+    if io.o.pop.valid | state.popped | state.lowered | (io.o.access.valid & io.i.access.ready) != 0:
+        return i64(0)
+    if state.lookup != 0:
         return i64(0)
     if (i64(io.i.metadata_free) > state.reserved) != (state.metadata_left != 0):
+        return i64(0)
+    if io.o.policy == 0 and state.choice >= 0:
+        return i64(0)
+    if state.searched != 0 or state.changed != (state.waiting == 0 or io.o.policy == 0):
         return i64(0)
     for port in range(state.coalescers):
         # A store that is seen for the first time may go next; one that is overdue has no more right to go than before
         # as long as nothing can go.
-        if io.i.insert[port].valid | io.o.store[port].ready != 0:
+        if io.i.insert[port].valid | state.inserted[port].valid | io.o.store[port].ready != 0:
             return i64(0)
         if (io.i.store[port].valid != 0) != (state.waited[port] != 0):
             return i64(0)

@@ -7,16 +7,16 @@ policies *oldest* and *warp ID*, the quanta after which a miss rate above 99 % t
 from __future__ import annotations
 
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, next_after
+from lockstep.rtl.bits import first_after, index_of, next_after, select
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
@@ -31,30 +31,38 @@ class RequestSelector(wiring.Component):
 
     **Order.** A circular queue of as many positions as there are tags. A line that allocates a tag takes the position
     at the tail, port 0 before port 1; a merge into the tag lowers the position's warp. A pop leaves a hole; the head
-    moves on to the first position that still waits, and those that it passes are free again. So a pop of the head is
-    what makes room, and no position waits for more than ``tags - 1`` others once it is the head.
+    moves on to the first position that still waits, and those that it passes are free again, as ``room`` says a cycle
+    later. So a pop of the head is what makes room, and no position waits for more than ``tags - 1`` others once it is
+    the head.
 
-    **Choice.** A load may go while metadata is left for it and a position waits: with policy 0 the head, with policy 1
-    the position with the lowest warp, the oldest of them at a tie; but the head whenever no position is free, so that
-    the order never keeps lines out of the queues. A store may go once it has been seen waiting (its port was valid and
-    it was not taken in the cycle before), an atomic only while metadata is left. A load goes before a store, but for an
-    *overdue* store, one that has already waited for ``store_wait`` cycles. After an overdue store, the next load that
-    can go comes first, so that neither starves the other however slow the L1 is. Stores take turns: the first port
-    after that of the store taken last.
+    **Search.** With policy 1 the position with the lowest warp is searched for, the oldest of them at a tie, among
+    those that wait in its first cycle, with the warps that they have then; what was inserted in the cycle before
+    counts from the next cycle on. A search takes a cycle to begin, one for every two bits of the warps, one for the
+    oldest and one for its tag: 6 for 48 warps. What it found may be popped in the cycle after, until the next pop or
+    the end of the next search, whichever is first. A search begins when something waits and a line was inserted, or a
+    tag popped, since the last one began. A pop ends it, and so does a merge that lowers a warp, two cycles later.
+
+    **Choice.** A load may go while metadata is left for it: with policy 0 the head; with policy 1 what was found; but
+    the head whenever there is no room, so that the order never keeps lines out of the queues. A store may go once it
+    has been seen waiting (its port was valid and it was not taken in the cycle before), an atomic only while metadata
+    is left. A load goes before a store, but for an *overdue* store, one that has already waited for ``store_wait``
+    cycles. After an overdue store, the next load that can go comes first, so that neither starves the other however
+    slow the L1 is. Stores take turns: the first port after that of the store taken last.
 
     **Bounds**, in cycles in which an action is possible (fewer than three requests on their way): an overdue store that
-    is no atomic is taken in the (2 x ``coalescers``)-th at the latest; a head, counting only cycles with metadata left,
-    is popped in the (2 x ``tags``)-th at the latest.
+    is no atomic is taken in the (2 x ``coalescers``)-th at the latest; a head, counting only cycles in which a load may
+    go, is popped in the (2 x ``tags``)-th at the latest.
 
     **On their way** are at most three requests: popped, arriving from the inter-warp queues, or in the output queue of
     three, whose head is ``access``. They leave in the order of the actions. Metadata is left if ``metadata_free`` of
     the cycle before exceeded the loads and atomics that were on their way to it, the action of that cycle included.
 
     **Policy.** 0 after reset. At the end of every quantum in which more than 99 of 100 loads that used the L1 missed it
-    toggles. Loads that bypass the L1 do not count.
+    toggles. Loads that bypass the L1 do not count; the others do in the cycle after their transfer.
 
-    Latency: ``insert`` to ``pop`` 1 cycle, ``pop`` to ``access`` 2 (the request arrives after 1), a store that becomes
-    valid is taken in the next cycle at the earliest and presented one cycle later. All outputs depend on state alone.
+    Latency: ``insert`` to ``pop`` 1 cycle, with policy 1 a search and 2; ``pop`` to ``access`` 2 (the request arrives
+    after 1); a store that becomes valid is taken in the next cycle at the earliest and presented one cycle later. All
+    outputs depend on state alone.
 
     Parameters
     ----------
@@ -149,7 +157,7 @@ class RequestSelector(wiring.Component):
                 "insert": In(event(insert)).array(coalescers),
                 "request": In(event(request)),
                 "pop": Out(event(data.StructLayout({"tag": tag}))),
-                "room": Out(range(tags + 1)),
+                "room": Out(range(tags + 1), init=tags),
                 "store": In(stream.Signature(store)).array(coalescers),
                 "metadata_free": In(range(metadata + 1)),
                 "access": Out(stream.Signature(access)),
@@ -158,28 +166,47 @@ class RequestSelector(wiring.Component):
                 "overdue": Out(1),
             }
         )
-        # State of the order, by position but for the places of the tags.
+        # State of the order, by position but for the places of the tags. ``second`` is the first behind the head.
         index = bits_for(tags - 1)
-        self._waiting = Signal(tags, name="waiting")
-        self._head, self._tail = Signal(index, name="head"), Signal(index, name="tail")
+        self._waiting, self._count_waiting = Signal(tags, name="waiting"), Signal(range(tags + 1), name="count_waiting")
+        self._head, self._second, self._tail = (Signal(index, name=name) for name in ("head", "second", "tail"))
+        self._head_tag = Signal(tag, name="head_tag")
         self._lowest = [Signal(tags, reset_less=True, name=f"lowest_{bit}") for bit in range(warp)]  # bits of the warp
         self._tag_at = Memory(shape=index, depth=tags, init=[])
         self._position_of = Memory(shape=index, depth=tags, init=[])
-        # Of the choice: cycles for which each store has waited, and whether it is an atomic; the port that was last to
-        # have one taken; an overdue store went, and no load since.
+        # Of the lines inserted in the cycle before, whose warps are written now.
+        self._inserted = [Signal(name=f"inserted_{k}") for k in range(coalescers)]
+        self._allocated = [Signal(name=f"allocated_{k}") for k in range(coalescers)]
+        self._at = [Signal(index, name=f"at_{k}") for k in range(coalescers)]
+        self._warp = [Signal(warp, name=f"warp_{k}") for k in range(coalescers)]
+        # Of the search: its cycle, one-hot, the first bit also while there is none; a reason for another one; what may
+        # still be the lowest; what was found, and what the last search has found with its tag.
+        self._comparisons = (warp + 1) // 2
+        self._search = Signal(self._comparisons + 3, init=1, name="search")
+        self._changed = Signal(init=1, name="changed")
+        self._candidates, self._found = Signal(tags, name="candidates"), Signal(index, name="found")
+        self._choice, self._choice_tag = Signal(index, name="choice"), Signal(tag, name="choice_tag")
+        self._choice_valid = Signal(name="choice_valid")
+        self._lowered = Signal(name="lowered")  # a warp was, in the cycle before
+        # Of the choice: cycles for which each store has waited, and whether that is long; whether it is an atomic; the
+        # port that was last to have one taken; an overdue store went, and no load since.
         self._waited = [Signal(range(store_wait + 1), name=f"waited_{k}") for k in range(coalescers)]
+        self._late = [Signal(name=f"late_{k}") for k in range(coalescers)]
         self._atomic = [Signal(name=f"atomic_{k}") for k in range(coalescers)]
         self._last, self._load_next = Signal(range(coalescers), name="last"), Signal(name="load_next")
-        # Of what is on its way: popped in the cycle before, the queue, the loads and atomics.
-        self._popped = Signal(name="popped")
-        self._count, self._reserved = (Signal(range(PIPELINE + 1), name=name) for name in ("count", "reserved"))
+        # Of what is on its way: popped in the cycle before, how many are in the queue (one-hot), the queue, the loads
+        # and atomics.
+        self._popped, self._count = Signal(name="popped"), Signal(PIPELINE + 1, init=1, name="count")
+        self._reserved = Signal(range(PIPELINE + 1), name="reserved")
         self._entries = [self.access.p]
         self._entries += [Signal(access, reset_less=True, name=f"behind_{i}") for i in range(1, PIPELINE)]
         self._metadata_left = Signal(name="metadata_left")
-        # Of the policy: the cycle of the quantum, loads that used the L1 in those before, and how many hit.
-        self._cycle, self._accesses, self._hits = (
-            Signal(range(quantum), name=name) for name in ("cycle", "accesses", "hits")
-        )
+        # Of the policy: what the L1 said of a load in the cycle before; the cycle of the quantum, and
+        # whether it is the last; by how much the loads that used the L1 in those before exceed 100
+        # times those that hit, less one: negative as long as at most 99 of 100 missed.
+        self._hit, self._missed = Signal(name="hit"), Signal(name="missed")
+        self._cycle, self._ends = Signal(range(quantum), name="cycle"), Signal(init=quantum == 1, name="ends")
+        self._margin = Signal(range(-99 * quantum - 1, quantum), init=-1, name="margin")
 
     @property
     def tags(self) -> int:
@@ -201,19 +228,17 @@ class RequestSelector(wiring.Component):
         m = Module()
         ready = Signal(self.coalescers)
         taken = Signal(self.coalescers)
-        self._order(m)
+        load = self._order(m)
         may_go, due = self._stores(m)
         self._output(m, taken)
         self._metadata(m, taken)
         self._toggle(m)
 
         possible = Signal()
-        load = Signal()
         preferred = Signal()
         asks = Signal(self.coalescers)
         m.d.comb += [
-            possible.eq(self._popped + self._count < PIPELINE),
-            load.eq(self._waiting.any() & self._metadata_left),
+            possible.eq(~(self._count[-1] | (self._popped & self._count[-2]))),
             preferred.eq(due.any() & ~(load & self._load_next)),
             asks.eq(Mux(preferred, due, may_go)),
             ready.eq(Mux(possible & (preferred | ~load), next_after(asks, self._last), 0)),
@@ -228,108 +253,186 @@ class RequestSelector(wiring.Component):
             m.d.sync += self._last.eq(index_of(ready))
         return m
 
-    def _order(self, m: Module) -> None:
-        """The circular queue: drives ``room`` and the tag that a pop takes."""
-        tags = self.tags
+    def _order(self, m: Module) -> Signal:
+        """The circular queue and what it pops: drives ``room`` and the tag. Returns whether a load may go."""
         m.submodules.tag_at, m.submodules.position_of = self._tag_at, self._position_of
-        waiting, head, tail, lowest = self._waiting, self._head, self._tail, self._lowest
-        index = len(head)
+        waiting, count, tags = self._waiting, self._count_waiting, self.tags
+        head, second, tail = self._head, self._second, self._tail
 
-        full = Signal()
-        from_head = Signal(tags)
+        by_warp, load, position = Signal(), Signal(), Signal.like(head)
         m.d.comb += [
-            full.eq((head == tail) & waiting.any()),
-            self.room.eq(Mux(head == tail, Mux(full, 0, tags), head - tail + Mux(head < tail, tags, 0))),
-            # An arithmetic shift to the right: ones from the head on.
-            from_head.eq(Const(-1 << tags - 1, signed(tags)) >> (tags - 1 - head)[:index]),
+            by_warp.eq(self.policy & (self.room != 0)),
+            load.eq(Mux(by_warp, self._choice_valid, count != 0) & self._metadata_left),
+            position.eq(Mux(by_warp, self._choice, head)),
+            self.pop.payload.tag.eq(Mux(self.pop.valid, Mux(by_warp, self._choice_tag, self._head_tag), 0)),
         ]
-
-        def oldest(mask: Value, name: str) -> Value:
-            """The first position of a mask from the head on, circularly."""
-            ahead, searched = Signal(tags, name=f"{name}_ahead"), Signal(tags, name=f"{name}_searched")
-            m.d.comb += [ahead.eq(mask & from_head), searched.eq(Mux(ahead.any(), ahead, mask))]
-            return _index_of_lowest(m, searched, name)
-
-        candidates = waiting
-        for bit in reversed(range(len(lowest))):
-            lower, narrowed = Signal(tags, name=f"lower_{bit}"), Signal(tags, name=f"candidates_{bit}")
-            m.d.comb += [lower.eq(candidates & ~lowest[bit]), narrowed.eq(Mux(lower.any(), lower, candidates))]
-            candidates = narrowed
-        position = Signal(index)
+        head_goes, second_goes = Signal(), Signal()
+        kept_head, kept_second = Signal.like(head), Signal.like(second)
+        after, allocations = Signal.like(tail), Signal(range(self.coalescers + 1))
+        none_left, one_left = Signal(), Signal()
+        third = first_after(m, waiting, second, "third")
         reader = self._tag_at.read_port(domain="comb")
+        allocates, places, place, added = self._insert(m)
         m.d.comb += [
-            position.eq(Mux(self.policy & ~full, oldest(candidates, "lowest_warp"), head)),
-            reader.addr.eq(position),
-            self.pop.payload.tag.eq(Mux(self.pop.valid, reader.data, 0)),
+            reader.addr.eq(second),
+            head_goes.eq(self.pop.valid & (~by_warp | (self._choice == head))),
+            second_goes.eq(self.pop.valid & by_warp & (self._choice == second)),
+            kept_head.eq(Mux(head_goes, second, head)),
+            kept_second.eq(Mux(head_goes | second_goes, third, second)),
+            none_left.eq(Mux(self.pop.valid, count <= 1, count == 0)),
+            one_left.eq(Mux(self.pop.valid, count == 2, count == 1)),
+            allocations.eq(sum(allocates)),
+            after.eq(Mux(tail == tags - 1, 0, tail + 1)),
         ]
-
-        place = tail
-        added, lowered = [], []  # masks of positions, by port: which begin to wait, which take the port's warp
-        for k, insert in enumerate(self.insert):
-            line = insert.payload
-            allocates, at = Signal(name=f"allocates_{k}"), Signal(tags, name=f"at_{k}")
-            find = self._position_of.read_port(domain="comb")
-            warp, new = Signal.like(line.warp, name=f"warp_{k}"), Signal(tags, name=f"new_{k}")
-            sets, after = Signal(tags, name=f"sets_{k}"), Signal(index, name=f"after_{k}")
-            m.d.comb += [
-                allocates.eq(insert.valid & line.allocated),
-                find.addr.eq(line.tag),
-                at.eq(Const(1) << Mux(allocates, place, find.data)),
-                warp.eq(Cat((bits & at).any() for bits in lowest)),
-                new.eq(Mux(allocates, at, 0)),
-                sets.eq(Mux(insert.valid & (allocates | (line.warp < warp)), at, 0)),
-                after.eq(Mux(allocates, Mux(place == tags - 1, 0, place + 1), place)),
-            ]
-            tag_at = self._tag_at.write_port()
-            position_of = self._position_of.write_port()
-            for port, address, content in ((tag_at, place, line.tag), (position_of, line.tag, place)):
-                m.d.comb += [port.en.eq(allocates), port.addr.eq(address), port.data.eq(content)]
-            added.append(new)
-            lowered.append(sets)
-            place = after
-
-        remaining = Signal(tags)
-        m.d.comb += remaining.eq(waiting & ~Mux(self.pop.valid, Const(1) << position, 0))
+        # Who is second or third does not matter while fewer wait.
+        first_tag = reduce(
+            lambda rest, k: Mux(allocates[k], self.insert[k].payload.tag, rest), reversed(range(self.coalescers)), 0
+        )
         m.d.sync += [
-            waiting.eq(reduce(or_, added, remaining)),
-            head.eq(Mux(remaining.any(), oldest(remaining, "remaining"), tail)),
+            waiting.eq((waiting & ~Mux(self.pop.valid, Const(1) << position, 0)) | added),
+            count.eq(Mux(self.pop.valid, count + allocations - 1, count + allocations)),
+            head.eq(Mux(none_left, tail, kept_head)),
+            self._head_tag.eq(Mux(none_left, first_tag, Mux(head_goes, reader.data, self._head_tag))),
+            second.eq(Mux(none_left, after, Mux(one_left, tail, kept_second))),
             tail.eq(place),
         ]
+        free = Signal.like(self.room)
+        m.d.comb += free.eq(Mux(count == 0, tags, head - tail + Mux(head < tail, tags, 0)))
+        m.d.sync += self.room.eq(free - allocations)
+        self._lower(m, places)
+        return load
+
+    def _insert(self, m: Module) -> tuple[list[Signal], list[Value], Value, Value]:
+        """By port, whether it allocates, and its position; the next tail; the positions that begin to wait."""
+        place: Value = self._tail
+        allocates, places, added = [], [], []
+        for k, insert in enumerate(self.insert):
+            line = insert.payload
+            allocates.append(Signal(name=f"allocates_{k}"))
+            find = self._position_of.read_port(domain="comb")
+            following = Signal.like(self._tail, name=f"tail_after_{k}")
+            m.d.comb += [
+                allocates[k].eq(insert.valid & line.allocated),
+                find.addr.eq(line.tag),
+                following.eq(Mux(allocates[k], Mux(place == self.tags - 1, 0, place + 1), place)),
+            ]
+            tag_at, position_of = self._tag_at.write_port(), self._position_of.write_port()
+            for port, address, content in ((tag_at, place, line.tag), (position_of, line.tag, place)):
+                m.d.comb += [port.en.eq(allocates[k]), port.addr.eq(address), port.data.eq(content)]
+            places.append(Mux(allocates[k], place, find.data))
+            added.append(Mux(allocates[k], Const(1) << place, 0))
+            place = following
+        return allocates, places, place, reduce(or_, added)
+    def _lower(self, m: Module, places: list[Value]) -> None:
+        """The warps of the lines inserted in the cycle before, and the search for the lowest."""
+        waiting, lowest, tags = self._waiting, self._lowest, self.tags
+        fresh, lowers, written = Signal(tags), Signal(tags), []
+        allocations, merges = [], []
+        for k, insert in enumerate(self.insert):
+            warp, at = self._warp[k], Signal(tags, name=f"written_{k}")
+            less = Signal(tags, name=f"less_{k}")
+            below: Value = Const(0, tags)
+            for bit, bits in zip(warp, lowest, strict=True):
+                below = (bits & below) | Mux(bit, 0, bits | below)
+            m.d.comb += [
+                at.eq(Mux(self._inserted[k], Const(1) << self._at[k], 0) & waiting),
+                less.eq(below),
+            ]
+            allocations.append(Mux(self._allocated[k], at, 0))
+            merges.append(Mux(self._allocated[k], 0, at & less))
+            written.append(at & (less | self._allocated[k].replicate(tags)))
+            m.d.sync += self._inserted[k].eq(insert.valid)
+            with m.If(insert.valid):
+                m.d.sync += [
+                    self._allocated[k].eq(insert.payload.allocated),
+                    self._at[k].eq(places[k]),
+                    warp.eq(insert.payload.warp),
+                ]
+        m.d.comb += [fresh.eq(reduce(or_, allocations)), lowers.eq(reduce(or_, merges))]
         for bit, bits in enumerate(lowest):
-            ones = (Mux(insert.payload.warp[bit], sets, 0) for insert, sets in zip(self.insert, lowered, strict=True))
-            m.d.sync += bits.eq(reduce(or_, ones, bits & ~reduce(or_, lowered)))
+            ones = (Mux(warp[bit], at, 0) for warp, at in zip(self._warp, written, strict=True))
+            m.d.sync += bits.eq(reduce(or_, ones, bits & ~reduce(or_, written)))
+        m.d.sync += self._lowered.eq(lowers.any())
+        self._find(m, waiting & ~fresh)
+
+    def _find(self, m: Module, seen: Value) -> None:
+        """The search: what waits, two bits of the warps in each of the next cycles, then the oldest, then its tag."""
+        search, compared, tags, candidates = self._search, self._comparisons, self.tags, self._candidates
+        planes = [*self._lowest, Const(0, tags)][: 2 * compared]
+        high, low, narrowed = (Signal(tags, name=name) for name in ("high_bits", "low_bits", "narrowed"))
+        steps = search[1 : compared + 1]
+        m.d.comb += [
+            low.eq(select(steps, planes[-2::-2])),
+            high.eq(select(steps, planes[-1::-2])),
+        ]
+        classes = [Signal(tags, name=f"class_{i}") for i in range(4)]
+        m.d.comb += [
+            *(
+                bits.eq(candidates & (high if i & 2 else ~high) & (low if i & 1 else ~low))
+                for i, bits in enumerate(classes)
+            ),
+            narrowed.eq(reduce(lambda rest, bits: Mux(bits.any(), bits, rest), reversed(classes))),
+        ]
+        reader = self._tag_at.read_port(domain="comb")
+        m.d.comb += reader.addr.eq(self._found)
+        ended, tries, begins = Signal(), Signal(), Signal()
+        m.d.comb += [
+            ended.eq(~self.policy | self.pop.valid),
+            # What was allocated in the cycle before waits, and is not seen.
+            begins.eq(tries & (self._count_waiting > sum(map(and_, self._inserted, self._allocated)))),
+            tries.eq(self.policy & search[0] & self._changed),
+        ]
+        with m.If(tries):
+            m.d.sync += candidates.eq(seen)
+        with m.Elif(steps.any()):
+            m.d.sync += candidates.eq(narrowed)
+        with m.If(search[-2]):
+            m.d.sync += self._found.eq(first_after(m, candidates, self._head, "oldest", itself=True))
+        with m.If(search[-1]):
+            m.d.sync += [self._choice.eq(self._found), self._choice_tag.eq(reader.data)]
+        with m.If(ended | self._lowered):
+            m.d.sync += search.eq(1)
+        with m.Elif(begins | ~search[0]):
+            m.d.sync += search.eq(search.rotate_left(1))
+        with m.If(ended | self._lowered | Cat(self._inserted).any()):
+            m.d.sync += self._changed.eq(1)
+        with m.Elif(begins):
+            m.d.sync += self._changed.eq(0)
+        m.d.sync += self._choice_valid.eq((self._choice_valid | search[-1]) & ~ended)
 
     def _stores(self, m: Module) -> tuple[Signal, Signal]:
         """The masks of the ports whose store may go, and of those whose store is overdue."""
         may_go = Signal(self.coalescers)
         due = Signal(self.coalescers)
         for k, port in enumerate(self.store):
-            waited, atomic = self._waited[k], self._atomic[k]
+            waited, late, atomic = self._waited[k], self._late[k], self._atomic[k]
             m.d.comb += [
                 may_go[k].eq((waited != 0) & (self._metadata_left | ~atomic)),
-                due[k].eq((waited == self.store_wait) & may_go[k]),
+                due[k].eq(late & may_go[k]),
             ]
             m.d.sync += atomic.eq(port.p.atomic)
             with m.If(~port.valid | port.ready):
-                m.d.sync += waited.eq(0)
-            with m.Elif(waited != self.store_wait):
-                m.d.sync += waited.eq(waited + 1)
+                m.d.sync += [waited.eq(0), late.eq(0)]
+            with m.Elif(~late):
+                m.d.sync += [waited.eq(waited + 1), late.eq(waited == self.store_wait - 1)]
         return may_go, due
 
     def _output(self, m: Module, taken: Signal) -> None:
         """The queue in front of the L1, ``access`` first: what arrives enters before a store taken in that cycle."""
         request, entries, count = self.request.payload, self._entries, self._count
-        kept = Signal.like(count)
-        after_request = Signal.like(count)
+        kept, after_request = Signal.like(count), Signal.like(count)
         leaves = Signal()
         m.d.comb += [
-            self.access.valid.eq(count != 0),
+            self.access.valid.eq(~count[0]),
             leaves.eq(self.access.valid & self.access.ready),
-            kept.eq(count - leaves),
-            after_request.eq(kept + self.request.valid),
+            kept.eq(Mux(leaves, count >> 1, count)),
+            after_request.eq(Mux(self.request.valid, kept << 1, kept)),
         ]
-        m.d.sync += [self._popped.eq(self.pop.valid), count.eq(after_request + taken.any())]
-        with m.If(leaves & (count > 1)):
+        m.d.sync += [
+            self._popped.eq(self.pop.valid),
+            count.eq(Mux(taken.any(), after_request << 1, after_request)),
+        ]
+        with m.If(leaves & ~count[1]):
             m.d.sync += [entries[i - 1].eq(entries[i]) for i in range(1, PIPELINE)]
         load = {name: request[name] for name in ("number", "bypass", "count", "slots")}
         with m.If(self.request.valid):
@@ -348,44 +451,32 @@ class RequestSelector(wiring.Component):
             reserves.eq(self.pop.valid | (Cat(port.p.atomic for port in self.store) & taken).any()),
             leaves.eq(self.access.valid & self.access.ready & ~self.access.p.store),
         ]
+        more = self._reserved + 1
         m.d.sync += [
             self._reserved.eq(self._reserved + reserves - leaves),
-            self._metadata_left.eq(self.metadata_free > self._reserved + reserves),
+            self._metadata_left.eq(Mux(reserves, self.metadata_free > more, self.metadata_free > self._reserved)),
         ]
 
     def _toggle(self, m: Module) -> None:
         """The policy, decided at the end of every quantum."""
-        cycle, before = self._cycle, (self._accesses, self._hits)
-        accesses, hits = (Signal(range(self.quantum + 1), name=f"{signal.name}_now") for signal in before)
-        counts = Signal()
+        cycle, margin = self._cycle, self._margin
+        counts, now = Signal(), Signal.like(margin, name="margin_now")
         access = self.access.p
         m.d.comb += [
             counts.eq(self.access.valid & self.access.ready & ~(access.store | access.atomic | access.bypass)),
-            accesses.eq(before[0] + counts),
-            hits.eq(before[1] + (counts & ~self.miss)),
+            now.eq(margin + Mux(self._hit, -99, self._missed)),
         ]
-        with m.If(cycle == self.quantum - 1):
-            m.d.sync += [cycle.eq(0), *(signal.eq(0) for signal in before)]
-            m.d.sync += self.policy.eq(self.policy ^ (100 * hits < accesses))
+        m.d.sync += [self._hit.eq(counts & ~self.miss), self._missed.eq(counts & self.miss)]
+        m.d.sync += self._ends.eq(cycle == self.quantum - 2 if self.quantum > 1 else 1)
+        with m.If(self._ends):
+            m.d.sync += [cycle.eq(0), margin.eq(margin.init), self.policy.eq(self.policy ^ (now >= 0))]
         with m.Else():
-            m.d.sync += [cycle.eq(cycle + 1), before[0].eq(accesses), before[1].eq(hits)]
+            m.d.sync += [cycle.eq(cycle + 1), margin.eq(now)]
 
 
-def _index_of_lowest(m: Module, mask: Signal, name: str) -> Value:
-    """The index of the lowest bit set, found by halving; any index if there is none."""
-    bits: list[Value] = []
-    for level in reversed(range(bits_for(len(mask) - 1))):
-        half = 1 << level
-        empty, rest = Signal(name=f"{name}_bit_{level}"), Signal(half, name=f"{name}_half_{level}")
-        m.d.comb += [empty.eq(~mask[:half].any()), rest.eq(Mux(empty, mask[half:], mask[:half]))]
-        bits.append(empty)
-        mask = rest
-    return Cat(reversed(bits))
-
-
-def _put(m: Module, entries: list[data.View], index: Value, fields: dict[str, Value | int]) -> None:
-    """Fill the entry at ``index``; the fields that are not given become 0."""
-    for i, entry in enumerate(entries):
-        with m.If(index == i):
+def _put(m: Module, entries: list[data.View], place: Value, fields: dict[str, Value | int]) -> None:
+    """Fill the entry at a place, one-hot; the fields that are not given become 0."""
+    for chosen, entry in zip(place, entries, strict=False):
+        with m.If(chosen):
             for name in entry.shape().members:
                 m.d.sync += Value.cast(entry[name]).eq(Value.cast(fields.get(name, 0)))

@@ -23,7 +23,7 @@ CONFIGURATIONS = {
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=100_000, store_wait=64
     ),
 }
-IDLE_CHANGES = (r"cycle", r"waited_\d", r"atomic_\d")  # the last follows what is offered, valid or not
+IDLE_CHANGES = (r"cycle", r"waited_\d", r"late_\d", r"atomic_\d")  # the last follows what is offered, valid or not
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,44 @@ class Action:
     content: dict[str, Any] | None = None
 
 
+class Search:
+    """What the search for the lowest warp has found, from the lines as it sees them: a cycle late."""
+
+    def __init__(self, warps: int) -> None:
+        self.length = ((warps - 1 or 1).bit_length() + 1) // 2 + 3
+        self.left = 0  # cycles until the search ends
+        self.lowest = self.found = -1  # the tags that it will find, and that the last one has
+        self.changed, self.lowered = True, False
+        self.warps: dict[int, int] = {}  # by place in the order
+        self.inserted: list[tuple[int, int, int]] = []  # tag, place and warp, in the cycle before
+
+    def popped(self) -> None:
+        self.left, self.found, self.changed = 0, -1, True
+
+    def begin(self, waiting: dict[int, int], policy: int) -> None:
+        """A cycle, before anything happens in it."""
+        known = {tag: self.warps[place] for tag, place in waiting.items() if place in self.warps}
+        if not policy:
+            self.popped()
+        elif not self.left and self.changed and known:
+            self.lowest = min(known, key=known.__getitem__)  # the first of them, so the oldest
+            self.left, self.changed = self.length, False
+
+    def end(self, waiting: dict[int, int]) -> None:
+        """The end of the cycle: what was inserted in the one before is seen from the next one on."""
+        if self.left == 1:
+            self.found = self.lowest
+        self.left = max(self.left - 1, 0)
+        if self.lowered:
+            self.left, self.changed, self.lowered = 0, True, False
+        for tag, place, warp in self.inserted:
+            if waiting.get(tag) == place:
+                self.lowered |= warp < self.warps.get(place, warp)
+                self.warps[place] = min(warp, self.warps.get(place, warp))
+            self.changed = True
+        self.inserted = []
+
+
 class Checker:
     """What must hold at the ports, from counting and from lists in the order of events."""
 
@@ -202,8 +240,10 @@ class Checker:
         self.tags, self.merges = parameters["tags"], parameters["merges"]
         self.ports = range(parameters["coalescers"])
         self.quantum, self.store_wait = Quantum(parameters["quantum"]), parameters["store_wait"]
-        self.waiting: dict[int, tuple[int, int]] = {}  # tag to its place in the order and its lowest warp, oldest first
+        self.waiting: dict[int, int] = {}  # tag to its place in the order, oldest first
         self.allocations = 0
+        self.room = self.tags
+        self.search = Search(parameters["warps"])
         self.way: list[Action] = []
         self.metadata_left = False
         self.waits = [0 for _ in self.ports]  # cycles since the store was presented
@@ -213,21 +253,25 @@ class Checker:
 
     def observe(self, i: Any, o: Any) -> None:
         assert o.policy == self.quantum.policy, "the policy changes after more than 99 % misses, and only then"
-        self._room(o)
+        assert o.room == self.room
+        used = self._used()
+        self.search.begin(self.waiting, o.policy)
         self._actions(i, o)
+        self.search.end(self.waiting)
         self._inserts(i)
+        self.room = self.tags - used - sum(i.insert[k].valid and i.insert[k].payload.allocated for k in self.ports)
         self._output(i, o)
 
-    def _room(self, o: Any) -> None:
+    def _used(self) -> int:
         """The positions from the oldest that waits to the newest are in use, also where they wait no longer."""
-        used = self.allocations - min((place for place, _ in self.waiting.values()), default=self.allocations)
-        assert o.room == self.tags - used
+        return self.allocations - min(self.waiting.values(), default=self.allocations)
 
     def _actions(self, i: Any, o: Any) -> None:
         taken = [k for k in self.ports if o.store[k].ready]
         assert len(taken) + o.pop.valid <= 1, "one action per cycle"
         possible = len(self.way) < 3
-        load = possible and self.metadata_left and bool(self.waiting)
+        found = bool(self.waiting) if not (o.policy and o.room) else self.search.found >= 0
+        load = possible and self.metadata_left and found
         stores = [
             k
             for k in self.ports
@@ -272,12 +316,10 @@ class Checker:
     def _pop(self, o: Any) -> None:
         tag = o.pop.payload.tag
         assert tag in self.waiting, "a tag that does not wait"
-        oldest = next(iter(self.waiting))
-        if o.policy and o.room:
-            lowest = min(warp for _, warp in self.waiting.values())
-            oldest = next(t for t, (_, warp) in self.waiting.items() if warp == lowest)
-        assert tag == oldest, "the policy names another tag"
+        named = self.search.found if o.policy and o.room else next(iter(self.waiting))
+        assert tag == named, "the policy names another tag"
         del self.waiting[tag]
+        self.search.popped()
         self.way.append(Action(True))
 
     def _inserts(self, i: Any) -> None:
@@ -287,11 +329,10 @@ class Checker:
                 continue
             if line.allocated:
                 assert line.tag not in self.waiting
-                self.waiting[line.tag] = self.allocations, line.warp
+                self.waiting[line.tag] = self.allocations
                 self.allocations += 1
-            elif line.tag in self.waiting:
-                place, warp = self.waiting[line.tag]
-                self.waiting[line.tag] = place, min(warp, line.warp)
+            if line.tag in self.waiting:
+                self.search.inserted.append((line.tag, self.waiting[line.tag], line.warp))
 
     def _output(self, i: Any, o: Any) -> None:
         """Requests leave complete and in the order of the actions; one that arrives is not yet there."""

@@ -12,7 +12,7 @@ from operator import add, or_
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.rtl.bits import popcount
+from lockstep.rtl.bits import index_of, popcount
 from lockstep.rtl.warppool.request_selector import RequestSelector
 from lockstep.spec.warppool.parameters import PIPELINE
 from lockstep.verif.formal import Proof
@@ -34,6 +34,7 @@ class Neighbours(Elaboratable):
         self.allocations = [Signal(tags, name=f"allocation_{k}") for k in range(coalescers)]  # one-hot
         self.merges = [Signal(tags, name=f"merge_{k}") for k in range(coalescers)]
         self.way, self.needy = Signal(range(PIPELINE + 2)), Signal(range(PIPELINE + 2))  # requests; loads and atomics
+        self.queued = Signal(range(PIPELINE + 1))
         self.taken, self.transfer, self.possible = Signal(coalescers), Signal(), Signal()
 
     def elaborate(self, platform: object) -> Module:
@@ -58,9 +59,11 @@ class Neighbours(Elaboratable):
             self.needy.eq(self.needy + needs - takes),
         ]
         # What the block counts is on its way, and there is metadata for it.
-        entries = ((i < dut._count) & ~entry.store for i, entry in enumerate(dut._entries))
+        entries = ((i < self.queued) & ~entry.store for i, entry in enumerate(dut._entries))
         m.d.comb += [
-            Assert(self.way == dut._count + dut._popped),
+            self.queued.eq(index_of(dut._count)),
+            Assert(popcount(dut._count) == 1),
+            Assert(self.way == self.queued + dut._popped),
             Assert(self.way <= PIPELINE),
             Assert(self.needy == dut._reserved),
             Assert(self.needy == reduce(add, entries, dut._popped)),
@@ -107,6 +110,7 @@ class Neighbours(Elaboratable):
                 Assume(~offered | (port.valid & (Value.cast(port.p) == Value.cast(before)))),
                 Assert(offered == (self.dut._waited[k] != 0)),
                 Assert(self.dut._waited[k] <= STORE_WAIT),
+                Assert(self.dut._late[k] == (self.dut._waited[k] == STORE_WAIT)),
                 Assert(~offered | (self.dut._atomic[k] == before.atomic)),
             ]
 
@@ -116,52 +120,58 @@ class Neighbours(Elaboratable):
 
 
 class Order(Neighbours):
-    """The tag that leaves is the one that the policy names, and ``room`` is exact."""
+    """The tag that leaves is the one that the policy names, and ``room`` is exact, a cycle late."""
 
-    def __init__(self, tags: int = 3, coalescers: int = 2) -> None:
-        super().__init__(tags, coalescers)
+    def __init__(self, tags: int = 3, coalescers: int = 2, warps: int = 4) -> None:
+        super().__init__(tags, coalescers, warps)
         self.age = [Signal(range(tags + 1), name=f"age_{t}") for t in range(tags)]  # allocations since, and its own
         self.oldest = Signal(range(tags + 1))  # the highest age, 0 if there is none
+        self.found, self.is_found = Signal(tags), Signal()  # by the last search
+        self.by_warp, self.load = Signal(), Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut, tags = self.dut, range(self.tags)
-        warp = [Signal.like(dut.insert[0].payload.warp, name=f"lowest_warp_{t}") for t in tags]
         later: list[Value] = []  # per port: allocations from it on
         for allocation in reversed(self.allocations):
             later.insert(0, allocation.any() + (later[0] if later else 0))
         for t in tags:
             m.d.sync += self.age[t].eq(self.age[t] + later[0])
-            for k, insert in enumerate(dut.insert):
+            for k in range(self.coalescers):
                 with m.If(self.allocations[k][t]):
-                    m.d.sync += [self.age[t].eq(later[k]), warp[t].eq(insert.payload.warp)]
-                with m.If(self.merges[k][t] & (insert.payload.warp < warp[t])):
-                    m.d.sync += warp[t].eq(insert.payload.warp)
+                    m.d.sync += self.age[t].eq(later[k])
 
         ages = [Mux(self.here[t], self.age[t], 0) for t in tags]
+        room = Signal(range(self.tags + 1), init=self.tags)
+        m.d.sync += room.eq(self.tags - self.oldest - later[0])
         m.d.comb += [
             *(Assume(age <= self.oldest) for age in ages),
             Assume(reduce(or_, (age == self.oldest for age in ages))),
-            Assert(dut.room == self.tags - self.oldest),
+            Assert(dut.room == room),
+            Assert(room + self.oldest <= self.tags),
             Assert((self.popped & ~self.here) == 0),
+            self.by_warp.eq(dut.policy & (room != 0)),
+            self.load.eq(Mux(self.by_warp, self.is_found, self.here.any()) & dut._metadata_left),
         ]
-        by_warp = dut.policy & (dut.room != 0)
+        self._search(m)
         for t in tags:
             with m.If(self.popped[t]):
-                m.d.comb += Assert(by_warp | (self.age[t] == self.oldest))
-                for other in tags:
-                    better = (warp[t] < warp[other]) | ((warp[t] == warp[other]) & (self.age[t] >= self.age[other]))
-                    m.d.comb += Assert(~by_warp | ~self.here[other] | better)
+                m.d.comb += Assert(Mux(self.by_warp, self.is_found & self.found[t], self.age[t] == self.oldest))
 
         # Where the block keeps it.
+        second = Signal(range(self.tags + 1))  # the highest age but one
+        younger = [Mux(age == self.oldest, 0, age) for age in ages]
         m.d.comb += [
-            Assert((dut._head < self.tags) & (dut._tail < self.tags)),
+            *(Assume(age <= second) for age in younger),
+            Assume(reduce(or_, (age == second for age in younger))),
+            Assert((dut._head < self.tags) & (dut._second < self.tags) & (dut._tail < self.tags)),
             Assert(popcount(dut._waiting) == popcount(self.here)),
+            Assert(dut._count_waiting == popcount(self.here)),
             Assert(dut._head == self._position(m, self.oldest, "oldest")),
+            Assert((second == 0) | (dut._second == self._position(m, second, "second"))),
         ]
         for t in tags:
             where, what = dut._position_of.read_port(domain="comb"), dut._tag_at.read_port(domain="comb")
-            lowest = Cat(bits.bit_select(where.data, 1) for bits in dut._lowest)
             m.d.comb += [where.addr.eq(t), what.addr.eq(where.data)]
             with m.If(self.here[t]):
                 m.d.comb += [
@@ -169,9 +179,87 @@ class Order(Neighbours):
                     Assert(self.age[t] != 0),
                     Assert(what.data == t),
                     Assert(dut._waiting.bit_select(where.data, 1)),
-                    Assert(lowest == warp[t]),
+                    Assert((self.age[t] != self.oldest) | (dut._head_tag == t)),
+                    Assert(~(self.is_found & self.found[t]) | (dut._choice == where.data)),
                 ]
         return m
+
+    def _search(self, m: Module) -> None:
+        """The search for the lowest warp as the documentation tells it, from tags, ages and inserts a cycle late."""
+        dut, tags = self.dut, range(self.tags)
+        known, lowered, changed = Signal(self.tags), Signal(), Signal(init=1)
+        warp = [Signal.like(dut.insert[0].payload.warp, name=f"known_warp_{t}") for t in tags]
+        searched = Signal(range(len(dut._search)))
+        best, goal = Signal(self.tags), Signal(self.tags)
+        begins, ended, lowers = Signal(), Signal(), Signal()
+        seen = self.here & known
+        m.d.comb += [
+            begins.eq(dut.policy & (searched == 0) & changed & seen.any()),
+            ended.eq(~dut.policy | self.popped.any()),
+        ]
+        for t in tags:
+            better = (
+                ~seen[u] | (warp[t] < warp[u]) | ((warp[t] == warp[u]) & (self.age[t] >= self.age[u])) for u in tags
+            )
+            m.d.comb += best[t].eq(seen[t] & Cat(better).all())
+        with m.If(begins):
+            m.d.sync += goal.eq(best)
+        with m.If(ended | lowered):
+            m.d.sync += searched.eq(0)
+        with m.Elif(begins | (searched != 0)):
+            m.d.sync += searched.eq(Mux(searched == len(dut._search) - 1, 0, searched + 1))
+        with m.If(searched == len(dut._search) - 1):
+            m.d.sync += self.found.eq(goal)
+        m.d.sync += [
+            self.is_found.eq((self.is_found | (searched == len(dut._search) - 1)) & ~ended),
+            changed.eq(changed & ~begins | ended | lowered),
+            lowered.eq(lowers),
+            known.eq(known & ~self.popped),
+        ]
+        lowering, fresh = [], []
+        for k, insert in enumerate(dut.insert):
+            allocated, merged = Signal(self.tags, name=f"was_allocated_{k}"), Signal(self.tags, name=f"was_merged_{k}")
+            late = Signal.like(insert.payload.warp, name=f"late_warp_{k}")
+            m.d.sync += [allocated.eq(self.allocations[k]), merged.eq(self.merges[k])]
+            with m.If(insert.valid):
+                m.d.sync += late.eq(insert.payload.warp)
+            with m.If(allocated.any() | merged.any()):
+                m.d.sync += changed.eq(1)
+            for t in tags:
+                lower = merged[t] & self.here[t] & (late < warp[t])
+                lowering.append(lower)
+                with m.If(allocated[t]):
+                    m.d.sync += [warp[t].eq(late), known[t].eq(~self.popped[t])]
+                with m.If(lower):
+                    m.d.sync += warp[t].eq(late)
+                with m.If((allocated[t] | merged[t]) & self.here[t]):
+                    m.d.comb += Assert(dut._at[k] == self._position(m, self.age[t], f"written_{k}_{t}"))
+                with m.If(merged[t] & ~self.here[t]):
+                    m.d.comb += Assert(~dut._waiting.bit_select(dut._at[k], 1))
+                m.d.comb += Assert(~(merged[t] & self.here[t]) | known[t])
+            fresh.append(allocated)
+            m.d.comb += [
+                Assert(popcount(allocated | merged) <= 1),
+                Assert(dut._inserted[k] == (allocated | merged).any()),
+                Assert(~dut._inserted[k] | ((dut._warp[k] == late) & (dut._allocated[k] == allocated.any()))),
+            ]
+        m.d.comb += lowers.eq(Cat(lowering).any())
+
+        for t in tags:
+            where = dut._position_of.read_port(domain="comb")
+            m.d.comb += where.addr.eq(t)
+            lowest = Cat(bits.bit_select(where.data, 1) for bits in dut._lowest)
+            m.d.comb += Assert(~seen[t] | (lowest == warp[t]))
+        m.d.comb += [
+            Assert((known & reduce(or_, fresh)) == 0),
+            Assert(self.here == (known | reduce(or_, fresh))),
+            Assert(dut._search == Const(1) << searched),
+            Assert(dut._changed == changed),
+            Assert(dut._lowered == lowered),
+            Assert(dut._choice_valid == self.is_found),
+            Assert(~self.is_found | ((popcount(self.found) == 1) & ((self.found & ~self.here) == 0))),
+            Assert(~self.is_found | (dut._choice_tag == index_of(self.found))),
+        ]
 
     def _position(self, m: Module, age: Value, name: str) -> Value:
         """As many positions before the tail as there were allocations."""
@@ -187,12 +275,11 @@ class Actions(Order):
         m = super().elaborate(platform)
         dut = self.dut
         ready, can, late = Signal(self.coalescers), Signal(self.coalescers), Signal(self.coalescers)
-        load, action = Signal(), Signal()
+        load, action = self.load, Signal()
         m.d.comb += [
             ready.eq(Cat(port.ready for port in dut.store)),
             can.eq(Cat(self.may_go(k) for k in range(self.coalescers))),
             late.eq(Cat(self.may_go(k) & (dut._waited[k] == STORE_WAIT) for k in range(self.coalescers))),
-            load.eq(self.here.any() & dut._metadata_left),
             action.eq(dut.pop.valid | ready.any()),
             Assert(popcount(ready) + dut.pop.valid <= 1),
             Assert(action == (self.possible & (load | can.any()))),
@@ -202,7 +289,7 @@ class Actions(Order):
             Assert(dut.overdue == (ready & late).any()),
             Assert(~dut.overdue | ~load | ~dut._load_next),
             Assert(self.way + action <= PIPELINE),
-            Assert(dut._count - self.transfer + dut.request.valid + self.taken.any() <= PIPELINE),
+            Assert(self.queued - self.transfer + dut.request.valid + self.taken.any() <= PIPELINE),
         ]
         return m
 
@@ -214,7 +301,7 @@ class OldestWaits(Order):
         m = super().elaborate(platform)
         dut = self.dut
         passed, chances = Signal(range(self.tags + 1)), Signal(range(2 * self.tags + 2))  # by others; of the oldest
-        chance = self.possible & dut._metadata_left & self.here.any()
+        chance = self.possible & self.load
         oldest = Cat(self.age[t] == self.oldest for t in range(self.tags))
         with m.If((self.popped & oldest).any() | ~self.here.any()):
             m.d.sync += [passed.eq(0), chances.eq(0)]
@@ -291,8 +378,8 @@ class Followed(Neighbours):
         with m.If(followed):
             m.d.comb += [
                 Assert(before < self.way),
-                Assert(known | (dut._popped & (before == dut._count))),
-                Assert(~known | (before < dut._count)),
+                Assert(known | (dut._popped & (before == self.queued))),
+                Assert(~known | (before < self.queued)),
                 Assert(~(self.transfer & (before == 0)) | (Value.cast(dut.access.p) == Value.cast(content))),
             ]
             for i, entry in enumerate(dut._entries):
@@ -306,19 +393,23 @@ class Policy(Neighbours):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut, access = self.dut, self.dut.access.p
-        cycle, missed, hit = Signal(range(QUANTUM)), Signal(), Signal()
+        cycle, accesses, hits = Signal(range(QUANTUM)), Signal(range(QUANTUM + 1)), Signal(range(QUANTUM + 1))
+        looked, hit = Signal(), Signal()  # in the cycle before
         policy = Signal()
+        now, hits_now = accesses + looked, hits + hit
         lookup = self.transfer & ~access.store & ~access.atomic & ~access.bypass
-        any_hit, any_miss = hit | (lookup & ~dut.miss), missed | (lookup & dut.miss)
+        m.d.sync += [looked.eq(lookup), hit.eq(lookup & ~dut.miss)]
         with m.If(cycle == QUANTUM - 1):
-            m.d.sync += [cycle.eq(0), missed.eq(0), hit.eq(0), policy.eq(policy ^ (any_miss & ~any_hit))]
+            m.d.sync += [cycle.eq(0), accesses.eq(0), hits.eq(0), policy.eq(policy ^ (100 * hits_now < now))]
         with m.Else():
-            m.d.sync += [cycle.eq(cycle + 1), missed.eq(any_miss), hit.eq(any_hit)]
+            m.d.sync += [cycle.eq(cycle + 1), accesses.eq(now), hits.eq(hits_now)]
         m.d.comb += [
             Assert(dut.policy == policy),
             # What the block counts, for induction.
-            Assert((cycle < QUANTUM) & (dut._cycle == cycle) & (dut._accesses <= cycle)),
-            Assert((hit == (dut._hits != 0)) & (missed == (dut._hits < dut._accesses)) & (dut._hits <= dut._accesses)),
+            Assert((cycle < QUANTUM) & (dut._cycle == cycle) & (accesses <= cycle) & (hits <= accesses)),
+            Assert(dut._ends == (cycle == QUANTUM - 1)),
+            Assert(dut._margin == accesses - 100 * hits - 1),
+            Assert((dut._hit == hit) & (dut._missed == (looked & ~hit)) & (looked | ~hit)),
         ]
         return m
 
@@ -344,9 +435,15 @@ class Reached(Neighbours):
 
 _SIZE = "3 tags, 2 coalescers, 4 warps, 2 metadata entries, store_wait 2"
 PROOFS = {
-    "actions": Proof(Actions, "prove", 1, f"one action a cycle, whenever something may go; no overflow; {_SIZE}"),
-    "order": Proof(Order, "prove", 1, f"the pop is the one that the policy names; room is exact; {_SIZE}"),
-    "the oldest waits": Proof(OldestWaits, "prove", 1, f"bounded waiting of the oldest tag, with any policy; {_SIZE}"),
+    "actions": Proof(Actions, "prove", 6, f"one action a cycle, whenever something may go; no overflow; {_SIZE}"),
+    "order": Proof(
+        lambda: Order(warps=8), "prove", 7,
+        "the pop is the one that the policy names; room is exact; 3 tags, 2 coalescers, 8 warps, 2 metadata entries",
+    ),  # fmt: skip
+    "order, the second leaves": Proof(
+        lambda: Order(4, 1, 2), "prove", 6, "as order, with 4 tags, 1 coalescer, 2 warps: room and two behind the head"
+    ),
+    "the oldest waits": Proof(OldestWaits, "prove", 6, f"bounded waiting of the oldest tag, with any policy; {_SIZE}"),
     "stores wait": Proof(
         lambda: StoresWait(2, 3), "prove", 1, "bounded waiting of overdue stores; 2 tags, 3 coalescers, store_wait 2"
     ),

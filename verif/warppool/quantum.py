@@ -18,6 +18,7 @@ class Quantum:
     def __init__(self, length: int) -> None:
         self.length = length
         self.cycle = self.accesses = self.hits = 0
+        self.lookup: bool | None = None  # in the cycle before, and whether it hit
         self.policy = 0
 
     def preset(self, rng: random.Random, cycles: int, part: str = "") -> dict[str, int]:
@@ -27,14 +28,16 @@ class Quantum:
         self.cycle = self.length - rng.randrange(cycles // 4, cycles // 2)
         self.accesses = rng.randint(self.cycle // 4, self.cycle)
         self.hits = rng.choice([0, self.accesses // 100, rng.randrange(self.accesses)])
-        return {f"{part}{name}": getattr(self, name) for name in ("cycle", "accesses", "hits")}
+        return {f"{part}cycle": self.cycle, f"{part}margin": self.accesses - 100 * self.hits - 1}
 
     def observe(self, i: Any, o: Any) -> str:
         """A cycle. Returns the bin that its quantum ends in, if any."""
-        access = o.access.payload
-        if o.access.valid and i.access.ready and not (access.store or access.atomic or access.bypass):
+        if self.lookup is not None:
             self.accesses += 1
-            self.hits += not i.miss
+            self.hits += self.lookup
+        access = o.access.payload
+        counts = o.access.valid and i.access.ready and not (access.store or access.atomic or access.bypass)
+        self.lookup = (not i.miss) if counts else None
         self.cycle += 1
         if self.cycle < self.length:
             return ""
@@ -59,5 +62,6 @@ class Threshold:
             self.hits = max(now.hits, -(-now.accesses // 100)) + self.rng.randint(1, 2)
             self.accesses = 100 * self.hits + self.rng.randrange(2)
         self.before = now.cycle
-        i.access.ready = i.access.ready and now.accesses < self.accesses
-        i.miss = now.hits >= self.hits
+        hits = now.hits + (now.lookup or 0)
+        i.access.ready = i.access.ready and now.accesses + (now.lookup is not None) < self.accesses
+        i.miss = hits >= self.hits

@@ -130,44 +130,85 @@ def test_oldest_first_port_0_before_1() -> None:
     assert bench.pops(5) == [None, 2, 0, 3, 1]
 
 
+SEARCH = [None] * 5  # of 8 warps
+
+
 def test_lowest_warp_first_oldest_at_a_tie() -> None:
-    bench = Selector(quantum=16)
+    bench = Selector(quantum=64)
     bench.missing()
     bench.fill(5, 3, 3)
+    bench.pops(10)
     bench.inputs.metadata_free = 8
-    assert bench.pops(4) == [None, 1, 2, 0]
+    assert bench.pops(14) == [None, 1, *SEARCH, 2, *SEARCH, 0]
+
+
+def test_a_search_sees_what_waits_as_it_begins() -> None:
+    bench = Selector(quantum=64)
+    bench.missing()
+    bench.fill(5)
+    bench.pops(2)  # the search is in its first cycle
+    bench.inputs.metadata_free = 8
+    bench.allocate(0, 1, 3)
+    assert bench.pops(11) == [*SEARCH[1:], 0, *SEARCH, 1]
+
+
+def test_what_comes_while_the_line_found_cannot_go_is_searched_again() -> None:
+    bench = Selector(quantum=64)
+    bench.missing()
+    bench.fill(5)
+    bench.pops(10)
+    bench.allocate(0, 1, 3)
+    bench.pops(6)
+    bench.inputs.metadata_free = 8
+    assert bench.pops(2) == [None, 1]
+
+
+def test_a_merge_that_lowers_a_warp_ends_a_search() -> None:
+    bench = Selector(quantum=64)
+    bench.missing()
+    bench.fill(5, 4)
+    bench.pops(10)
+    bench.allocate(0, 2, 3)
+    bench.pops(3)
+    bench.allocate(0, 0, 2, allocated=0)
+    bench.pops(5)  # the search that was ended would have found tag 2
+    bench.inputs.metadata_free = 8
+    assert bench.pops(2) == [None, 1]
+    assert bench.pops(12) == [*SEARCH, 0, *SEARCH, 2]
 
 
 def test_a_merge_lowers_the_warp_and_never_raises_it() -> None:
-    bench = Selector(quantum=16)
+    bench = Selector(quantum=64)
     bench.missing()
     bench.fill(5, 3, 4)
     bench.allocate(0, 0, 2, allocated=0)
     bench.allocate(1, 1, 7, allocated=0)
-    bench.advance()
+    bench.pops(10)
     bench.inputs.metadata_free = 8
-    assert bench.pops(4) == [None, 0, 1, 2]
+    assert bench.pops(14) == [None, 0, *SEARCH, 1, *SEARCH, 2]
 
 
 def test_positions_behind_the_head_are_free_only_with_it() -> None:
-    bench = Selector(quantum=16, tags=5)
+    bench = Selector(quantum=64, tags=5)
     bench.missing()
     bench.fill(5, 3, 4)
+    bench.pops(10)
     bench.inputs.metadata_free = 8
     rooms = []
-    for _ in range(4):
+    for _ in range(15):
         bench.advance()
         rooms.append(bench.outputs.room)
-    assert rooms == [2, 2, 2, 5]  # after tags 1, 2 and 0 left
+    assert rooms == [*[2] * 14, 5]  # tags 1 and 2 left, and then 0, in the 14th cycle
 
 
 def test_a_full_order_sends_the_oldest() -> None:
-    bench = Selector(quantum=16)
+    bench = Selector(quantum=64)
     bench.missing()
     bench.fill(5, 3, 4, 1)
     assert bench.outputs.room == 0
     bench.inputs.metadata_free = 8
-    assert bench.pops(5) == [None, 0, 3, 1, 2]
+    assert bench.pops(4) == [None, 0, 1, None]  # once more, since room says a cycle later that there is some
+    assert bench.pops(10) == [*SEARCH[1:], 3, *SEARCH]
 
 
 @pytest.mark.parametrize("hits, lookups, toggles", [(0, 1, 1), (1, 100, 0), (1, 101, 1), (2, 200, 0), (2, 201, 1)])
