@@ -236,6 +236,10 @@ if COMPILED:
         """The address of a slot."""
         return function.address
 
+    def called(function: Any) -> Callable[[int, int], int]:
+        """A slot as Python calls it, with addresses and integers."""
+        return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(function.address)
+
     def argument(array: np.ndarray) -> Any:
         """A record or an array of records as an entry function takes it."""
         return array if array.shape else array[()]
@@ -427,6 +431,9 @@ else:
             return lambda handle, io: function(at_state(handle), at_ports(io))
 
         return {name: called(name, function) for name, function in functions.items()}
+
+    def called(function: Any) -> Callable[[int, int], int]:
+        return function
 
     _slots: dict[int, Callable] = {}
 

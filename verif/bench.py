@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.models import blocks
-from lockstep.models.jit import argument
+from lockstep.models.jit import COMPILED, argument, called
 from lockstep.spec import registry
 
 
@@ -34,6 +34,8 @@ class Bench:
         self.io = np.zeros((), model.PORTS)
         self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
         self._arguments = argument(self.state), argument(self.io)
+        self._addresses = self.state.ctypes.data, self.io.ctypes.data
+        self._slots = {name: called(function) for name, function in model.SLOTS.items()} if COMPILED else {}
         self._bind()
         self.reset()
 
@@ -61,21 +63,29 @@ class Bench:
 
     def comb(self) -> None:
         if self.c is not None:
-            self.model.comb(*self._arguments)
+            self._call("comb")
 
     def step(self) -> None:
-        self.model.step(*self._arguments)
+        self._call("step")
 
     def cycle(self) -> None:
         self.comb()
         self.step()
 
     def idle(self) -> int:
-        return int(self.model.idle(*self._arguments))
+        return self._call("idle")
 
     def skip(self, steps: int) -> None:
-        if hasattr(self.model, "skip"):
+        if "skip" in self._slots:
+            self._slots["skip"](self._addresses[0], steps)
+        elif hasattr(self.model, "skip"):
             self.model.skip(self._arguments[0], steps)
+
+    def _call(self, name: str) -> int:
+        """Through its slot, as the SM calls it: with records, a compiled function first finds out their types."""
+        if name in self._slots:
+            return self._slots[name](*self._addresses)
+        return int(getattr(self.model, name)(*self._arguments) or 0)
 
     def bytes(self) -> bytes:
         """State and ports, without addresses."""

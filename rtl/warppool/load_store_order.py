@@ -105,7 +105,7 @@ class LoadStoreOrder(wiring.Component):
 
         def one(condition: Value, warp: Value) -> Signal:
             mask = Signal.like(self.enter, name="one")
-            m.d.comb += mask.eq(condition << warp)
+            m.d.comb += mask.eq(Mux(condition, Const(1) << warp, 0))
             return mask
 
         more: list[Value] = [self.enter]
@@ -126,11 +126,7 @@ class LoadStoreOrder(wiring.Component):
             whole = payload.last if slot == 0 else Const(0)  # of a store's or atomic's instruction
             less.append(one(taken & Mux(ordered, whole, slot < payload.count), warp))
 
-        bits = len(self.count)
-        risen = _add(m, self.count, _sum(m, more), bits)
-        # a - b = ~(~a + b)
-        fallen = _add(m, [~vector for vector in risen], _sum(m, less), bits)
-        m.d.sync += [old.eq(~new) for old, new in zip(self.count, fallen, strict=True)]
+        m.d.sync += [old.eq(new) for old, new in zip(self.count, self._counts(m, more, less), strict=True)]
 
         last_was_load = Signal.like(self.enter)
         m.d.sync += last_was_load.eq(last_was_load & ~self.enter | self.enter_load)
@@ -141,14 +137,32 @@ class LoadStoreOrder(wiring.Component):
         return m
 
 
-def _add(m: Module, a: Sequence[Value], b: Sequence[Value], bits: int) -> list[Value]:
+    def _counts(self, m: Module, more: Sequence[Value], less: Sequence[Value]) -> list[Value]:
+        """The counts of the next cycle. What comes late is added to their lowest bits; the others go up or down by 1."""
+        up, down, count = _sum(m, more), _sum(m, less), self.count
+        all_warps = ~Const(0, len(self.enter))
+        bits = max(len(up), len(down)) + 1
+        # a - b = a + ~b + 1
+        inverted = [~vector for vector in down] + [all_warps] * (bits - len(down))
+        change = _add(m, up, inverted, bits, [all_warps])
+        if bits >= len(count):
+            return _add(m, count, change, len(count))
+        *low, carry = _add(m, count[:bits], change, bits + 1)
+        rises, falls = carry & ~change[-1], ~carry & change[-1]
+        ones = zeros = all_warps  # of the bits below
+        for old in count[bits:]:
+            low.append(old ^ (rises & ones | falls & zeros))
+            ones, zeros = ones & old, zeros & ~old
+        return low
+
+
+def _add(m: Module, a: Sequence[Value], b: Sequence[Value], bits: int, carry: Sequence[Value] = ()) -> list[Value]:
     """The lowest bits of a bit-sliced sum."""
     result: list[Value] = []
-    carry: list[Value] = []
     for bit in range(bits):
         operands = [*a[bit : bit + 1], *b[bit : bit + 1], *carry]
-        result.append(Signal(len(a[0]), name="total"))
-        m.d.comb += result[-1].eq(reduce(xor, operands))
+        result.append(Signal(len((*a, *b)[0]), name="total"))
+        m.d.comb += result[-1].eq(reduce(xor, operands) if operands else 0)
         carry = []
         if len(operands) > 1 and bit < bits - 1:
             carry = [Signal(len(a[0]), name="carry")]
