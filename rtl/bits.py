@@ -66,15 +66,3 @@ def popcount(mask: Value) -> Value:
     """The number of bits set, by a tree of adders."""
     half = len(mask) // 2
     return popcount(mask[:half]) + popcount(mask[half:]) if half else mask
-
-
-def least(m: Module, values: list[Value]) -> Signal:
-    """The smallest of unsigned values, by a tree of comparisons."""
-    result = Signal(len(values[0]), name=f"least_of_{len(values)}")
-    if len(values) == 1:
-        m.d.comb += result.eq(values[0])
-    else:
-        half = len(values) // 2
-        low, high = least(m, values[:half]), least(m, values[half:])
-        m.d.comb += result.eq(Mux(low <= high, low, high))
-    return result

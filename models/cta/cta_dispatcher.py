@@ -15,6 +15,8 @@ STATE = record(
         ("next_cta", "i8"),  # number of the next CTA
         ("wait", "i8"),  # cycles until the interval is over
         ("last", "i8"),  # SM served last
+        ("level", "i8"),  # the fewest CTAs of an SM with room, as far as it is followed
+        ("question", "i8", (2,)),  # the SMs that the next CTA may go to
     ]
 )
 
@@ -43,42 +45,58 @@ def _next(low, high, last):
     return _lowest(low, high)
 
 
-@jit
-def _choose(io, last):
-    """The SM for the next CTA; -1 when none has room. The SM served in this cycle has not told its room yet."""
-    low, high = i64(io.i.room[0]), i64(io.i.room[1])
+@inline
+def _open(io, low, high):
+    """Two words of SMs without the one served in this cycle, which has not told its room yet."""
     if io.o.dispatch.valid != 0:
-        if last < 64:
-            low &= ~i64(i64(1) << last)
+        if io.o.dispatch.sm < 64:
+            low &= ~i64(i64(1) << io.o.dispatch.sm)
         else:
-            high &= ~i64(i64(1) << last - 64)
-    if low | high == 0:
-        return i64(-1)
-    if io.i.policy == LOAD_BALANCED:
-        least = i64(255)
-        least_low = least_high = i64(0)
-        while low | high != 0:
-            sm = _lowest(low, high)
-            if sm < 64:
-                low = without_lowest(low)
-            else:
-                high = without_lowest(high)
-            load = i64(io.i.load[sm])
-            if load < least:
-                least = load
-                least_low = least_high = i64(0)
-            if load == least and sm < 64:
-                least_low = i64(least_low | i64(1) << sm)
-            elif load == least:
-                least_high = i64(least_high | i64(1) << sm - 64)
-        low, high = least_low, least_high
-    return _next(low, high, last)
+            high &= ~i64(i64(1) << io.o.dispatch.sm - 64)
+    return low, high
+
+
+@jit
+def _fewest(io, low, high):
+    """The fewest CTAs of some SMs, which are not none, and those that have them."""
+    fewest = i64(255)
+    fewest_low = fewest_high = i64(0)
+    while low | high != 0:
+        sm = _lowest(low, high)
+        if sm < 64:
+            low = without_lowest(low)
+        else:
+            high = without_lowest(high)
+        load = i64(io.i.load[sm])
+        if load < fewest:
+            fewest = load
+            fewest_low = fewest_high = i64(0)
+        if load == fewest and sm < 64:
+            fewest_low = i64(fewest_low | i64(1) << sm)
+        elif load == fewest:
+            fewest_high = i64(fewest_high | i64(1) << sm - 64)
+    return fewest, fewest_low, fewest_high
+
+
+@jit
+def _question(state, io):
+    """The level and the SMs that come into question, after this clock edge."""
+    if io.i.launch != 0:
+        return i64(0), i64(0), i64(0)
+    low, high = _open(io, i64(io.i.room[0]), i64(io.i.room[1]))
+    if io.i.policy != LOAD_BALANCED or low | high == 0:
+        return i64(state.level), low, high
+    fewest, low, high = _fewest(io, low, high)
+    if fewest == state.level:
+        return fewest, low, high
+    return i64(state.level) + (1 if fewest > state.level else -1), i64(0), i64(0)
 
 
 @jit
 def step(state, io):
     """One clock edge."""
     sm = i64(-1)
+    level, question_low, question_high = _question(state, io)
     if io.i.launch != 0:
         state.next_cta = 0
         state.wait = 0
@@ -87,7 +105,12 @@ def step(state, io):
     elif state.wait != 0:
         state.wait -= 1
     elif io.o.remaining != 0:
-        sm = _choose(io, state.last)
+        low, high = _open(io, i64(state.question[0]), i64(state.question[1]))
+        if low | high != 0:
+            sm = _next(low, high, state.last)
+    state.level = level
+    state.question[0] = question_low
+    state.question[1] = question_high
     io.o.dispatch.valid = sm >= 0
     if sm >= 0:
         io.o.dispatch.sm = sm
@@ -104,7 +127,10 @@ def idle(state, io):
     """Steps that change nothing but the wait, while these inputs are held."""
     if io.i.launch != 0 or io.o.dispatch.valid != 0:
         return i64(0)
-    if io.o.remaining == 0 or io.i.room[0] | io.i.room[1] == 0:
+    level, low, high = _question(state, io)
+    if level != state.level or low != state.question[0] or high != state.question[1]:
+        return i64(0)
+    if io.o.remaining == 0 or low | high == 0:
         return i64(NEVER)
     return state.wait
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, least, next_after
+from lockstep.rtl.bits import first_after
 from lockstep.spec.parameters import DISPATCHERS, MAX_CTAS, MAX_SMS
 
 MAX_CTA_BITS = 40  # a grid has fewer than 2 ** 40 CTAs
@@ -25,8 +25,13 @@ class CtaDispatcher(wiring.Component):
     load-balanced among the SMs with room and the fewest CTAs, the next after the one served last
     ============= ==========================================================================
 
-    A grid starts with SM 0. Latency: a dispatch is presented, for one cycle, the cycle after its SM was seen to have
-    room. The SM takes it in that cycle, and its ``room`` and ``load`` tell in the next; meanwhile it gets no other.
+    Two cycles: the first finds the SMs that come into question, the second one of them. The fewest CTAs are a level
+    that is followed: it falls by one in each cycle in which an SM with room has fewer, and rises by one in each in which
+    some have room and all of them have more; in both there are no SMs that come into question.
+
+    A grid starts with SM 0 and a level of 0. Latency: a dispatch is presented, for one cycle, two cycles after its SM
+    was seen to have room. The SM takes it in that cycle, and its ``room`` and ``load`` tell in the next; meanwhile it
+    gets no other.
 
     Parameters
     ----------
@@ -42,14 +47,14 @@ class CtaDispatcher(wiring.Component):
     interval : In
         Cycles from one dispatch to the next, 1 to 1024; constant.
     launch : In
-        A new grid of ``ctas`` CTAs takes the place of whatever remained; its first CTA is presented two cycles later
-        at the earliest.
+        A new grid of ``ctas`` CTAs takes the place of whatever remained; its first CTA is presented three cycles
+        later at the earliest.
     ctas : In
         CTAs of the grid, read with ``launch``.
     room : In, words of 64 bits
         Bit s mod 64 of word s / 64: SM s can take another CTA.
     load : In, one per SM
-        CTAs resident.
+        CTAs resident: fewer than 32 in an SM with room.
     dispatch : Out
         ``valid``; ``sm`` and ``cta`` hold from one dispatch to the next.
     remaining : Out
@@ -85,6 +90,8 @@ class CtaDispatcher(wiring.Component):
         self._next = Signal(cta_bits, name="next_cta")  # number of the next CTA
         self._wait = Signal(range(MAX_INTERVAL), name="wait")  # cycles until the interval is over
         self._last = Signal(bits_for(sms - 1), init=sms - 1, name="last")  # SM served; at first before SM 0
+        self._level = Signal(range(MAX_CTAS), name="level")  # the fewest CTAs
+        self._in_question = Signal(sms, name="in_question")  # the SMs that the next CTA may go to
 
     @property
     def sms(self) -> int:
@@ -94,18 +101,13 @@ class CtaDispatcher(wiring.Component):
         m = Module()
         sms, next_cta, wait, last = self.sms, self._next, self._wait, self._last
 
-        served = (Const(1, sms) << self.dispatch.sm)[:sms]
-        candidates = Signal(sms)
-        chosen = Signal(sms)
-        m.d.comb += candidates.eq(Cat(*self.room)[:sms] & ~Mux(self.dispatch.valid, served, 0))
-        most = (1 << len(self.load[0])) - 1
-        lowest_load = least(m, [Mux(candidates[sm], self.load[sm], most) for sm in range(sms)])
-        m.d.comb += chosen.eq(candidates)
-        with m.If(self.policy == DISPATCHERS.index("load-balanced")):
-            m.d.comb += chosen.eq(candidates & Cat(self.load[sm] == lowest_load for sm in range(sms)))
-        onehot = Signal(sms)
-        sm = Signal.like(last)
-        m.d.comb += [onehot.eq(next_after(chosen, last)), sm.eq(index_of(onehot))]
+        others, candidates = Signal(sms), Signal(sms)
+        m.d.comb += [
+            others.eq(~Mux(self.dispatch.valid, Const(1) << self.dispatch.sm, 0)),
+            candidates.eq(self._in_question & others),
+        ]
+        sm = first_after(m, candidates, last, "sm")
+        self._question(m, Cat(*self.room)[:sms] & others)
 
         m.d.sync += self.dispatch.valid.eq(0)
         with m.If(self.launch):
@@ -123,3 +125,23 @@ class CtaDispatcher(wiring.Component):
                 last.eq(sm),
             ]
         return m
+
+    def _question(self, m: Module, room: Value) -> None:
+        """The first of the two cycles."""
+        here, fewer, open_ = Signal(self.sms), Signal(self.sms), Signal(self.sms)
+        level = self._level
+        m.d.comb += [
+            open_.eq(room),
+            here.eq(open_ & Cat(load == level for load in self.load)),
+            fewer.eq(open_ & Cat(load < level for load in self.load)),
+        ]
+        with m.If(self.launch):
+            m.d.sync += [self._in_question.eq(0), level.eq(0)]
+        with m.Elif(self.policy == DISPATCHERS.index("load-balanced")):
+            m.d.sync += self._in_question.eq(Mux(fewer.any(), 0, here))
+            with m.If(fewer.any()):
+                m.d.sync += level.eq(level - 1)
+            with m.Elif(open_.any() & ~here.any()):
+                m.d.sync += level.eq(level + 1)
+        with m.Else():
+            m.d.sync += self._in_question.eq(open_)

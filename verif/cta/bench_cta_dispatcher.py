@@ -8,7 +8,7 @@ from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
-from lockstep.spec.parameters import DISPATCHERS
+from lockstep.spec.parameters import DISPATCHERS, MAX_CTAS
 from lockstep.verif.bench import mask
 
 BLOCK = "cta.cta_dispatcher"
@@ -42,10 +42,11 @@ def stimulate(i: Any, rng: random.Random, sms: int, most: int) -> None:
     """Grids of all sizes up to ``most`` CTAs, room and loads at random."""
     i.launch, i.ctas = rng.random() < 0.02, min(most, rng.choice([0, 1, 5, 40, most, rng.randint(0, most)]))
     if rng.random() < 0.5:
-        tell_room(i, rng.choice([0, 0, 1 << rng.randrange(sms), rng.getrandbits(sms), mask(rng, sms)]))
-        loads = rng.choice([2, 33])
+        room = rng.choice([0, 0, 1 << rng.randrange(sms), rng.getrandbits(sms), mask(rng, sms)])
+        tell_room(i, room)
+        loads = rng.choice([2, MAX_CTAS + 1])
         for sm in range(sms):
-            i.load[sm] = rng.randrange(loads)
+            i.load[sm] = min(rng.randrange(loads), MAX_CTAS - (room >> sm & 1))
 
 
 def tell_room(i: Any, room: int) -> None:
@@ -65,6 +66,8 @@ class Environment:
         self.resident: list[list[int]] = [[] for _ in range(self.sms)]
         self.remaining = self.next = 0
         self.last, self.wait = self.sms - 1, 0
+        self.question: list[int] = []  # the SMs that the next CTA may go to, found in the cycle before
+        self.level = 0  # the fewest CTAs, as far as they are followed
         self.expected: tuple[int, int] | None = None  # the dispatch of this cycle
         self.shown = 0, 0  # SM and CTA of the last dispatch
 
@@ -105,19 +108,26 @@ class Environment:
     def _predict(self, i: Any) -> None:
         """What the next cycle must show."""
         served, self.expected = self.expected[0] if self.expected else None, None
+        room = i.room[0] | i.room[1] << 64
+        able = [sm for sm in self.question if sm != served]
+        self._ask(i, [sm for sm in range(self.sms) if room >> sm & 1 and sm != served])
         if i.launch:
             self.remaining, self.next, self.last, self.wait = i.ctas, 0, self.sms - 1, 0
+            self.question, self.level = [], 0
         elif self.wait:
             self.wait -= 1
-        else:
-            room = i.room[0] | i.room[1] << 64
-            able = [sm for sm in range(self.sms) if room >> sm & 1 and sm != served]
-            if self.remaining and able:
-                least = min(i.load[sm] for sm in able)
-                best = [sm for sm in able if self.policy == "round-robin" or i.load[sm] == least]
-                self.last = min(best, key=lambda sm: (sm - self.last - 1) % self.sms)
-                self.expected = self.last, self.next
-                self.remaining, self.next, self.wait = self.remaining - 1, self.next + 1, self.interval - 1
+        elif self.remaining and able:
+            self.last = min(able, key=lambda sm: (sm - self.last - 1) % self.sms)
+            self.expected = self.last, self.next
+            self.remaining, self.next, self.wait = self.remaining - 1, self.next + 1, self.interval - 1
+
+    def _ask(self, i: Any, able: list[int]) -> None:
+        """The first of the two cycles of a dispatch."""
+        self.question = able
+        if self.policy == "load-balanced" and able:
+            fewest = min(i.load[sm] for sm in able)
+            self.question = [sm for sm in able if i.load[sm] == fewest == self.level]
+            self.level += (fewest > self.level) - (fewest < self.level)
 
     def finish(self) -> None:
         """Nothing is left to be said: what was dispatched is checked in each cycle."""
@@ -151,6 +161,9 @@ BINS = {
     "an empty grid": lambda p, i, o, c: i.launch and i.ctas == 0,
     "a grid replaces another": lambda p, i, o, c: i.launch and o.remaining,
     "a launch in a dispatch": lambda p, i, o, c: i.launch and o.dispatch.valid,
-    "a full SM": lambda p, i, o, c: 32 in list(i.load[: p["sms"]]),
+    "more CTAs than the level": lambda p, i, o, c: (
+        i.policy == DISPATCHERS.index("load-balanced") and o.remaining and i.room[0] and all(i.load[: p["sms"]])
+    ),
+    "a full SM": lambda p, i, o, c: MAX_CTAS in list(i.load[: p["sms"]]),
 }
 UNREACHABLE = {"back to back": lambda p: p["sms"] == 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from lockstep.rtl.cta.cta_dispatcher import CtaDispatcher
-from lockstep.spec.parameters import DISPATCHERS
+from lockstep.spec.parameters import DISPATCHERS, MAX_CTAS
 from lockstep.verif.cta.bench_cta_dispatcher import protocol
 from lockstep.verif.formal import Proof
 
@@ -19,8 +19,8 @@ LOAD_BALANCED = DISPATCHERS.index("load-balanced")
 class Grids(Elaboratable):
     """Any grids, one after the other, at one interval and under one policy.
 
-    ``last`` is the SM after which the next one is looked for. What the block keeps to itself is tied to what its ports
-    have shown.
+    ``last`` is the SM after which the next one is looked for; ``best`` are the SMs that had room and, if balanced, the
+    fewest CTAs in the cycle before. What the block keeps to itself is tied to what its ports have shown.
     """
 
     def elaborate(self, platform: object) -> Module:
@@ -44,7 +44,7 @@ class Grids(Elaboratable):
         m.d.sync += left.eq(Mux(self.wait != 0, self.wait - 1, 0))
         with m.If(dut.launch):
             m.d.sync += [self.total.eq(dut.ctas), self.before.eq(0), self.fresh.eq(1), left.eq(0)]
-        self.candidates = Cat(dut.room[0][sm] & ~(dut.dispatch.valid & (dut.dispatch.sm == sm)) for sm in range(SMS))
+        self._best(m)
         m.d.comb += [
             Assert(dut._next == self.given),
             Assert(dut._wait == self.wait),
@@ -56,6 +56,32 @@ class Grids(Elaboratable):
             Assert(~dut.dispatch.valid | (left == 0)),
         ]
         return m
+
+    def _best(self, m: Module) -> None:
+        dut = self.dut
+        balanced = dut.policy == LOAD_BALANCED
+        able, best, found = Signal(SMS), Signal(SMS), Signal()
+        self.best, level = Signal(SMS), Signal.like(dut._level)
+        fewest = Signal.like(level)
+        m.d.comb += able.eq(Cat(dut.room[0][sm] & ~(dut.dispatch.valid & (dut.dispatch.sm == sm)) for sm in range(SMS)))
+        for sm in range(SMS):
+            fewer = Cat(able[other] & (dut.load[other] < dut.load[sm]) for other in range(SMS))
+            m.d.comb += best[sm].eq(able[sm] & ~(balanced & fewer.any()))
+            with m.If(best[sm]):
+                m.d.comb += fewest.eq(dut.load[sm])
+            m.d.comb += Assume(~dut.room[0][sm] | (dut.load[sm] < MAX_CTAS))
+        m.d.sync += [self.best.eq(best), found.eq(~balanced | (fewest == level))]
+        # Where they are not found at once, the level comes nearer to the fewest CTAs.
+        with m.If(balanced & able.any() & (fewest != level)):
+            m.d.sync += level.eq(Mux(fewest > level, level + 1, level - 1))
+        with m.If(dut.launch):
+            m.d.sync += [found.eq(0), level.eq(0)]
+        m.d.comb += [
+            Assert(dut._in_question == Mux(found, self.best, 0)),
+            Assert(dut._level == level),
+        ]
+        served = Mux(dut.dispatch.valid, 1 << dut.dispatch.sm, 0)
+        self.candidates = Mux(found, self.best & ~served, 0)
 
 
 class Once(Grids):
@@ -92,12 +118,11 @@ class Room(Grids):
 
 
 class Policy(Grids):
-    """The SM is the next one with room after the last, circularly; if balanced, of those with the fewest CTAs."""
+    """The SM is the next of the best ones after the last, circularly."""
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut = self.dut
-        balanced = dut.policy == LOAD_BALANCED
         wrong = Signal(SMS)  # the SMs that another one would have to go before
 
         def later(sm: int, other: int) -> Value:
@@ -109,11 +134,7 @@ class Policy(Grids):
             return its < place
 
         for sm in range(SMS):
-            better = []
-            for other in set(range(SMS)) - {sm}:
-                fewer, as_many = dut.load[other] < dut.load[sm], dut.load[other] == dut.load[sm]
-                first = Mux(balanced, fewer | as_many & later(sm, other), later(sm, other))
-                better.append(self.candidates[other] & first)
+            better = [self.candidates[other] & later(sm, other) for other in set(range(SMS)) - {sm}]
             m.d.sync += wrong[sm].eq(~self.candidates[sm] | Cat(better).any())
         with m.If(dut.dispatch.valid):
             m.d.comb += Assert(~wrong.bit_select(dut.dispatch.sm, 1))
