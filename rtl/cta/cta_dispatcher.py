@@ -26,8 +26,8 @@ class CtaDispatcher(wiring.Component):
     ============= ==========================================================================
 
     Two cycles: the first finds the SMs that come into question, the second one of them. The fewest CTAs are a level
-    that is followed: it falls by one in each cycle in which an SM with room has fewer, and rises by one in each in which
-    some have room and all of them have more; in both there are no SMs that come into question.
+    that is followed: it falls by one in each cycle in which an SM with room has fewer, and rises by one in each in
+    which some have room and all of them have more; then no SM comes into question.
 
     A grid starts with SM 0 and a level of 0. Latency: a dispatch is presented, for one cycle, two cycles after its SM
     was seen to have room. The SM takes it in that cycle, and its ``room`` and ``load`` tell in the next; meanwhile it

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, lowest, select
+from lockstep.rtl.bits import lowest, select
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
 from lockstep.spec.warppool.parameters import MAX_COALESCERS
@@ -92,6 +92,7 @@ class InstructionQueues(wiring.Component):
             raise ValueError(f"{queues} queues of {warps_per_queue} warps cannot hold {warps} warps")
         self._queues, self._warps_per_queue, self._depth = queues, warps_per_queue, depth
         self._heads = [Signal(range(depth), name=f"head_{queue}") for queue in range(queues)]  # a queue is a ring
+        self._waiting = Signal(queues, name="waiting")  # queues that have instructions
         instruction = data.StructLayout(
             {
                 "mask": lanes,
@@ -125,50 +126,50 @@ class InstructionQueues(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        queues, depth, heads = self.queues, self.depth, self._heads
-        shape = self.enter.payload.shape()
-        m.submodules.entries = entries = Memory(shape=shape, depth=queues * depth, init=[])
-
-        waiting = Signal(queues)
+        queues = self.queues
+        waiting = self._waiting
         source = Signal(queues)
         vacant = Signal(len(self.instruction))
         target = Signal(len(self.instruction))
         pop = Signal()
-        leaving = Signal(range(queues))
+        leaving = Signal(self.enter.payload.shape())
+        entering = Signal(range(queues))
+        sink = Signal(queues)
+        first = [self._queue(m, queue, sink[queue], (source & pop.replicate(queues))[queue]) for queue in range(queues)]
         m.d.comb += [
-            waiting.eq(Cat(free != depth for free in self.free)),
             source.eq(lowest(waiting)),
-            leaving.eq(index_of(source)),
             vacant.eq(Cat(port.ready & ~port.valid for port in self.instruction)),
             target.eq(lowest(vacant)),
             pop.eq(waiting.any() & vacant.any()),
+            leaving.eq(select(source, first)),
+            entering.eq(self.enter.payload.warp // self.warps_per_queue),
+            sink.eq(self.enter.valid << entering),
         ]
-        head = Signal(range(depth))
-        read = entries.read_port(domain="comb")
-        m.d.comb += [head.eq(select(source, heads)), read.addr.eq(leaving * depth + head)]
-        for queue, chosen in zip(heads, source, strict=True):
-            with m.If(pop & chosen):
-                m.d.sync += queue.eq(Mux(head == depth - 1, 0, head + 1))
         for chosen, port in zip(target, self.instruction, strict=True):
             with m.If(port.ready):
                 m.d.sync += port.valid.eq(pop & chosen)
             with m.If(pop & chosen):
-                m.d.sync += port.payload.eq(read.data)
-
-        entering = Signal(range(queues))
-        sink = Signal(queues)
-        write = entries.write_port()
-        behind = Signal(range(2 * depth))
-        tail = Signal(range(depth))
-        m.d.comb += [
-            entering.eq(self.enter.payload.warp // self.warps_per_queue),
-            sink.eq(self.enter.valid << entering),
-            behind.eq(select(sink, heads) + depth - select(sink, list(self.free))),
-            tail.eq(Mux(behind < depth, behind, behind - depth)),
-            write.addr.eq(entering * depth + tail),
-            write.data.eq(self.enter.payload),
-            write.en.eq(self.enter.valid),
-        ]
-        for free, popped, entered in zip(self.free, source & pop.replicate(queues), sink, strict=True):
-            m.d.sync += free.eq(free + popped - entered)
+                m.d.sync += port.payload.eq(leaving)
         return m
+
+    def _queue(self, m: Module, queue: int, enters: Value, leaves: Value) -> Value:
+        """A ring with a memory of its own, so that its head is found while it is decided which queue goes first."""
+        depth, head, free = self.depth, self._heads[queue], self.free[queue]
+        m.submodules[f"entries_{queue}"] = entries = Memory(shape=self.enter.payload.shape(), depth=depth, init=[])
+        read, write = entries.read_port(domain="comb"), entries.write_port()
+        behind = Signal(range(2 * depth), name=f"behind_{queue}")
+        m.d.comb += [
+            read.addr.eq(head),
+            behind.eq(head + depth - free),
+            write.addr.eq(Mux(behind < depth, behind, behind - depth)),
+            write.data.eq(self.enter.payload),
+            write.en.eq(enters),
+        ]
+        m.d.sync += self._waiting[queue].eq(Mux(leaves, free != depth - 1, self._waiting[queue]) | enters)
+        with m.If(leaves & ~enters):
+            m.d.sync += free.eq(free + 1)
+        with m.Elif(enters & ~leaves):
+            m.d.sync += free.eq(free - 1)
+        with m.If(leaves):
+            m.d.sync += head.eq(Mux(head == depth - 1, 0, head + 1))
+        return Value.cast(read.data)

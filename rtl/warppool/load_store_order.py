@@ -138,7 +138,7 @@ class LoadStoreOrder(wiring.Component):
 
 
     def _counts(self, m: Module, more: Sequence[Value], less: Sequence[Value]) -> list[Value]:
-        """The counts of the next cycle. What comes late is added to their lowest bits; the others go up or down by 1."""
+        """The counts of the next cycle. What comes late is added to their lowest bits; the others rise or fall by 1."""
         up, down, count = _sum(m, more), _sum(m, less), self.count
         all_warps = ~Const(0, len(self.enter))
         bits = max(len(up), len(down)) + 1

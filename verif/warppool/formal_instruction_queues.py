@@ -45,6 +45,7 @@ class Queues(Elaboratable):
                 # One at a time; no under- or overflow.
                 Assert(~self.began | (free == before - self.was_entered[queue] + self.popped[queue])),
                 Assert(free <= DEPTH),
+                Assert(dut._waiting[queue] == self.waiting[queue]),
                 Assert(self.was_waiting[queue] == (before != DEPTH)),
             ]
         for index, port in enumerate(dut.instruction):
@@ -125,21 +126,22 @@ class Order(Queues):
         with m.Else():
             m.d.sync += counted.eq(ahead)
 
-        # What makes it inductive: where in the memory it is.
-        entries = self.block.submodules.entries
-        here = Signal(range(QUEUES * DEPTH))
+        # What makes it inductive: where in its queue's memory it is.
+        entry = Signal(instruction.shape())
         for index, head in enumerate(dut._heads):
-            m.d.comb += Assert(head < DEPTH)
+            read = self.block.submodules[f"entries_{index}"].read_port(domain="comb")
             position = head + ahead
+            m.d.comb += [
+                Assert(head < DEPTH),
+                read.addr.eq(Mux(position < DEPTH, position, position - DEPTH)),
+            ]
             with m.If(queue[index]):
-                m.d.comb += here.eq(index * DEPTH + Mux(position < DEPTH, position, position - DEPTH))
+                m.d.comb += entry.eq(read.data)
             with m.If(follows & ~leaves & queue[index]):
                 m.d.comb += Assert(ahead < self.inside(index))
-        entry = entries.read_port(domain="comb")
-        m.d.comb += entry.addr.eq(here)
         with m.If(follows & ~leaves):
             m.d.comb += [
-                Assert(Value.cast(entry.data) == Value.cast(instruction)),
+                Assert(Value.cast(entry) == Value.cast(instruction)),
                 Assert(queue == 1 << instruction.warp // WARPS_PER_QUEUE),
             ]
         return m

@@ -439,7 +439,7 @@ PROOFS = {
     "order": Proof(
         lambda: Order(warps=8), "prove", 7,
         "the pop is the one that the policy names; room is exact; 3 tags, 2 coalescers, 8 warps, 2 metadata entries",
-    ),  # fmt: skip
+    ),
     "order, the second leaves": Proof(
         lambda: Order(4, 1, 2), "prove", 6, "as order, with 4 tags, 1 coalescer, 2 warps: room and two behind the head"
     ),
