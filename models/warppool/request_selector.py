@@ -108,7 +108,7 @@ def _search(state, io):
         for port in range(state.coalescers):
             line = state.inserted[port]
             if line.valid & line.allocated != 0:
-                seen &= ~(i64(1) << line.position)
+                seen = i64(seen & ~(i64(1) << line.position))
         if seen != 0:
             state.found = _lowest(state, seen)
             state.searched = 1
@@ -127,7 +127,7 @@ def _lowest(state, mask):
     best, lowest = i64(0), i64(MAX_WARPS)
     while mask != 0:
         position = _oldest(state, mask)
-        mask &= ~(i64(1) << position)
+        mask = i64(mask & ~(i64(1) << position))
         if state.lowest[position] < lowest:
             best, lowest = position, state.lowest[position]
     return best

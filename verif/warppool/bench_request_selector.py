@@ -219,7 +219,7 @@ class Search:
             self.left, self.changed = self.length, False
 
     def end(self, waiting: dict[int, int]) -> None:
-        """The end of the cycle: what was inserted in the one before is seen from the next one on."""
+        """The end of a cycle that began with these lines: what was inserted in the one before is seen from now on."""
         if self.left == 1:
             self.found = self.lowest
         self.left = max(self.left - 1, 0)
@@ -255,9 +255,10 @@ class Checker:
         assert o.policy == self.quantum.policy, "the policy changes after more than 99 % misses, and only then"
         assert o.room == self.room
         used = self._used()
-        self.search.begin(self.waiting, o.policy)
+        before = dict(self.waiting)
+        self.search.begin(before, o.policy)
         self._actions(i, o)
-        self.search.end(self.waiting)
+        self.search.end(before)
         self._inserts(i)
         self.room = self.tags - used - sum(i.insert[k].valid and i.insert[k].payload.allocated for k in self.ports)
         self._output(i, o)
