@@ -42,17 +42,24 @@ def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: bool
     def beyond(position: Value, width: int, first: int) -> Value:
         return (Const((1 << width) - 1 << first, 2 * width) << position)[:width]
 
-    firsts = []
-    for i, bits in enumerate(rows):
-        firsts.append(Signal(row_bits, name=f"{name}_in_row_{i}"))
-        m.d.comb += firsts[i].eq(index_of(lowest(bits)))
+    def first(bits: Value, of: str) -> Value:
+        onehot = Signal(len(bits), name=f"{name}_{of}")
+        m.d.comb += onehot.eq(lowest(bits))
+        return index_of(onehot)
+
     result = Signal(len(index), name=name)
     m.d.comb += [
         own.eq(Cat(rows).word_select(row, 1 << row_bits) & beyond(column, 1 << row_bits, not itself)),
         filled.eq(Cat(bits.any() for bits in rows)),
         later.eq(filled & beyond(row, len(rows), 1)),
-        chosen.eq(Mux(later.any(), lowest(later), lowest(filled))),
-        result.eq(Mux(own.any(), Cat(index_of(lowest(own)), row), Cat(select(chosen, firsts), index_of(chosen)))),
+        chosen.eq(lowest(Mux(later.any(), later, filled))),
+        result.eq(
+            Mux(
+                own.any(),
+                Cat(first(own, "in_own_row"), row),
+                Cat(select(chosen, [first(bits, f"in_row_{i}") for i, bits in enumerate(rows)]), index_of(chosen)),
+            )
+        ),
     ]
     return result
 
