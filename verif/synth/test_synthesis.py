@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,13 +36,11 @@ def cell(name: str, area: float, output: str = "", extra: str = "", *inputs: str
     pins = "".join(
         f"pin ({pin}) {{ direction : input; capacitance : 0.001; {special.get(pin, '')} }}\n" for pin in inputs
     )
-    related = " ".join(inputs)
     tables = {"cell_rise": 0.1, "cell_fall": 0.1, "rise_transition": 0.01, "fall_transition": 0.01}
-    arc = " ".join(
-        f'{kind}(s) {{ values("{value}, {value + 0.1}", "{value}, {value + 0.1}"); }}' for kind, value in tables.items()
-    )
-    logic = inputs and not extra
-    timing = f'timing() {{ related_pin : "{related}"; timing_sense : non_unate; {arc} }}' if logic else ""
+    rows = {kind: f'"{value}, {value + 0.05}, {value + 0.1}"' for kind, value in tables.items()}
+    arc = " ".join(f"{kind}(s) {{ values({row}, {row}, {row}); }}" for kind, row in rows.items())
+    related = () if extra else inputs
+    timing = " ".join(f'timing() {{ related_pin : "{pin}"; timing_sense : non_unate; {arc} }}' for pin in related)
     edge = f'timing() {{ related_pin : "CK"; timing_type : rising_edge; {arc} }}' if extra else ""
     function = "IQ" if extra else output
     name_of_output = "Q" if extra else "Y"
@@ -55,7 +54,7 @@ FLIP_FLOP = 'ff (IQ,IQN) { clocked_on : "CK"; next_state : "D"; }'
 LIBRARY = (
     'library (test) {\n time_unit : "1ns";\n capacitive_load_unit (1,pf);\n delay_model : table_lookup;\n'
     " lu_table_template(s) { variable_1 : input_net_transition; variable_2 : total_output_net_capacitance;\n"
-    '  index_1 ("0.001, 1"); index_2 ("0.001, 1"); }\n'
+    '  index_1 ("0.001, 0.5, 1"); index_2 ("0.001, 0.5, 1"); }\n'
     + cell("INV", 1, "!A", "", "A")
     + cell("BUFX1", 2, "A", "", "A")
     + cell("BUFX2", 3, "A", "", "A")
@@ -138,6 +137,23 @@ def test_with_a_library() -> None:
         expected = 0.1 * (found.levels + 1)  # and the flip-flop's own delay
         assert found.critical_path.nanoseconds == pytest.approx(expected, abs=1e-3)
         assert found.critical_path.end.startswith("x")
+
+
+def fans_out(m: Module, c: Made) -> None:
+    chosen = Signal()
+    m.d.sync += [chosen.eq(c.a[0]), c.x.eq(Mux(chosen, c.a, c.x))]
+
+
+def test_abc_buffers_and_where_it_cannot_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails for tables of two points."""
+    inserted = []
+    monkeypatch.setattr(gates, "insert_buffers", lambda *arguments: inserted.append(arguments))
+    found = synthesised(fans_out, Library.parse(LIBRARY), width=64)
+    assert not inserted and found.cells_by_type["BUFX1"] + found.cells_by_type.get("BUFX2", 0) > 8
+    coarse = LIBRARY.replace("0.001, 0.5, 1", "0.001, 1")
+    coarse = re.sub(r'values\("([\d.]+), [\d.]+, ([\d.]+)".*?\);', r'values("\1, \2", "\1, \2");', coarse)
+    synthesised(fans_out, Library.parse(coarse), width=64)
+    assert len(inserted) == 1
 
 
 def test_delay_cells_are_no_buffers() -> None:
