@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.models import blocks
-from lockstep.models.jit import COMPILED, argument, called
+from lockstep.models.jit import argument, called
 from lockstep.spec import registry
 
 
@@ -33,9 +33,9 @@ class Bench:
             self.state[name] = parameters[name]
         self.io = np.zeros((), model.PORTS)
         self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
-        self._arguments = argument(self.state), argument(self.io)
         self._addresses = self.state.ctypes.data, self.io.ctypes.data
-        self._slots = {name: called(function) for name, function in model.SLOTS.items()} if COMPILED else {}
+        # Compiled functions called with records find out the types of these first, which takes most of the time.
+        self._slots = {name: called(function) for name, function in model.SLOTS.items()}
         self._bind()
         self.reset()
 
@@ -59,33 +59,25 @@ class Bench:
         state[field] = value
 
     def reset(self) -> None:
-        self.model.reset(*self._arguments)
+        self.model.reset(argument(self.state), argument(self.io))
 
     def comb(self) -> None:
         if self.c is not None:
-            self._call("comb")
+            self._slots["comb"](*self._addresses)
 
     def step(self) -> None:
-        self._call("step")
+        self._slots["step"](*self._addresses)
 
     def cycle(self) -> None:
         self.comb()
         self.step()
 
     def idle(self) -> int:
-        return self._call("idle")
+        return self._slots["idle"](*self._addresses)
 
     def skip(self, steps: int) -> None:
         if "skip" in self._slots:
             self._slots["skip"](self._addresses[0], steps)
-        elif hasattr(self.model, "skip"):
-            self.model.skip(self._arguments[0], steps)
-
-    def _call(self, name: str) -> int:
-        """Through its slot, as the SM calls it: with records, a compiled function first finds out their types."""
-        if name in self._slots:
-            return self._slots[name](*self._addresses)
-        return int(getattr(self.model, name)(*self._arguments) or 0)
 
     def bytes(self) -> bytes:
         """State and ports, without addresses."""
