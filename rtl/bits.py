@@ -13,10 +13,14 @@ def lowest(mask: Value) -> Value:
     return (mask & -mask)[: len(mask)]
 
 
+def above(index: Value, width: int, *, itself: bool = False) -> Value:
+    """Ones above ``index``, or from it on."""
+    return (Const((1 << width) - 1 << (not itself), 2 * width) << index)[:width]
+
+
 def next_after(mask: Value, index: Value) -> Value:
     """One-hot: the first bit of a mask above ``index``, circularly; zero if the mask is."""
-    width = len(mask)
-    later = mask & (Const((1 << width) - 1 << 1, 2 * width) << index)[:width]
+    later = mask & above(index, len(mask))
     return Mux(later.any(), lowest(later), lowest(mask))
 
 
@@ -39,9 +43,6 @@ def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: bool
     later, chosen = Signal(len(rows), name=f"{name}_later_rows"), Signal(len(rows), name=f"{name}_row")
     row, column = index[row_bits:], index[:row_bits]
 
-    def beyond(position: Value, width: int, first: int) -> Value:
-        return (Const((1 << width) - 1 << first, 2 * width) << position)[:width]
-
     def first(bits: Value, of: str) -> Value:
         onehot = Signal(len(bits), name=f"{name}_{of}")
         m.d.comb += onehot.eq(lowest(bits))
@@ -49,9 +50,9 @@ def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: bool
 
     result = Signal(len(index), name=name)
     m.d.comb += [
-        own.eq(Cat(rows).word_select(row, 1 << row_bits) & beyond(column, 1 << row_bits, not itself)),
+        own.eq(Cat(rows).word_select(row, 1 << row_bits) & above(column, 1 << row_bits, itself=itself)),
         filled.eq(Cat(bits.any() for bits in rows)),
-        later.eq(filled & beyond(row, len(rows), 1)),
+        later.eq(filled & above(row, len(rows))),
         chosen.eq(lowest(Mux(later.any(), later, filled))),
         result.eq(
             Mux(

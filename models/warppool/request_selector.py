@@ -7,7 +7,7 @@ a search and then waits; where the hardware keeps who is second and third, the m
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import assign, clear, ctz, i64, inline, jit, record, slots
+from lockstep.models.jit import assign, clear, clz64, ctz, i64, inline, jit, record, slots
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_TAGS, PIPELINE
 
@@ -59,9 +59,7 @@ def reset(state, io):
     for port in range(state.coalescers):
         state.waited[port] = 0
         state.inserted[port].valid = 0
-    bits = i64(1)
-    while i64(1) << bits < state.warps:
-        bits += 1
+    bits = 64 - clz64(state.warps - 1 | 1)
     state.search = (bits + 1) // 2 + 3
     state.waiting = state.head = state.used = state.position = state.popped = state.searched = state.lowered = 0
     state.changed = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -101,13 +101,14 @@ class CtaDispatcher(wiring.Component):
         m = Module()
         sms, next_cta, wait, last = self.sms, self._next, self._wait, self._last
 
-        others, candidates = Signal(sms), Signal(sms)
+        others, room, candidates = Signal(sms), Signal(sms), Signal(sms)
         m.d.comb += [
+            room.eq(Cat(*self.room)[:sms] & others),
             others.eq(~Mux(self.dispatch.valid, Const(1) << self.dispatch.sm, 0)),
             candidates.eq(self._in_question & others),
         ]
         sm = first_after(m, candidates, last, "sm")
-        self._question(m, Cat(*self.room)[:sms] & others)
+        self._question(m, room)
 
         m.d.sync += self.dispatch.valid.eq(0)
         with m.If(self.launch):
@@ -126,14 +127,12 @@ class CtaDispatcher(wiring.Component):
             ]
         return m
 
-    def _question(self, m: Module, room: Value) -> None:
+    def _question(self, m: Module, room: Signal) -> None:
         """The first of the two cycles."""
-        here, fewer, open_ = Signal(self.sms), Signal(self.sms), Signal(self.sms)
-        level = self._level
+        here, fewer, level = Signal(self.sms), Signal(self.sms), self._level
         m.d.comb += [
-            open_.eq(room),
-            here.eq(open_ & Cat(load == level for load in self.load)),
-            fewer.eq(open_ & Cat(load < level for load in self.load)),
+            here.eq(room & Cat(load == level for load in self.load)),
+            fewer.eq(room & Cat(load < level for load in self.load)),
         ]
         with m.If(self.launch):
             m.d.sync += [self._in_question.eq(0), level.eq(0)]
@@ -141,7 +140,7 @@ class CtaDispatcher(wiring.Component):
             m.d.sync += self._in_question.eq(Mux(fewer.any(), 0, here))
             with m.If(fewer.any()):
                 m.d.sync += level.eq(level - 1)
-            with m.Elif(open_.any() & ~here.any()):
+            with m.Elif(room.any() & ~here.any()):
                 m.d.sync += level.eq(level + 1)
         with m.Else():
-            m.d.sync += self._in_question.eq(open_)
+            m.d.sync += self._in_question.eq(room)

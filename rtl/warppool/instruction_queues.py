@@ -92,7 +92,7 @@ class InstructionQueues(wiring.Component):
             raise ValueError(f"{queues} queues of {warps_per_queue} warps cannot hold {warps} warps")
         self._queues, self._warps_per_queue, self._depth = queues, warps_per_queue, depth
         self._heads = [Signal(range(depth), name=f"head_{queue}") for queue in range(queues)]  # a queue is a ring
-        self._waiting = Signal(queues, name="waiting")  # queues that have instructions
+        self._waiting = Signal(queues, name="waiting")  # queues that have instructions, as free says too late
         instruction = data.StructLayout(
             {
                 "mask": lanes,

@@ -136,7 +136,6 @@ class LoadStoreOrder(wiring.Component):
         ]
         return m
 
-
     def _counts(self, m: Module, more: Sequence[Value], less: Sequence[Value]) -> list[Value]:
         """The counts of the next cycle. What comes late is added to their lowest bits; the others rise or fall by 1."""
         up, down, count = _sum(m, more), _sum(m, less), self.count
@@ -161,8 +160,8 @@ def _add(m: Module, a: Sequence[Value], b: Sequence[Value], bits: int, carry: Se
     result: list[Value] = []
     for bit in range(bits):
         operands = [*a[bit : bit + 1], *b[bit : bit + 1], *carry]
-        result.append(Signal(len((*a, *b)[0]), name="total"))
-        m.d.comb += result[-1].eq(reduce(xor, operands) if operands else 0)
+        result.append(Signal(len(a[0]), name="total"))
+        m.d.comb += result[-1].eq(reduce(xor, operands))
         carry = []
         if len(operands) > 1 and bit < bits - 1:
             carry = [Signal(len(a[0]), name="carry")]

@@ -188,10 +188,9 @@ class RequestSelector(wiring.Component):
         self._choice, self._choice_tag = Signal(index, name="choice"), Signal(tag, name="choice_tag")
         self._choice_valid = Signal(name="choice_valid")
         self._lowered = Signal(name="lowered")  # a warp was, in the cycle before
-        # Of the choice: cycles for which each store has waited, and whether that is long; whether it is an atomic; the
-        # port that was last to have one taken; an overdue store went, and no load since.
+        # Of the choice: cycles for which each store has waited, and whether it is an atomic; the port that was last to
+        # have one taken; an overdue store went, and no load since.
         self._waited = [Signal(range(store_wait + 1), name=f"waited_{k}") for k in range(coalescers)]
-        self._late = [Signal(name=f"late_{k}") for k in range(coalescers)]
         self._atomic = [Signal(name=f"atomic_{k}") for k in range(coalescers)]
         self._last, self._load_next = Signal(range(coalescers), name="last"), Signal(name="load_next")
         # Of what is on its way: popped in the cycle before, how many are in the queue (one-hot), the queue, the loads
@@ -201,11 +200,11 @@ class RequestSelector(wiring.Component):
         self._entries = [self.access.p]
         self._entries += [Signal(access, reset_less=True, name=f"behind_{i}") for i in range(1, PIPELINE)]
         self._metadata_left = Signal(name="metadata_left")
-        # Of the policy: what the L1 said of a load in the cycle before; the cycle of the quantum, and
-        # whether it is the last; by how much the loads that used the L1 in those before exceed 100
-        # times those that hit, less one: negative as long as at most 99 of 100 missed.
+        # Of the policy: what the L1 said of a load in the cycle before; the cycle of the quantum; by how much the loads
+        # that used the L1 in those before exceed 100 times those that hit, less one: negative as long as at most 99 of
+        # 100 missed.
         self._hit, self._missed = Signal(name="hit"), Signal(name="missed")
-        self._cycle, self._ends = Signal(range(quantum), name="cycle"), Signal(init=quantum == 1, name="ends")
+        self._cycle = Signal(range(quantum), name="cycle")
         self._margin = Signal(range(-99 * quantum - 1, quantum), init=-1, name="margin")
 
     @property
@@ -323,32 +322,37 @@ class RequestSelector(wiring.Component):
             added.append(Mux(allocates[k], Const(1) << place, 0))
             place = following
         return allocates, places, place, reduce(or_, added)
+
     def _lower(self, m: Module, places: list[Value]) -> None:
         """The warps of the lines inserted in the cycle before, and the search for the lowest."""
         waiting, lowest, tags = self._waiting, self._lowest, self.tags
-        fresh, lowers, written = Signal(tags), Signal(tags), []
-        allocations, merges = [], []
+        fresh, lowers = Signal(tags), Signal(tags)  # positions that were allocated; those whose warp gets lower
+        written = []
         for k, insert in enumerate(self.insert):
-            warp, at = self._warp[k], Signal(tags, name=f"written_{k}")
-            less = Signal(tags, name=f"less_{k}")
+            warp, allocated = self._warp[k], self._allocated[k]
+            at, less = Signal(tags, name=f"written_{k}"), Signal(tags, name=f"less_{k}")
             below: Value = Const(0, tags)
             for bit, bits in zip(warp, lowest, strict=True):
                 below = (bits & below) | Mux(bit, 0, bits | below)
             m.d.comb += [
-                at.eq(Mux(self._inserted[k], Const(1) << self._at[k], 0) & waiting),
                 less.eq(below),
+                at.eq(
+                    Mux(self._inserted[k], Const(1) << self._at[k], 0) & waiting & (less | allocated.replicate(tags))
+                ),
             ]
-            allocations.append(Mux(self._allocated[k], at, 0))
-            merges.append(Mux(self._allocated[k], 0, at & less))
-            written.append(at & (less | self._allocated[k].replicate(tags)))
+            written.append(at)
             m.d.sync += self._inserted[k].eq(insert.valid)
             with m.If(insert.valid):
                 m.d.sync += [
-                    self._allocated[k].eq(insert.payload.allocated),
+                    allocated.eq(insert.payload.allocated),
                     self._at[k].eq(places[k]),
                     warp.eq(insert.payload.warp),
                 ]
-        m.d.comb += [fresh.eq(reduce(or_, allocations)), lowers.eq(reduce(or_, merges))]
+        by_kind = list(zip(written, self._allocated, strict=True))
+        m.d.comb += [
+            fresh.eq(reduce(or_, (Mux(allocated, at, 0) for at, allocated in by_kind))),
+            lowers.eq(reduce(or_, (Mux(allocated, 0, at) for at, allocated in by_kind))),
+        ]
         for bit, bits in enumerate(lowest):
             ones = (Mux(warp[bit], at, 0) for warp, at in zip(self._warp, written, strict=True))
             m.d.sync += bits.eq(reduce(or_, ones, bits & ~reduce(or_, written)))
@@ -405,16 +409,16 @@ class RequestSelector(wiring.Component):
         may_go = Signal(self.coalescers)
         due = Signal(self.coalescers)
         for k, port in enumerate(self.store):
-            waited, late, atomic = self._waited[k], self._late[k], self._atomic[k]
+            waited, atomic = self._waited[k], self._atomic[k]
             m.d.comb += [
                 may_go[k].eq((waited != 0) & (self._metadata_left | ~atomic)),
-                due[k].eq(late & may_go[k]),
+                due[k].eq((waited == self.store_wait) & may_go[k]),
             ]
             m.d.sync += atomic.eq(port.p.atomic)
             with m.If(~port.valid | port.ready):
-                m.d.sync += [waited.eq(0), late.eq(0)]
-            with m.Elif(~late):
-                m.d.sync += [waited.eq(waited + 1), late.eq(waited == self.store_wait - 1)]
+                m.d.sync += waited.eq(0)
+            with m.Elif(waited != self.store_wait):
+                m.d.sync += waited.eq(waited + 1)
         return may_go, due
 
     def _output(self, m: Module, taken: Signal) -> None:
@@ -467,8 +471,7 @@ class RequestSelector(wiring.Component):
             now.eq(margin + Mux(self._hit, -99, self._missed)),
         ]
         m.d.sync += [self._hit.eq(counts & ~self.miss), self._missed.eq(counts & self.miss)]
-        m.d.sync += self._ends.eq(cycle == self.quantum - 2 if self.quantum > 1 else 1)
-        with m.If(self._ends):
+        with m.If(cycle == self.quantum - 1):
             m.d.sync += [cycle.eq(0), margin.eq(margin.init), self.policy.eq(self.policy ^ (now >= 0))]
         with m.Else():
             m.d.sync += [cycle.eq(cycle + 1), margin.eq(now)]

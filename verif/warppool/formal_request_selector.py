@@ -110,7 +110,6 @@ class Neighbours(Elaboratable):
                 Assume(~offered | (port.valid & (Value.cast(port.p) == Value.cast(before)))),
                 Assert(offered == (self.dut._waited[k] != 0)),
                 Assert(self.dut._waited[k] <= STORE_WAIT),
-                Assert(self.dut._late[k] == (self.dut._waited[k] == STORE_WAIT)),
                 Assert(~offered | (self.dut._atomic[k] == before.atomic)),
             ]
 
@@ -187,12 +186,13 @@ class Order(Neighbours):
     def _search(self, m: Module) -> None:
         """The search for the lowest warp as the documentation tells it, from tags, ages and inserts a cycle late."""
         dut, tags = self.dut, range(self.tags)
-        known, lowered, changed = Signal(self.tags), Signal(), Signal(init=1)
+        fresh, lowered, changed = Signal(self.tags), Signal(), Signal(init=1)  # allocated in the cycle before
         warp = [Signal.like(dut.insert[0].payload.warp, name=f"known_warp_{t}") for t in tags]
         searched = Signal(range(len(dut._search)))
         best, goal = Signal(self.tags), Signal(self.tags)
         begins, ended, lowers = Signal(), Signal(), Signal()
-        seen = self.here & known
+        seen = self.here & ~fresh
+        m.d.sync += fresh.eq(reduce(or_, self.allocations))
         m.d.comb += [
             begins.eq(dut.policy & (searched == 0) & changed & seen.any()),
             ended.eq(~dut.policy | self.popped.any()),
@@ -214,9 +214,8 @@ class Order(Neighbours):
             self.is_found.eq((self.is_found | (searched == len(dut._search) - 1)) & ~ended),
             changed.eq(changed & ~begins | ended | lowered),
             lowered.eq(lowers),
-            known.eq(known & ~self.popped),
         ]
-        lowering, fresh = [], []
+        lowering = []
         for k, insert in enumerate(dut.insert):
             allocated, merged = Signal(self.tags, name=f"was_allocated_{k}"), Signal(self.tags, name=f"was_merged_{k}")
             late = Signal.like(insert.payload.warp, name=f"late_warp_{k}")
@@ -228,16 +227,12 @@ class Order(Neighbours):
             for t in tags:
                 lower = merged[t] & self.here[t] & (late < warp[t])
                 lowering.append(lower)
-                with m.If(allocated[t]):
-                    m.d.sync += [warp[t].eq(late), known[t].eq(~self.popped[t])]
-                with m.If(lower):
+                with m.If(allocated[t] | lower):
                     m.d.sync += warp[t].eq(late)
                 with m.If((allocated[t] | merged[t]) & self.here[t]):
                     m.d.comb += Assert(dut._at[k] == self._position(m, self.age[t], f"written_{k}_{t}"))
                 with m.If(merged[t] & ~self.here[t]):
                     m.d.comb += Assert(~dut._waiting.bit_select(dut._at[k], 1))
-                m.d.comb += Assert(~(merged[t] & self.here[t]) | known[t])
-            fresh.append(allocated)
             m.d.comb += [
                 Assert(popcount(allocated | merged) <= 1),
                 Assert(dut._inserted[k] == (allocated | merged).any()),
@@ -251,8 +246,7 @@ class Order(Neighbours):
             lowest = Cat(bits.bit_select(where.data, 1) for bits in dut._lowest)
             m.d.comb += Assert(~seen[t] | (lowest == warp[t]))
         m.d.comb += [
-            Assert((known & reduce(or_, fresh)) == 0),
-            Assert(self.here == (known | reduce(or_, fresh))),
+            Assert((fresh & ~self.here) == 0),
             Assert(dut._search == Const(1) << searched),
             Assert(dut._changed == changed),
             Assert(dut._lowered == lowered),
@@ -407,7 +401,6 @@ class Policy(Neighbours):
             Assert(dut.policy == policy),
             # What the block counts, for induction.
             Assert((cycle < QUANTUM) & (dut._cycle == cycle) & (accesses <= cycle) & (hits <= accesses)),
-            Assert(dut._ends == (cycle == QUANTUM - 1)),
             Assert(dut._margin == accesses - 100 * hits - 1),
             Assert((dut._hit == hit) & (dut._missed == (looked & ~hit)) & (looked | ~hit)),
         ]
