@@ -1,7 +1,7 @@
 """Golden model of ``rtl/warppool/request_selector.py``, which documents the block.
 
-Where the hardware compares two bits of all warps in a cycle, the model looks for the lowest warp in the first cycle of
-a search and then waits; where the hardware keeps who is second and third, the model looks for them.
+Where the hardware compares two bits of all warps in a cycle, the model finds the lines of the lowest warp in the first
+cycle of a search and then waits; where the hardware keeps who is second and third, the model looks for them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ STATE = record(
         ("inserted", INSERTED, (MAX_COALESCERS,)),  # in the cycle before: their warps are written now
         ("searched", "i8"),  # cycles of the search for the lowest warp
         ("search", "i8"),  # cycles that it takes
-        ("found", "i8"),  # the position that it will find
+        ("found", "i8"),  # what is left of what it finds: mask of positions
         ("lowered", "i8"),  # a warp was, in the cycle before: the search ends
-        ("changed", "i8"),  # a reason for another search
-        ("choice", "i8"),  # the position that the last search found, -1 if none since the last pop
+        ("choice", "i8"),  # the position with the lowest warp, -1 if it is not known
         ("waiting", "i8"),  # mask of positions
         ("head", "i8"),
         ("used", "i8"),  # positions from the head to the tail
@@ -60,9 +59,8 @@ def reset(state, io):
         state.waited[port] = 0
         state.inserted[port].valid = 0
     bits = 64 - clz64(state.warps - 1 | 1)
-    state.search = (bits + 1) // 2 + 3
+    state.search = (bits + 1) // 2 + 2
     state.waiting = state.head = state.used = state.position = state.popped = state.searched = state.lowered = 0
-    state.changed = 1
     state.choice = -1
     state.atomic = state.last = state.load_next = state.count = state.reserved = state.metadata_left = 0
     state.cycle = state.lookup = 0
@@ -91,44 +89,65 @@ def _oldest(state, mask):
     return ctz(ahead) if ahead != 0 else ctz(mask)
 
 
+@inline
+def _by_warp(state, io):
+    """Whether a load goes by its warp: where only one waits, or no position is free, the head does."""
+    return io.o.policy != 0 and io.o.room != 0 and state.waiting & (state.waiting - 1) != 0
+
+
+@inline
+def _seen(state):
+    """What a search that begins in this cycle sees: what waits and was neither found already nor inserted just now."""
+    seen = i64(state.waiting)
+    if state.choice >= 0:
+        seen &= ~(i64(1) << state.choice)
+    for port in range(state.coalescers):
+        line = state.inserted[port]
+        if line.valid & line.allocated != 0:
+            seen &= ~(i64(1) << line.position)
+    return seen
+
+
 @jit
 def _search(state, io):
     """A cycle of the search for the lowest warp, as things were before this clock edge."""
-    if io.o.policy == 0 or io.o.pop.valid != 0:
+    pops = io.o.pop.valid != 0
+    if io.o.policy == 0 or (pops and not _by_warp(state, io)):
         state.searched = 0
-        state.changed = 1
         state.choice = -1
         return
-    if state.searched != 0:
-        state.searched += 1
-    elif state.changed != 0:
-        seen = state.waiting
-        for port in range(state.coalescers):
-            line = state.inserted[port]
-            if line.valid & line.allocated != 0:
-                seen = i64(seen & ~(i64(1) << line.position))
-        if seen != 0:
+    if state.searched == state.search:
+        if pops or state.choice < 0:
+            state.choice = _oldest(state, state.found)
+            state.found &= ~(i64(1) << state.choice)
+            if state.found == 0:
+                state.searched = 0
+    else:
+        seen = _seen(state)
+        if pops:
+            state.choice = -1
+        if state.searched != 0:
+            state.searched += 1
+        elif seen != 0:
             state.found = _lowest(state, seen)
             state.searched = 1
-            state.changed = 0
-    if state.searched == state.search:
-        state.choice = state.found
-        state.searched = 0
     if state.lowered != 0:
         state.searched = 0
-        state.changed = 1
 
 
 @jit
 def _lowest(state, mask):
-    """The position of a mask with the lowest warp, the oldest at a tie; the mask is not empty."""
-    best, lowest = i64(0), i64(MAX_WARPS)
+    """The positions of a mask with the lowest warp."""
+    found, lowest = i64(0), i64(MAX_WARPS)
     while mask != 0:
-        position = _oldest(state, mask)
-        mask = i64(mask & ~(i64(1) << position))
-        if state.lowest[position] < lowest:
-            best, lowest = position, state.lowest[position]
-    return best
+        bit = mask & -mask
+        mask ^= bit
+        warp = state.lowest[ctz(bit)]
+        if warp < lowest:
+            found, lowest = i64(0), warp
+        if warp == lowest:
+            found |= bit
+    return found
 
 
 @jit
@@ -137,10 +156,7 @@ def _lower(state):
     state.lowered = 0
     for port in range(state.coalescers):
         line = state.inserted[port]
-        if line.valid == 0:
-            continue
-        state.changed = 1
-        if state.waiting & (i64(1) << line.position) == 0:
+        if line.valid == 0 or state.waiting & (i64(1) << line.position) == 0:
             continue
         if line.allocated != 0:
             state.lowest[line.position] = line.warp
@@ -236,7 +252,7 @@ def _choose(state, io):
     io.o.pop.payload.tag = 0
     if state.popped + state.count == PIPELINE:
         return
-    by_warp = io.o.policy != 0 and io.o.room != 0
+    by_warp = _by_warp(state, io)
     load = state.metadata_left != 0 and (state.choice >= 0 if by_warp else state.waiting != 0)
     if overdue != 0 and not (load and state.load_next != 0):
         io.o.overdue = 1
@@ -313,9 +329,10 @@ def idle(state, io):
         return i64(0)
     if (i64(io.i.metadata_free) > state.reserved) != (state.metadata_left != 0):
         return i64(0)
-    if io.o.policy == 0 and state.choice >= 0:
-        return i64(0)
-    if state.searched != 0 or state.changed != (state.waiting == 0 or io.o.policy == 0):
+    if io.o.policy == 0:
+        if state.choice >= 0 or state.searched != 0:
+            return i64(0)
+    elif (_seen(state) != 0) if state.searched == 0 else (state.searched != state.search or state.choice < 0):
         return i64(0)
     for port in range(state.coalescers):
         # A store that is seen for the first time may go next; one that is overdue has no more right to go than before

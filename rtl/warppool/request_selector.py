@@ -35,19 +35,20 @@ class RequestSelector(wiring.Component):
     later. So a pop of the head is what makes room, and no position waits for more than ``tags - 1`` others once it is
     the head.
 
-    **Search.** With policy 1 the position with the lowest warp is searched for, the oldest of them at a tie, among
-    those that wait in its first cycle, with the warps that they have then; what was inserted in the cycle before
-    counts from the next cycle on. A search takes a cycle to begin, one for every two bits of the warps, one for the
-    oldest and one for its tag: 6 for 48 warps. What it found may be popped in the cycle after, until the next pop or
-    the end of the next search, whichever is first. A search begins when something waits and a line was inserted, or a
-    tag popped, since the last one began. A pop ends it, and so does a merge that lowers a warp, two cycles later.
+    **Search.** With policy 1 a search finds the positions with the lowest warp, among those that wait in its first
+    cycle, with the warps that they have then; what was inserted in the cycle before counts from the next cycle on. It
+    takes a cycle to begin, one for every two bits of the warps and one for the oldest: 5 for 48 warps. What it found
+    follows, oldest first: in the cycle after, and after each pop, the next of them becomes the choice, which may be
+    popped from the following cycle on. With the last of them the next search begins, which leaves the choice out. A
+    merge that lowers a warp ends the search two cycles later, and what it found is not used any more; so does a pop of
+    the head without a choice, which ends the choice too.
 
-    **Choice.** A load may go while metadata is left for it: with policy 0 the head; with policy 1 what was found; but
-    the head whenever there is no room, so that the order never keeps lines out of the queues. A store may go once it
-    has been seen waiting (its port was valid and it was not taken in the cycle before), an atomic only while metadata
-    is left. A load goes before a store, but for an *overdue* store, one that has already waited for ``store_wait``
-    cycles. After an overdue store, the next load that can go comes first, so that neither starves the other however
-    slow the L1 is. Stores take turns: the first port after that of the store taken last.
+    **Choice.** A load may go while metadata is left for it: with policy 0 the head; with policy 1 the choice, but the
+    head where nothing else waits, and whenever there is no room, so that the order never keeps lines out of the queues.
+    A store may go once it has been seen waiting (its port was valid and it was not taken in the cycle before), an
+    atomic only while metadata is left. A load goes before a store, but for an *overdue* store, one that has already
+    waited for ``store_wait`` cycles. After an overdue store, the next load that can go comes first, so that neither
+    starves the other however slow the L1 is. Stores take turns: the first port after that of the store taken last.
 
     **Bounds**, in cycles in which an action is possible (fewer than three requests on their way): an overdue store that
     is no atomic is taken in the (2 x ``coalescers``)-th at the latest; a head, counting only cycles in which a load may
@@ -60,7 +61,7 @@ class RequestSelector(wiring.Component):
     **Policy.** 0 after reset. At the end of every quantum in which more than 99 of 100 loads that used the L1 missed it
     toggles. Loads that bypass the L1 do not count; the others do in the cycle after their transfer.
 
-    Latency: ``insert`` to ``pop`` 1 cycle, with policy 1 a search and 2; ``pop`` to ``access`` 2 (the request arrives
+    Latency: ``insert`` to ``pop`` 1 cycle, with policy 1 a search and 3 where others wait too; ``pop`` to ``access`` 2 (the request arrives
     after 1); a store that becomes valid is taken in the next cycle at the earliest and presented one cycle later. All
     outputs depend on state alone.
 
@@ -179,11 +180,10 @@ class RequestSelector(wiring.Component):
         self._allocated = [Signal(name=f"allocated_{k}") for k in range(coalescers)]
         self._at = [Signal(index, name=f"at_{k}") for k in range(coalescers)]
         self._warp = [Signal(warp, name=f"warp_{k}") for k in range(coalescers)]
-        # Of the search: its cycle, one-hot, the first bit also while there is none; a reason for another one; what may
-        # still be the lowest; what was found, and what the last search has found with its tag.
+        # Of the search: its cycle, one-hot, the first bit also while there is none, the last while what was found
+        # follows; what may still be the lowest, or is and has not been the choice; the oldest of them; the choice.
         self._comparisons = (warp + 1) // 2
         self._search = Signal(self._comparisons + 3, init=1, name="search")
-        self._changed = Signal(init=1, name="changed")
         self._candidates, self._found = Signal(tags, name="candidates"), Signal(index, name="found")
         self._choice, self._choice_tag = Signal(index, name="choice"), Signal(tag, name="choice_tag")
         self._choice_valid = Signal(name="choice_valid")
@@ -260,7 +260,7 @@ class RequestSelector(wiring.Component):
 
         by_warp, load, position = Signal(), Signal(), Signal.like(head)
         m.d.comb += [
-            by_warp.eq(self.policy & (self.room != 0)),
+            by_warp.eq(self.policy & (self.room != 0) & (count != 1)),
             load.eq(Mux(by_warp, self._choice_valid, count != 0) & self._metadata_left),
             position.eq(Mux(by_warp, self._choice, head)),
             self.pop.payload.tag.eq(Mux(self.pop.valid, Mux(by_warp, self._choice_tag, self._head_tag), 0)),
@@ -298,7 +298,7 @@ class RequestSelector(wiring.Component):
         free = Signal.like(self.room)
         m.d.comb += free.eq(Mux(count == 0, tags, head - tail + Mux(head < tail, tags, 0)))
         m.d.sync += self.room.eq(free - allocations)
-        self._lower(m, places)
+        self._lower(m, places, by_warp)
         return load
 
     def _insert(self, m: Module) -> tuple[list[Signal], list[Value], Value, Value]:
@@ -323,7 +323,7 @@ class RequestSelector(wiring.Component):
             place = following
         return allocates, places, place, reduce(or_, added)
 
-    def _lower(self, m: Module, places: list[Value]) -> None:
+    def _lower(self, m: Module, places: list[Value], by_warp: Value) -> None:
         """The warps of the lines inserted in the cycle before, and the search for the lowest."""
         waiting, lowest, tags = self._waiting, self._lowest, self.tags
         fresh, lowers = Signal(tags), Signal(tags)  # positions that were allocated; those whose warp gets lower
@@ -357,10 +357,10 @@ class RequestSelector(wiring.Component):
             ones = (Mux(warp[bit], at, 0) for warp, at in zip(self._warp, written, strict=True))
             m.d.sync += bits.eq(reduce(or_, ones, bits & ~reduce(or_, written)))
         m.d.sync += self._lowered.eq(lowers.any())
-        self._find(m, waiting & ~fresh)
+        self._find(m, waiting & ~fresh, by_warp)
 
-    def _find(self, m: Module, seen: Value) -> None:
-        """The search: what waits, two bits of the warps in each of the next cycles, then the oldest, then its tag."""
+    def _find(self, m: Module, seen: Value, by_warp: Value) -> None:
+        """The search: what waits, two bits of the warps in each of the next cycles, then the oldest, one by one."""
         search, compared, tags, candidates = self._search, self._comparisons, self.tags, self._candidates
         planes = [*self._lowest, Const(0, tags)][: 2 * compared]
         high, low, narrowed = (Signal(tags, name=name) for name in ("high_bits", "low_bits", "narrowed"))
@@ -378,31 +378,36 @@ class RequestSelector(wiring.Component):
             narrowed.eq(reduce(lambda rest, bits: Mux(bits.any(), bits, rest), reversed(classes))),
         ]
         reader = self._tag_at.read_port(domain="comb")
-        m.d.comb += reader.addr.eq(self._found)
-        ended, tries, begins = Signal(), Signal(), Signal()
+        chosen, left = Signal(tags), Signal(tags)
+        ends, begins, follows = Signal(), Signal(), Signal()
         m.d.comb += [
-            ended.eq(~self.policy | self.pop.valid),
+            reader.addr.eq(self._found),
+            chosen.eq(Mux(self._choice_valid, Const(1) << self._choice, 0)),
+            left.eq(candidates & ~(Const(1) << self._found)),
+            ends.eq(~self.policy | (self.pop.valid & ~by_warp)),
             # What was allocated in the cycle before waits, and is not seen.
-            begins.eq(tries & (self._count_waiting > sum(map(and_, self._inserted, self._allocated)))),
-            tries.eq(self.policy & search[0] & self._changed),
+            begins.eq(
+                search[0]
+                & (self._count_waiting > sum(map(and_, self._inserted, self._allocated), self._choice_valid))
+            ),
+            follows.eq(search[-1] & (self.pop.valid | ~self._choice_valid)),
         ]
-        with m.If(tries):
-            m.d.sync += candidates.eq(seen)
+        with m.If(self.policy & search[0]):
+            m.d.sync += candidates.eq(seen & ~chosen)
         with m.Elif(steps.any()):
             m.d.sync += candidates.eq(narrowed)
-        with m.If(search[-2]):
-            m.d.sync += self._found.eq(first_after(m, candidates, self._head, "oldest", itself=True))
-        with m.If(search[-1]):
+        with m.Elif(follows):
+            m.d.sync += candidates.eq(left)
+        oldest = first_after(m, candidates, Mux(search[-1], self._found, self._head), "oldest", itself=~search[-1])
+        with m.If(search[-2] | follows):
+            m.d.sync += self._found.eq(oldest)
+        with m.If(follows):
             m.d.sync += [self._choice.eq(self._found), self._choice_tag.eq(reader.data)]
-        with m.If(ended | self._lowered):
+        with m.If(ends | self._lowered | (follows & ~left.any())):
             m.d.sync += search.eq(1)
-        with m.Elif(begins | ~search[0]):
+        with m.Elif(begins | ~(search[0] | search[-1])):
             m.d.sync += search.eq(search.rotate_left(1))
-        with m.If(ended | self._lowered | Cat(self._inserted).any()):
-            m.d.sync += self._changed.eq(1)
-        with m.Elif(begins):
-            m.d.sync += self._changed.eq(0)
-        m.d.sync += self._choice_valid.eq((self._choice_valid | search[-1]) & ~ended)
+        m.d.sync += self._choice_valid.eq((follows | (self._choice_valid & ~self.pop.valid)) & ~ends)
 
     def _stores(self, m: Module) -> tuple[Signal, Signal]:
         """The masks of the ports whose store may go, and of those whose store is overdue."""

@@ -103,6 +103,7 @@ class Environment:
     def observe(self, i: Any, o: Any, c: Any) -> None:
         self.checker.observe(i, o)
         o.quantum = self.checker.quantum.observe(i, o)
+        o.by_warp = self.checker.by_warp
 
     def finish(self) -> None:
         assert self.lines.keys() == self.checker.waiting.keys(), "a tag was lost"
@@ -199,37 +200,36 @@ class Search:
     """What the search for the lowest warp has found, from the lines as it sees them: a cycle late."""
 
     def __init__(self, warps: int) -> None:
-        self.length = ((warps - 1 or 1).bit_length() + 1) // 2 + 3
+        self.length = ((warps - 1 or 1).bit_length() + 1) // 2 + 2
         self.left = 0  # cycles until the search ends
-        self.lowest = self.found = -1  # the tags that it will find, and that the last one has
-        self.changed, self.lowered = True, False
+        self.lowest: list[int] = []  # the tags that it finds and that have not been the choice, oldest first
+        self.choice: int | None = None
+        self.lowered = False
         self.warps: dict[int, int] = {}  # by place in the order
         self.inserted: list[tuple[int, int, int]] = []  # tag, place and warp, in the cycle before
 
-    def popped(self) -> None:
-        self.left, self.found, self.changed = 0, -1, True
-
-    def begin(self, waiting: dict[int, int], policy: int) -> None:
-        """A cycle, before anything happens in it."""
-        known = {tag: self.warps[place] for tag, place in waiting.items() if place in self.warps}
-        if not policy:
-            self.popped()
-        elif not self.left and self.changed and known:
-            self.lowest = min(known, key=known.__getitem__)  # the first of them, so the oldest
-            self.left, self.changed = self.length, False
-
-    def end(self, waiting: dict[int, int]) -> None:
-        """The end of a cycle that began with these lines: what was inserted in the one before is seen from now on."""
-        if self.left == 1:
-            self.found = self.lowest
-        self.left = max(self.left - 1, 0)
-        if self.lowered:
-            self.left, self.changed, self.lowered = 0, True, False
+    def cycle(self, waiting: dict[int, int], *, popped: bool, ends: bool) -> None:
+        """A cycle that began with these lines; what was inserted in the one before is seen from the next one on."""
+        seen = {tag: self.warps[place] for tag, place in waiting.items() if place in self.warps and tag != self.choice}
+        if popped:
+            self.choice = None
+        if self.left:
+            self.left -= 1
+        elif self.lowest:
+            if self.choice is None:
+                self.choice = self.lowest.pop(0)
+        elif seen:
+            self.lowest = [tag for tag in seen if seen[tag] == min(seen.values())]
+            self.left = self.length - 1
+        if ends:
+            self.choice = None
+        if ends or self.lowered:
+            self.left, self.lowest = 0, []
+        self.lowered = False
         for tag, place, warp in self.inserted:
             if waiting.get(tag) == place:
                 self.lowered |= warp < self.warps.get(place, warp)
                 self.warps[place] = min(warp, self.warps.get(place, warp))
-            self.changed = True
         self.inserted = []
 
 
@@ -244,6 +244,7 @@ class Checker:
         self.allocations = 0
         self.room = self.tags
         self.search = Search(parameters["warps"])
+        self.by_warp = False  # a load of this cycle would be chosen by its warp
         self.way: list[Action] = []
         self.metadata_left = False
         self.waits = [0 for _ in self.ports]  # cycles since the store was presented
@@ -256,9 +257,9 @@ class Checker:
         assert o.room == self.room
         used = self._used()
         before = dict(self.waiting)
-        self.search.begin(before, o.policy)
+        self.by_warp = bool(o.policy and o.room and len(before) > 1)
         self._actions(i, o)
-        self.search.end(before)
+        self.search.cycle(before, popped=o.pop.valid, ends=not o.policy or (o.pop.valid and not self.by_warp))
         self._inserts(i)
         self.room = self.tags - used - sum(i.insert[k].valid and i.insert[k].payload.allocated for k in self.ports)
         self._output(i, o)
@@ -271,7 +272,7 @@ class Checker:
         taken = [k for k in self.ports if o.store[k].ready]
         assert len(taken) + o.pop.valid <= 1, "one action per cycle"
         possible = len(self.way) < 3
-        found = bool(self.waiting) if not (o.policy and o.room) else self.search.found >= 0
+        found = self.search.choice is not None if self.by_warp else bool(self.waiting)
         load = possible and self.metadata_left and found
         stores = [
             k
@@ -317,10 +318,9 @@ class Checker:
     def _pop(self, o: Any) -> None:
         tag = o.pop.payload.tag
         assert tag in self.waiting, "a tag that does not wait"
-        named = self.search.found if o.policy and o.room else next(iter(self.waiting))
+        named = self.search.choice if self.by_warp else next(iter(self.waiting))
         assert tag == named, "the policy names another tag"
         del self.waiting[tag]
-        self.search.popped()
         self.way.append(Action(True))
 
     def _inserts(self, i: Any) -> None:
@@ -398,7 +398,8 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     ),
     "an allocation beside a pop": lambda p, i, o, c: o.pop.valid and _allocations(i, p) > 0,
     "a pop by age": lambda p, i, o, c: o.pop.valid and not o.policy,
-    "a pop by warp": lambda p, i, o, c: o.pop.valid and o.policy and o.room > 0,
+    "a pop by warp": lambda p, i, o, c: o.pop.valid and o.by_warp,
+    "a pop of the only one": lambda p, i, o, c: o.pop.valid and o.policy and o.room > 0 and not o.by_warp,
     "a pop by age because the order is full": lambda p, i, o, c: o.pop.valid and o.policy and o.room == 0,
     "a store is taken": lambda p, i, o, c: any(not store.atomic for store in _taken(i, o, p)),
     "an atomic is taken": lambda p, i, o, c: any(store.atomic for store in _taken(i, o, p)),

@@ -125,7 +125,7 @@ class Order(Neighbours):
         super().__init__(tags, coalescers, warps)
         self.age = [Signal(range(tags + 1), name=f"age_{t}") for t in range(tags)]  # allocations since, and its own
         self.oldest = Signal(range(tags + 1))  # the highest age, 0 if there is none
-        self.found, self.is_found = Signal(tags), Signal()  # by the last search
+        self.choice, self.is_chosen = Signal(tags), Signal()
         self.by_warp, self.load = Signal(), Signal()
 
     def elaborate(self, platform: object) -> Module:
@@ -149,13 +149,13 @@ class Order(Neighbours):
             Assert(dut.room == room),
             Assert(room + self.oldest <= self.tags),
             Assert((self.popped & ~self.here) == 0),
-            self.by_warp.eq(dut.policy & (room != 0)),
-            self.load.eq(Mux(self.by_warp, self.is_found, self.here.any()) & dut._metadata_left),
+            self.by_warp.eq(dut.policy & (room != 0) & (popcount(self.here) > 1)),
+            self.load.eq(Mux(self.by_warp, self.is_chosen, self.here.any()) & dut._metadata_left),
         ]
         self._search(m)
         for t in tags:
             with m.If(self.popped[t]):
-                m.d.comb += Assert(Mux(self.by_warp, self.is_found & self.found[t], self.age[t] == self.oldest))
+                m.d.comb += Assert(Mux(self.by_warp, self.is_chosen & self.choice[t], self.age[t] == self.oldest))
 
         # Where the block keeps it.
         second = Signal(range(self.tags + 1))  # the highest age but one
@@ -179,40 +179,42 @@ class Order(Neighbours):
                     Assert(what.data == t),
                     Assert(dut._waiting.bit_select(where.data, 1)),
                     Assert((self.age[t] != self.oldest) | (dut._head_tag == t)),
-                    Assert(~(self.is_found & self.found[t]) | (dut._choice == where.data)),
+                    Assert(~(self.is_chosen & self.choice[t]) | (dut._choice == where.data)),
                 ]
         return m
 
     def _search(self, m: Module) -> None:
         """The search for the lowest warp as the documentation tells it, from tags, ages and inserts a cycle late."""
         dut, tags = self.dut, range(self.tags)
-        fresh, lowered, changed = Signal(self.tags), Signal(), Signal(init=1)  # allocated in the cycle before
+        fresh, lowered, lowers = Signal(self.tags), Signal(), Signal()  # allocated in the cycle before
         warp = [Signal.like(dut.insert[0].payload.warp, name=f"known_warp_{t}") for t in tags]
-        searched = Signal(range(len(dut._search)))
-        best, goal = Signal(self.tags), Signal(self.tags)
-        begins, ended, lowers = Signal(), Signal(), Signal()
-        seen = self.here & ~fresh
+        searched, follow = Signal(range(len(dut._search))), len(dut._search) - 1
+        lowest, first = Signal(self.tags), Signal(self.tags)
+        found = Signal(self.tags)  # and has not been the choice
+        begins, follows, ends = Signal(), Signal(), Signal()
+        seen, unchosen = self.here & ~fresh, Signal(self.tags)
         m.d.sync += fresh.eq(reduce(or_, self.allocations))
         m.d.comb += [
-            begins.eq(dut.policy & (searched == 0) & changed & seen.any()),
-            ended.eq(~dut.policy | self.popped.any()),
+            unchosen.eq(seen & ~Mux(self.is_chosen, self.choice, 0)),
+            begins.eq((searched == 0) & unchosen.any()),
+            follows.eq((searched == follow) & (self.popped.any() | ~self.is_chosen)),
+            ends.eq(~dut.policy | (self.popped.any() & ~self.by_warp)),
         ]
         for t in tags:
-            better = (
-                ~seen[u] | (warp[t] < warp[u]) | ((warp[t] == warp[u]) & (self.age[t] >= self.age[u])) for u in tags
-            )
-            m.d.comb += best[t].eq(seen[t] & Cat(better).all())
+            m.d.comb += [
+                lowest[t].eq(unchosen[t] & Cat(~unchosen[u] | (warp[t] <= warp[u]) for u in tags).all()),
+                first[t].eq(found[t] & Cat(~found[u] | (self.age[t] >= self.age[u]) for u in tags).all()),
+            ]
         with m.If(begins):
-            m.d.sync += goal.eq(best)
-        with m.If(ended | lowered):
+            m.d.sync += found.eq(lowest)
+        with m.If(follows):
+            m.d.sync += [self.choice.eq(first), found.eq(found & ~first)]
+        with m.If(ends | lowered | (follows & (found == first))):
             m.d.sync += searched.eq(0)
-        with m.Elif(begins | (searched != 0)):
-            m.d.sync += searched.eq(Mux(searched == len(dut._search) - 1, 0, searched + 1))
-        with m.If(searched == len(dut._search) - 1):
-            m.d.sync += self.found.eq(goal)
+        with m.Elif(begins | ((searched != 0) & (searched != follow))):
+            m.d.sync += searched.eq(searched + 1)
         m.d.sync += [
-            self.is_found.eq((self.is_found | (searched == len(dut._search) - 1)) & ~ended),
-            changed.eq(changed & ~begins | ended | lowered),
+            self.is_chosen.eq((follows | (self.is_chosen & ~self.popped.any())) & ~ends),
             lowered.eq(lowers),
         ]
         lowering = []
@@ -222,8 +224,6 @@ class Order(Neighbours):
             m.d.sync += [allocated.eq(self.allocations[k]), merged.eq(self.merges[k])]
             with m.If(insert.valid):
                 m.d.sync += late.eq(insert.payload.warp)
-            with m.If(allocated.any() | merged.any()):
-                m.d.sync += changed.eq(1)
             for t in tags:
                 lower = merged[t] & self.here[t] & (late < warp[t])
                 lowering.append(lower)
@@ -243,16 +243,24 @@ class Order(Neighbours):
         for t in tags:
             where = dut._position_of.read_port(domain="comb")
             m.d.comb += where.addr.eq(t)
-            lowest = Cat(bits.bit_select(where.data, 1) for bits in dut._lowest)
-            m.d.comb += Assert(~seen[t] | (lowest == warp[t]))
+            kept = Cat(bits.bit_select(where.data, 1) for bits in dut._lowest)
+            m.d.comb += Assert(~seen[t] | (kept == warp[t]))
+            with m.If((searched == follow) | (searched == follow - 1)):
+                m.d.comb += Assert(~found[t] | dut._candidates.bit_select(where.data, 1))
+            with m.If(searched == follow):
+                m.d.comb += Assert(~first[t] | (dut._found == where.data))
+        with m.If((searched == follow) | (searched == follow - 1)):
+            m.d.comb += [
+                Assert(found.any() & ((found & ~self.here) == 0) & ~(self.is_chosen & (self.choice & found).any())),
+                Assert(popcount(dut._candidates) == popcount(found)),
+            ]
         m.d.comb += [
             Assert((fresh & ~self.here) == 0),
             Assert(dut._search == Const(1) << searched),
-            Assert(dut._changed == changed),
             Assert(dut._lowered == lowered),
-            Assert(dut._choice_valid == self.is_found),
-            Assert(~self.is_found | ((popcount(self.found) == 1) & ((self.found & ~self.here) == 0))),
-            Assert(~self.is_found | (dut._choice_tag == index_of(self.found))),
+            Assert(dut._choice_valid == self.is_chosen),
+            Assert(~self.is_chosen | ((popcount(self.choice) == 1) & ((self.choice & ~self.here) == 0))),
+            Assert(~self.is_chosen | (dut._choice_tag == index_of(self.choice))),
         ]
 
     def _position(self, m: Module, age: Value, name: str) -> Value:
