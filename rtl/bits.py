@@ -13,9 +13,9 @@ def lowest(mask: Value) -> Value:
     return (mask & -mask)[: len(mask)]
 
 
-def above(index: Value, width: int, *, itself: Value = Const(0, 1)) -> Value:
+def above(index: Value, width: int, *, itself: Value | bool = False) -> Value:
     """Ones above ``index``, or from it on."""
-    return (Cat(itself, Const(-1, width)) << index)[:width]
+    return (Cat(Value.cast(itself), Const(-1, width)) << index)[:width]
 
 
 def next_after(mask: Value, index: Value) -> Value:
@@ -32,7 +32,7 @@ def index_of(onehot: Value) -> Value:
     )
 
 
-def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: Value = Const(0, 1)) -> Signal:
+def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: Value | bool = False) -> Signal:
     """The index of the first bit of a mask after ``index``, or from it on, circularly; any index if the mask is zero.
 
     Found in rows of eight: in that of ``index``, and in all others at the same time.

@@ -23,7 +23,9 @@ STATE = record(
         ("searched", "i8"),  # cycles of the search for the lowest warp
         ("search", "i8"),  # cycles that it takes
         ("found", "i8"),  # what is left of what it finds: mask of positions
-        ("lowered", "i8"),  # a warp was, in the cycle before: the search ends
+        ("found_warp", "i8"),  # their warp
+        ("least", "i8"),  # the lowest warp inserted since it began
+        ("lowered", "i8"),  # a warp was, in the cycle before
         ("choice", "i8"),  # the position with the lowest warp, -1 if it is not known
         ("waiting", "i8"),  # mask of positions
         ("head", "i8"),
@@ -116,7 +118,9 @@ def _search(state, io):
         state.searched = 0
         state.choice = -1
         return
+    lower = state.lowered != 0
     if state.searched == state.search:
+        lower |= state.least < state.found_warp
         if pops or state.choice < 0:
             state.choice = _oldest(state, state.found)
             state.found &= ~(i64(1) << state.choice)
@@ -130,8 +134,10 @@ def _search(state, io):
             state.searched += 1
         elif seen != 0:
             state.found = _lowest(state, seen)
+            state.found_warp = state.lowest[ctz(state.found)]
+            state.least = MAX_WARPS
             state.searched = 1
-    if state.lowered != 0:
+    if lower:
         state.searched = 0
 
 
@@ -152,10 +158,12 @@ def _lowest(state, mask):
 
 @jit
 def _lower(state):
-    """The warps of the lines inserted in the cycle before; one that is lowered ends the search."""
+    """The warps of the lines inserted in the cycle before, and whether one was lowered."""
     state.lowered = 0
     for port in range(state.coalescers):
         line = state.inserted[port]
+        if line.valid != 0:
+            state.least = min(state.least, line.warp)
         if line.valid == 0 or state.waiting & (i64(1) << line.position) == 0:
             continue
         if line.allocated != 0:

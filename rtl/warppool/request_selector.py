@@ -16,7 +16,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import first_after, index_of, next_after, select
+from lockstep.rtl.bits import first_after, index_of, lowest, next_after, select
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
@@ -39,16 +39,17 @@ class RequestSelector(wiring.Component):
     cycle, with the warps that they have then; what was inserted in the cycle before counts from the next cycle on. It
     takes a cycle to begin, one for every two bits of the warps and one for the oldest: 5 for 48 warps. What it found
     follows, oldest first: in the cycle after, and after each pop, the next of them becomes the choice, which may be
-    popped from the following cycle on. With the last of them the next search begins, which leaves the choice out. A
-    merge that lowers a warp ends the search two cycles later, and what it found is not used any more; so does a pop of
-    the head without a choice, which ends the choice too.
+    popped from the following cycle on. With the last of them the next search begins, which leaves the choice out. It
+    also begins anew two cycles after a merge that lowers a warp, and once what was found has a higher warp than a line
+    inserted since.
 
     **Choice.** A load may go while metadata is left for it: with policy 0 the head; with policy 1 the choice, but the
     head where nothing else waits, and whenever there is no room, so that the order never keeps lines out of the queues.
-    A store may go once it has been seen waiting (its port was valid and it was not taken in the cycle before), an
-    atomic only while metadata is left. A load goes before a store, but for an *overdue* store, one that has already
-    waited for ``store_wait`` cycles. After an overdue store, the next load that can go comes first, so that neither
-    starves the other however slow the L1 is. Stores take turns: the first port after that of the store taken last.
+    A pop of the head for these reasons ends search and choice. A store may go once it has been seen waiting (its port
+    was valid and it was not taken in the cycle before), an atomic only while metadata is left. A load goes before a
+    store, but for an *overdue* store, one that has already waited for ``store_wait`` cycles. After an overdue store,
+    the next load that can go comes first, so that neither starves the other however slow the L1 is. Stores take turns:
+    the first port after that of the store taken last.
 
     **Bounds**, in cycles in which an action is possible (fewer than three requests on their way): an overdue store that
     is no atomic is taken in the (2 x ``coalescers``)-th at the latest; a head, counting only cycles in which a load may
@@ -61,9 +62,9 @@ class RequestSelector(wiring.Component):
     **Policy.** 0 after reset. At the end of every quantum in which more than 99 of 100 loads that used the L1 missed it
     toggles. Loads that bypass the L1 do not count; the others do in the cycle after their transfer.
 
-    Latency: ``insert`` to ``pop`` 1 cycle, with policy 1 a search and 3 where others wait too; ``pop`` to ``access`` 2 (the request arrives
-    after 1); a store that becomes valid is taken in the next cycle at the earliest and presented one cycle later. All
-    outputs depend on state alone.
+    Latency: ``insert`` to ``pop`` 1 cycle, with policy 1 a search and 3 where others wait too; ``pop`` to ``access`` 2
+    (the request arrives after 1); a store that becomes valid is taken in the next cycle at the earliest and presented
+    one cycle later. All outputs depend on state alone.
 
     Parameters
     ----------
@@ -185,6 +186,8 @@ class RequestSelector(wiring.Component):
         self._comparisons = (warp + 1) // 2
         self._search = Signal(self._comparisons + 3, init=1, name="search")
         self._candidates, self._found = Signal(tags, name="candidates"), Signal(index, name="found")
+        self._found_warp = Signal(2 * self._comparisons, name="found_warp")
+        self._least = Signal(warp, name="least")  # of the warps inserted since the search began
         self._choice, self._choice_tag = Signal(index, name="choice"), Signal(tag, name="choice_tag")
         self._choice_valid = Signal(name="choice_valid")
         self._lowered = Signal(name="lowered")  # a warp was, in the cycle before
@@ -325,14 +328,14 @@ class RequestSelector(wiring.Component):
 
     def _lower(self, m: Module, places: list[Value], by_warp: Value) -> None:
         """The warps of the lines inserted in the cycle before, and the search for the lowest."""
-        waiting, lowest, tags = self._waiting, self._lowest, self.tags
+        waiting, tags = self._waiting, self.tags
         fresh, lowers = Signal(tags), Signal(tags)  # positions that were allocated; those whose warp gets lower
         written = []
         for k, insert in enumerate(self.insert):
             warp, allocated = self._warp[k], self._allocated[k]
             at, less = Signal(tags, name=f"written_{k}"), Signal(tags, name=f"less_{k}")
             below: Value = Const(0, tags)
-            for bit, bits in zip(warp, lowest, strict=True):
+            for bit, bits in zip(warp, self._lowest, strict=True):
                 below = (bits & below) | Mux(bit, 0, bits | below)
             m.d.comb += [
                 less.eq(below),
@@ -353,7 +356,11 @@ class RequestSelector(wiring.Component):
             fresh.eq(reduce(or_, (Mux(allocated, at, 0) for at, allocated in by_kind))),
             lowers.eq(reduce(or_, (Mux(allocated, 0, at) for at, allocated in by_kind))),
         ]
-        for bit, bits in enumerate(lowest):
+        least: Value = Mux(self._search[0], Const(-1, len(self._least)), self._least)
+        for inserted, warp in zip(self._inserted, self._warp, strict=True):
+            least = Mux(inserted & (warp < least), warp, least)
+        m.d.sync += self._least.eq(least)
+        for bit, bits in enumerate(self._lowest):
             ones = (Mux(warp[bit], at, 0) for warp, at in zip(self._warp, written, strict=True))
             m.d.sync += bits.eq(reduce(or_, ones, bits & ~reduce(or_, written)))
         m.d.sync += self._lowered.eq(lowers.any())
@@ -370,16 +377,19 @@ class RequestSelector(wiring.Component):
             high.eq(select(steps, planes[-1::-2])),
         ]
         classes = [Signal(tags, name=f"class_{i}") for i in range(4)]
+        some, first = Signal(4, name="classes_with_some"), Signal(4, name="first_class")
         m.d.comb += [
             *(
                 bits.eq(candidates & (high if i & 2 else ~high) & (low if i & 1 else ~low))
                 for i, bits in enumerate(classes)
             ),
-            narrowed.eq(reduce(lambda rest, bits: Mux(bits.any(), bits, rest), reversed(classes))),
+            some.eq(Cat(bits.any() for bits in classes)),
+            first.eq(lowest(some)),
+            narrowed.eq(select(first, classes)),
         ]
         reader = self._tag_at.read_port(domain="comb")
         chosen, left = Signal(tags), Signal(tags)
-        ends, begins, follows = Signal(), Signal(), Signal()
+        ends, begins, follows, anew = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             reader.addr.eq(self._found),
             chosen.eq(Mux(self._choice_valid, Const(1) << self._choice, 0)),
@@ -391,11 +401,15 @@ class RequestSelector(wiring.Component):
                 & (self._count_waiting > sum(map(and_, self._inserted, self._allocated), self._choice_valid))
             ),
             follows.eq(search[-1] & (self.pop.valid | ~self._choice_valid)),
+            anew.eq(self._lowered | (search[-1] & (self._least < self._found_warp)) | (follows & ~left.any())),
         ]
         with m.If(self.policy & search[0]):
             m.d.sync += candidates.eq(seen & ~chosen)
         with m.Elif(steps.any()):
-            m.d.sync += candidates.eq(narrowed)
+            m.d.sync += [
+                candidates.eq(narrowed),
+                self._found_warp.eq(Cat(index_of(first), self._found_warp)),
+            ]
         with m.Elif(follows):
             m.d.sync += candidates.eq(left)
         oldest = first_after(m, candidates, Mux(search[-1], self._found, self._head), "oldest", itself=~search[-1])
@@ -403,7 +417,7 @@ class RequestSelector(wiring.Component):
             m.d.sync += self._found.eq(oldest)
         with m.If(follows):
             m.d.sync += [self._choice.eq(self._found), self._choice_tag.eq(reader.data)]
-        with m.If(ends | self._lowered | (follows & ~left.any())):
+        with m.If(ends | anew):
             m.d.sync += search.eq(1)
         with m.Elif(begins | ~(search[0] | search[-1])):
             m.d.sync += search.eq(search.rotate_left(1))

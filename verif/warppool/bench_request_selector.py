@@ -23,7 +23,7 @@ CONFIGURATIONS = {
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=100_000, store_wait=64
     ),
 }
-IDLE_CHANGES = (r"cycle", r"waited_\d", r"atomic_\d")  # the last follows what is offered, valid or not
+IDLE_CHANGES = (r"cycle", r"waited_\d", r"atomic_\d", r"least")  # atomics follow what is offered, valid or not
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,8 @@ class Search:
         self.length = ((warps - 1 or 1).bit_length() + 1) // 2 + 2
         self.left = 0  # cycles until the search ends
         self.lowest: list[int] = []  # the tags that it finds and that have not been the choice, oldest first
+        self.warp = 0  # theirs
+        self.since: list[int] = []  # the warps of lines inserted since it began
         self.choice: int | None = None
         self.lowered = False
         self.warps: dict[int, int] = {}  # by place in the order
@@ -213,20 +215,23 @@ class Search:
         seen = {tag: self.warps[place] for tag, place in waiting.items() if place in self.warps and tag != self.choice}
         if popped:
             self.choice = None
+        anew = ends or self.lowered
         if self.left:
             self.left -= 1
         elif self.lowest:
+            anew |= min(self.since, default=self.warp) < self.warp
             if self.choice is None:
                 self.choice = self.lowest.pop(0)
         elif seen:
             self.lowest = [tag for tag in seen if seen[tag] == min(seen.values())]
-            self.left = self.length - 1
+            self.left, self.warp, self.since = self.length - 1, min(seen.values()), []
         if ends:
             self.choice = None
-        if ends or self.lowered:
+        if anew:
             self.left, self.lowest = 0, []
         self.lowered = False
         for tag, place, warp in self.inserted:
+            self.since.append(warp)
             if waiting.get(tag) == place:
                 self.lowered |= warp < self.warps.get(place, warp)
                 self.warps[place] = min(warp, self.warps.get(place, warp))
@@ -332,8 +337,7 @@ class Checker:
                 assert line.tag not in self.waiting
                 self.waiting[line.tag] = self.allocations
                 self.allocations += 1
-            if line.tag in self.waiting:
-                self.search.inserted.append((line.tag, self.waiting[line.tag], line.warp))
+            self.search.inserted.append((line.tag, self.waiting.get(line.tag, -1), line.warp))
 
     def _output(self, i: Any, o: Any) -> None:
         """Requests leave complete and in the order of the actions; one that arrives is not yet there."""

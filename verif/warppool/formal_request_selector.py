@@ -12,7 +12,7 @@ from operator import add, or_
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.rtl.bits import index_of, popcount
+from lockstep.rtl.bits import index_of, lowest, popcount, select
 from lockstep.rtl.warppool.request_selector import RequestSelector
 from lockstep.spec.warppool.parameters import PIPELINE
 from lockstep.verif.formal import Proof
@@ -189,8 +189,9 @@ class Order(Neighbours):
         fresh, lowered, lowers = Signal(self.tags), Signal(), Signal()  # allocated in the cycle before
         warp = [Signal.like(dut.insert[0].payload.warp, name=f"known_warp_{t}") for t in tags]
         searched, follow = Signal(range(len(dut._search))), len(dut._search) - 1
-        lowest, first = Signal(self.tags), Signal(self.tags)
+        best, first = Signal(self.tags), Signal(self.tags)
         found = Signal(self.tags)  # and has not been the choice
+        found_warp, least = Signal.like(warp[0]), Signal.like(warp[0])  # of what was found; of what came since
         begins, follows, ends = Signal(), Signal(), Signal()
         seen, unchosen = self.here & ~fresh, Signal(self.tags)
         m.d.sync += fresh.eq(reduce(or_, self.allocations))
@@ -202,14 +203,14 @@ class Order(Neighbours):
         ]
         for t in tags:
             m.d.comb += [
-                lowest[t].eq(unchosen[t] & Cat(~unchosen[u] | (warp[t] <= warp[u]) for u in tags).all()),
+                best[t].eq(unchosen[t] & Cat(~unchosen[u] | (warp[t] <= warp[u]) for u in tags).all()),
                 first[t].eq(found[t] & Cat(~found[u] | (self.age[t] >= self.age[u]) for u in tags).all()),
             ]
         with m.If(begins):
-            m.d.sync += found.eq(lowest)
+            m.d.sync += [found.eq(best), found_warp.eq(select(lowest(best), warp))]
         with m.If(follows):
             m.d.sync += [self.choice.eq(first), found.eq(found & ~first)]
-        with m.If(ends | lowered | (follows & (found == first))):
+        with m.If(ends | lowered | (follows & (found == first)) | ((searched == follow) & (least < found_warp))):
             m.d.sync += searched.eq(0)
         with m.Elif(begins | ((searched != 0) & (searched != follow))):
             m.d.sync += searched.eq(searched + 1)
@@ -218,12 +219,14 @@ class Order(Neighbours):
             lowered.eq(lowers),
         ]
         lowering = []
+        least_now: Value = Mux(searched == 0, Const(-1, len(least)), least)
         for k, insert in enumerate(dut.insert):
             allocated, merged = Signal(self.tags, name=f"was_allocated_{k}"), Signal(self.tags, name=f"was_merged_{k}")
             late = Signal.like(insert.payload.warp, name=f"late_warp_{k}")
             m.d.sync += [allocated.eq(self.allocations[k]), merged.eq(self.merges[k])]
             with m.If(insert.valid):
                 m.d.sync += late.eq(insert.payload.warp)
+            least_now = Mux((allocated | merged).any() & (late < least_now), late, least_now)
             for t in tags:
                 lower = merged[t] & self.here[t] & (late < warp[t])
                 lowering.append(lower)
@@ -239,6 +242,7 @@ class Order(Neighbours):
                 Assert(~dut._inserted[k] | ((dut._warp[k] == late) & (dut._allocated[k] == allocated.any()))),
             ]
         m.d.comb += lowers.eq(Cat(lowering).any())
+        m.d.sync += least.eq(least_now)
 
         for t in tags:
             where = dut._position_of.read_port(domain="comb")
@@ -253,11 +257,13 @@ class Order(Neighbours):
             m.d.comb += [
                 Assert(found.any() & ((found & ~self.here) == 0) & ~(self.is_chosen & (self.choice & found).any())),
                 Assert(popcount(dut._candidates) == popcount(found)),
+                Assert(dut._found_warp == found_warp),
             ]
         m.d.comb += [
             Assert((fresh & ~self.here) == 0),
             Assert(dut._search == Const(1) << searched),
             Assert(dut._lowered == lowered),
+            Assert((searched == 0) | (dut._least == least)),
             Assert(dut._choice_valid == self.is_chosen),
             Assert(~self.is_chosen | ((popcount(self.choice) == 1) & ((self.choice & ~self.here) == 0))),
             Assert(~self.is_chosen | (dut._choice_tag == index_of(self.choice))),

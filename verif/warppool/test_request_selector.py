@@ -130,51 +130,47 @@ def test_oldest_first_port_0_before_1() -> None:
     assert bench.pops(5) == [None, 2, 0, 3, 1]
 
 
-SEARCH = [None] * 5  # of 8 warps
-
-
-def test_lowest_warp_first_oldest_at_a_tie() -> None:
-    bench = Selector(quantum=64)
+def test_lines_of_the_lowest_warp_follow_oldest_first() -> None:
+    bench = Selector(quantum=64, tags=8)
     bench.missing()
-    bench.fill(5, 3, 3)
-    bench.pops(10)
+    bench.fill(5, 3, 4, 3, 3)
+    bench.pops(20)
     bench.inputs.metadata_free = 8
-    assert bench.pops(14) == [None, 1, *SEARCH, 2, *SEARCH, 0]
+    assert bench.pops(6) == [None, 0, 1, 3, 4, 2]  # the first came alone
 
 
 def test_a_search_sees_what_waits_as_it_begins() -> None:
     bench = Selector(quantum=64)
     bench.missing()
-    bench.fill(5)
-    bench.pops(2)  # the search is in its first cycle
+    bench.fill(5, 5)
+    bench.allocate(0, 2, 5)
+    bench.pops(1)  # the search begins without it
     bench.inputs.metadata_free = 8
-    bench.allocate(0, 1, 3)
-    assert bench.pops(11) == [*SEARCH[1:], 0, *SEARCH, 1]
+    assert bench.pops(11) == [*[None] * 4, 0, *[None] * 4, 1, 2]
 
 
-def test_what_comes_while_the_line_found_cannot_go_is_searched_again() -> None:
-    bench = Selector(quantum=64)
+def test_a_line_with_a_lower_warp_than_was_found_is_searched_for() -> None:
+    bench = Selector(quantum=64, tags=8)
     bench.missing()
-    bench.fill(5)
+    bench.fill(5, 5, 5)
     bench.pops(10)
-    bench.allocate(0, 1, 3)
+    bench.allocate(0, 3, 6)
     bench.pops(6)
+    bench.allocate(0, 4, 3)
+    bench.pops(10)
     bench.inputs.metadata_free = 8
-    assert bench.pops(2) == [None, 1]
+    assert bench.pops(10) == [None, 0, 4, *[None] * 4, 1, 2, 3]
 
 
-def test_a_merge_that_lowers_a_warp_ends_a_search() -> None:
+def test_a_merge_that_lowers_a_warp_begins_the_search_anew() -> None:
     bench = Selector(quantum=64)
     bench.missing()
-    bench.fill(5, 4)
+    bench.fill(5, 5, 4)
     bench.pops(10)
-    bench.allocate(0, 2, 3)
-    bench.pops(3)
-    bench.allocate(0, 0, 2, allocated=0)
-    bench.pops(5)  # the search that was ended would have found tag 2
+    bench.allocate(0, 1, 2, allocated=0)
+    bench.pops(8)
     bench.inputs.metadata_free = 8
-    assert bench.pops(2) == [None, 1]
-    assert bench.pops(12) == [*SEARCH, 0, *SEARCH, 2]
+    assert bench.pops(4) == [None, 0, 1, 2]
 
 
 def test_a_merge_lowers_the_warp_and_never_raises_it() -> None:
@@ -183,22 +179,29 @@ def test_a_merge_lowers_the_warp_and_never_raises_it() -> None:
     bench.fill(5, 3, 4)
     bench.allocate(0, 0, 2, allocated=0)
     bench.allocate(1, 1, 7, allocated=0)
-    bench.pops(10)
+    bench.pops(20)
     bench.inputs.metadata_free = 8
-    assert bench.pops(14) == [None, 0, *SEARCH, 1, *SEARCH, 2]
+    assert bench.pops(4) == [None, 0, 1, 2]
+
+
+def test_a_line_that_waits_alone_needs_no_search() -> None:
+    bench = Selector(quantum=64)
+    bench.missing()
+    bench.allocate(0, 2, 5)
+    assert bench.pops(2) == [None, 2]
 
 
 def test_positions_behind_the_head_are_free_only_with_it() -> None:
     bench = Selector(quantum=64, tags=5)
     bench.missing()
-    bench.fill(5, 3, 4)
-    bench.pops(10)
+    bench.fill(1, 5, 3)
+    bench.pops(20)
     bench.inputs.metadata_free = 8
     rooms = []
-    for _ in range(15):
+    for _ in range(5):
         bench.advance()
         rooms.append(bench.outputs.room)
-    assert rooms == [*[2] * 14, 5]  # tags 1 and 2 left, and then 0, in the 14th cycle
+    assert rooms == [2, 2, 3, 3, 5]  # tag 0 left, then 2, and then 1
 
 
 def test_a_full_order_sends_the_oldest() -> None:
@@ -208,7 +211,7 @@ def test_a_full_order_sends_the_oldest() -> None:
     assert bench.outputs.room == 0
     bench.inputs.metadata_free = 8
     assert bench.pops(4) == [None, 0, 1, None]  # once more, since room says a cycle later that there is some
-    assert bench.pops(10) == [*SEARCH[1:], 3, *SEARCH]
+    assert bench.pops(6) == [*[None] * 4, 3, 2]
 
 
 @pytest.mark.parametrize("hits, lookups, toggles", [(0, 1, 1), (1, 100, 0), (1, 101, 1), (2, 200, 0), (2, 201, 1)])
