@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lockstep.models.blocks import instances
 from lockstep.models.jit import view
 from lockstep.rtl.flat import FlatPort
 from lockstep.sim.cosim.replay import Replay
@@ -119,10 +120,12 @@ def record(declared: Declaration, run: Run, cycles: int | None = None, simulated
     """
     rng, count = run.rng(), cycles or declared.cycles
     io, reset, bins = np.zeros(count, declared.model().PORTS), np.zeros(count, bool), Counter[str]()
-    idle = np.zeros(count if simulated else 0, bool)
+    idle = np.zeros(count, bool)
     if run.shape == declared.shapes[0]:
         reset[rng.randrange(count // 2, count - count // 4)] = True
     session = Session(declared, run, rng, simulated)
+    rested = Bench(declared.model(), **session.parameters)
+    joins = any(instances(declared.model().STATE))  # such a model may put off what its states need
     presets: dict[int, Mapping[str, int]] = {}
     cycle = 0
     try:
@@ -132,9 +135,12 @@ def record(declared: Declaration, run: Run, cycles: int | None = None, simulated
                 presets[cycle] = session.preset
             io[cycle] = session.bench.io
             bins.update(session.hits())
-            if simulated:
-                idle[cycle] = session.bench.idle() > 0
+            idle[cycle] = rests = simulated and session.bench.idle() > 0
+            if rests and not joins:
+                rested.assign(session.bench)
+                rested.skip(1)
             session.bench.step()
+            assert not rests or joins or session.bench.bytes() == rested.bytes(), "state changes in a cycle called idle"
             if reset[cycle]:
                 session.environment.finish()
                 session = Session(declared, run, rng, simulated)

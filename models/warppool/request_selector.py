@@ -340,7 +340,10 @@ def idle(state, io):
     if io.o.policy == 0:
         if state.choice >= 0 or state.searched != 0:
             return i64(0)
-    elif (_seen(state) != 0) if state.searched == 0 else (state.searched != state.search or state.choice < 0):
+    elif state.searched == 0:
+        if _seen(state) != 0:
+            return i64(0)
+    elif state.searched != state.search or state.choice < 0 or state.least < state.found_warp:
         return i64(0)
     for port in range(state.coalescers):
         # A store that is seen for the first time may go next; one that is overdue has no more right to go than before

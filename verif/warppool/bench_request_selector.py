@@ -53,6 +53,7 @@ _SHAPES = {
     "stores": Shape(insert=0.05, store=0.9, atomic=0.2, ready=0.9),
     "scarce": Shape(release=0.15, held=0.99, atomic=0.7, store=0.4),
     "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0),
+    "patient": Shape(insert=0.15, merge=0.3, store=0.02, ready=0.1, hit=0.0),
     "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
     "threshold": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, store=0.02, bypass=0.02, threshold=True),
 }
