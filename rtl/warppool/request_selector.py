@@ -356,7 +356,7 @@ class RequestSelector(wiring.Component):
             fresh.eq(reduce(or_, (Mux(allocated, at, 0) for at, allocated in by_kind))),
             lowers.eq(reduce(or_, (Mux(allocated, 0, at) for at, allocated in by_kind))),
         ]
-        least: Value = Mux(self._search[0], Const(-1, len(self._least)), self._least)
+        least: Value = Mux(self._search[0], (1 << len(self._least)) - 1, self._least)
         for inserted, warp in zip(self._inserted, self._warp, strict=True):
             least = Mux(inserted & (warp < least), warp, least)
         m.d.sync += self._least.eq(least)

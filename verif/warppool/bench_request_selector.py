@@ -26,11 +26,15 @@ CONFIGURATIONS = {
 IDLE_CHANGES = (r"cycle", r"waited_\d", r"atomic_\d", r"least")  # atomics follow what is offered, valid or not
 
 
+BEFORE, SINCE = "a lower warp came just before the search", "a lower warp came during the search"
+
+
 @dataclass(frozen=True)
 class Shape:
     """Probabilities per cycle (and port), of a burst beginning and ending, and of what a thing is."""
 
     insert: float = 0.5
+    pause: float = 0.0  # the coalescers begin to insert nothing, for 50 cycles on average
     merge: float = 0.3  # of the inserts, where a tag can merge
     store: float = 0.2
     atomic: float = 0.3  # of the stores
@@ -40,6 +44,7 @@ class Shape:
     held: float = 0.0  # of the metadata: in use from the start to the end
     hit: float = 0.3  # of the loads
     bypass: float = 0.2  # of the lines
+    same: float = 0.0  # of the lines: of the same warp as the one before at their port
     threshold: bool = False  # the L1 brings each quantum to the border of the 99 % rule
 
 
@@ -48,12 +53,12 @@ _SHAPES = {
     "full": Shape(insert=1.0, merge=0.1, ready=0.4),
     "fast": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, hit=0.004, store=0.02),
     "hitting": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, hit=0.95, store=0.02, bypass=0.02),
-    "missing": Shape(insert=0.8, merge=0.5, hit=0.0, bypass=0.02),
+    "missing": Shape(insert=0.8, pause=0.04, merge=0.5, hit=0.0, bypass=0.02, same=0.6),
     "merging": Shape(insert=1.0, merge=0.95, store=0.05, ready=0.9, hit=0.0),
     "stores": Shape(insert=0.05, store=0.9, atomic=0.2, ready=0.9),
     "scarce": Shape(release=0.15, held=0.99, atomic=0.7, store=0.4),
-    "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0),
-    "patient": Shape(insert=0.15, merge=0.3, store=0.02, ready=0.1, hit=0.0),
+    "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0, same=0.6),
+    "patient": Shape(insert=0.2, pause=0.01, store=0.02, ready=0.2, hit=0.0, bypass=0.02, same=0.8),
     "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
     "threshold": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, store=0.02, bypass=0.02, threshold=True),
 }
@@ -85,10 +90,11 @@ class Environment:
         self.lines: dict[int, Line] = {}
         self.leaving: Line | None = None  # popped in the cycle before
         self.budget = 0
+        self.warps = [0 for _ in self.ports]  # of the last line at each port
         self.offered: list[dict[str, int] | None] = [None for _ in self.ports]
         self.held = int(self.shape.held * parameters["metadata"])
         self.in_use = self.held
-        self.stalled = False
+        self.stalled = self.paused = False
         self.checker = Checker(parameters)
         self.threshold = Threshold(self.checker.quantum, rng)
 
@@ -104,7 +110,8 @@ class Environment:
     def observe(self, i: Any, o: Any, c: Any) -> None:
         self.checker.observe(i, o)
         o.quantum = self.checker.quantum.observe(i, o)
-        o.by_warp = self.checker.by_warp
+        o.by_warp, o.overtaken = self.checker.by_warp, self.checker.search.overtaken
+        o.left = len(self.checker.search.lowest)
 
     def finish(self) -> None:
         assert self.lines.keys() == self.checker.waiting.keys(), "a tag was lost"
@@ -137,6 +144,7 @@ class Environment:
         popped = o.pop.payload.tag if o.pop.valid else None
         touched: set[int] = set()
         allocations = 0
+        self.paused = rng.random() < (0.98 if self.paused else self.shape.pause)
         for k in self.ports:
             merging = [t for t, line in self.lines.items() if len(line.slots) < self.parameters["merges"]]
             merging = [t for t in merging if t not in touched]
@@ -144,7 +152,7 @@ class Environment:
             insert = i.insert[k]
             insert.valid = 0
             payload = insert.payload
-            if rng.random() >= self.shape.insert:
+            if self.paused or rng.random() >= self.shape.insert:
                 _assign(payload, dict(tag=0, warp=0, allocated=0))
                 continue
             if merging and rng.random() < self.shape.merge:
@@ -159,17 +167,19 @@ class Environment:
                 _assign(payload, dict(tag=0, warp=0, allocated=0))
                 continue
             touched.add(tag)
-            slot = self._slot()
+            slot = self._slot(k)
             self.lines[tag].slots.append(slot)
             insert.valid = 1
             _assign(payload, dict(tag=tag, warp=slot["warp"], allocated=allocated))
         self.leaving = self.lines.pop(popped, None) if popped is not None else None
         self.budget = o.room - allocations
 
-    def _slot(self) -> dict[str, int]:
+    def _slot(self, k: int) -> dict[str, int]:
         rng, sizes = self.rng, self.parameters
+        if rng.random() >= self.shape.same:
+            self.warps[k] = rng.randrange(sizes["warps"])
         return dict(
-            warp=rng.randrange(sizes["warps"]), ticket=rng.randrange(sizes["tickets"]),
+            warp=self.warps[k], ticket=rng.randrange(sizes["tickets"]),
             mapping=rng.choice(list(Mapping)), thread=rng.randrange(sizes["lanes"]), word=rng.randrange(32),
         )  # fmt: skip
 
@@ -205,7 +215,9 @@ class Search:
         self.left = 0  # cycles until the search ends
         self.lowest: list[int] = []  # the tags that it finds and that have not been the choice, oldest first
         self.warp = 0  # theirs
-        self.since: list[int] = []  # the warps of lines inserted since it began
+        self.since: list[int] = []  # the warps of lines that it did not see
+        self.before = 0  # those of them that were inserted before it began
+        self.overtaken = ""  # in this cycle, by a line of a lower warp
         self.choice: int | None = None
         self.lowered = False
         self.warps: dict[int, int] = {}  # by place in the order
@@ -217,15 +229,19 @@ class Search:
         if popped:
             self.choice = None
         anew = ends or self.lowered
+        self.overtaken = ""
         if self.left:
             self.left -= 1
         elif self.lowest:
-            anew |= min(self.since, default=self.warp) < self.warp
+            lower = [warp < self.warp for warp in self.since]
+            if any(lower):
+                anew, self.overtaken = True, BEFORE if any(lower[: self.before]) else SINCE
             if self.choice is None:
                 self.choice = self.lowest.pop(0)
         elif seen:
             self.lowest = [tag for tag in seen if seen[tag] == min(seen.values())]
-            self.left, self.warp, self.since = self.length - 1, min(seen.values()), []
+            self.left, self.warp = self.length - 1, min(seen.values())
+            self.since, self.before = [], len(self.inserted)
         if ends:
             self.choice = None
         if anew:
@@ -404,6 +420,7 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "an allocation beside a pop": lambda p, i, o, c: o.pop.valid and _allocations(i, p) > 0,
     "a pop by age": lambda p, i, o, c: o.pop.valid and not o.policy,
     "a pop by warp": lambda p, i, o, c: o.pop.valid and o.by_warp,
+    "a pop by warp before others of its warp": lambda p, i, o, c: o.pop.valid and o.by_warp and o.left > 1,
     "a pop of the only one": lambda p, i, o, c: o.pop.valid and o.policy and o.room > 0 and not o.by_warp,
     "a pop by age because the order is full": lambda p, i, o, c: o.pop.valid and o.policy and o.room == 0,
     "a store is taken": lambda p, i, o, c: any(not store.atomic for store in _taken(i, o, p)),
@@ -424,13 +441,16 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "no metadata": lambda p, i, o, c: i.metadata_free == 0,
     "all metadata free": lambda p, i, o, c: i.metadata_free == p["metadata"],
     "policy warp": lambda p, i, o, c: bool(o.policy),
+    BEFORE: lambda p, i, o, c: o.overtaken == BEFORE,
+    SINCE: lambda p, i, o, c: o.overtaken == SINCE,
     EXACTLY: lambda p, i, o, c: o.quantum == EXACTLY,
     MORE: lambda p, i, o, c: o.quantum == MORE,
 }  # fmt: skip
 
 # With one tag, a position that waits is the only one.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
-    "a pop by warp": lambda p: p["tags"] == 1,
+    **{name: lambda p: p["tags"] == 1 for name in ("a pop by warp", BEFORE, SINCE)},
+    "a pop by warp before others of its warp": lambda p: p["tags"] < 3,
     "an allocation beside a pop": lambda p: p["tags"] == 1,
     "an allocation beside a merge": lambda p: p["tags"] == 1 or p["coalescers"] == 1,
     "a merge into the tag that leaves": lambda p: p["merges"] == 1,

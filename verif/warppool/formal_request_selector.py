@@ -219,7 +219,7 @@ class Order(Neighbours):
             lowered.eq(lowers),
         ]
         lowering = []
-        least_now: Value = Mux(searched == 0, Const(-1, len(least)), least)
+        least_now: Value = Mux(searched == 0, (1 << len(least)) - 1, least)
         for k, insert in enumerate(dut.insert):
             allocated, merged = Signal(self.tags, name=f"was_allocated_{k}"), Signal(self.tags, name=f"was_merged_{k}")
             late = Signal.like(insert.payload.warp, name=f"late_warp_{k}")
