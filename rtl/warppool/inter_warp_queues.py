@@ -7,7 +7,9 @@ of 23.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 from typing import ClassVar
 
@@ -18,7 +20,6 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import index_of, lowest, select
-from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.mapping import Mapping
@@ -30,17 +31,19 @@ class InterWarpQueues(wiring.Component):
     """Collects loads under tags, one tag per line and bypass, until the request selector pops the tag.
 
     The tags are divided into queues, of which a line number chooses one as it chooses a set of the L1. Each port has a
-    buffer of two lines; its head is inserted as soon as a cycle allows it:
+    head and a line behind it. A line is compared with the tags of its queue in the cycle in which it becomes the head;
+    the head is inserted as soon as a cycle allows it:
 
     * a tag of its queue has the same number and bypass: merged into it, if that has a slot left, or else it waits;
     * none has: it takes the queue's lowest free tag, if the selector has room for another one.
 
-    A queue takes one line per cycle, from the lowest port that can insert. So two tags never have the same line. What
-    is inserted is decided from state alone: a tag that is popped in this cycle still merges, and what is merged leaves
+    A queue takes one line per cycle, from the lowest port that can insert, and none in the cycle after one in which it
+    allocated a tag, since the lines at the ports are compared again then. So two tags never have the same line. What is
+    inserted is decided from state alone: a tag that is popped in this cycle still merges, and what is merged leaves
     with it; it is free in the next cycle.
 
     Latency: a line transferred in cycle t is inserted in t + 1 at the earliest; a tag popped in t is presented in
-    t + 1, for that cycle only. Full throughput on every port.
+    t + 1, for that cycle only. Full throughput on every port, for lines of different queues.
 
     Parameters
     ----------
@@ -125,7 +128,29 @@ class InterWarpQueues(wiring.Component):
         self._slot = slot_layout(lanes=lanes, warps=warps, tickets=tickets)
         self._line = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **self._slot.members})
         self._valid = Signal(queues * tags, name="valid")  # of the tags
-        self._buffers = [Buffer(self._line) for _ in range(coalescers)]
+        # By tag, while it is in use: what it stands for, its slots in use, and these. The ports insert into different
+        # queues in a cycle, so that no two write ports of a memory meet.
+        size, count = queues * tags, range(merges + 1)
+        key = data.StructLayout({"number": NUMBER_BITS, "bypass": 1})
+        self._keys, self._counts = Memory(shape=key, depth=size, init=[]), Memory(shape=count, depth=size, init=[])
+        self._slots = [Memory(shape=self._slot, depth=size, init=[]) for _ in range(merges)]
+        # Per port: the line that is inserted next, and the one behind it. The head's queue; by place in it, whether the
+        # tag has the head's number and bypass, whether it is in use, and its slots in use. These hold if the head is
+        # compared, which it is not after a tag of its queue was allocated.
+        ports = range(coalescers)
+        self._heads = [Signal(self._line, reset_less=True, name=f"head_{k}") for k in ports]
+        self._behind = [Signal(self._line, reset_less=True, name=f"behind_{k}") for k in ports]
+        self._waits = [Signal(name=f"head_valid_{k}") for k in ports]
+        self._waits_behind = [Signal(name=f"behind_valid_{k}") for k in ports]
+        self._compared = [Signal(name=f"compared_{k}") for k in ports]
+        self._queue_of = [Signal(range(queues), reset_less=True, name=f"queue_{k}") for k in ports]
+        self._alike = [Signal(tags, reset_less=True, name=f"alike_{k}") for k in ports]
+        self._used = [Signal(tags, reset_less=True, name=f"used_{k}") for k in ports]
+        self._filled = [[Signal(count, reset_less=True, name=f"filled_{k}_{i}") for i in range(tags)] for k in ports]
+        self._budget = Signal(range(coalescers + 1), name="budget")  # tags to allocate; more than one a port is no use
+        # Of the cycle: the places into which the head can be merged if they have room; its tag, if it is inserted.
+        self._hits = [Signal(tags, name=f"hit_{k}") for k in ports]
+        self._targets = [Signal(range(size), name=f"target_{k}") for k in ports]
         tag = bits_for(queues * tags - 1)
         insert = data.StructLayout({"tag": tag, "warp": bits_for(warps - 1), "allocated": 1})
         request = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **slots_layout(merges, self._slot)})
@@ -142,102 +167,155 @@ class InterWarpQueues(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        size = self._queues * self._tags
-        ports, places = range(self._coalescers), range(self._tags)
-        valid = self._valid
-        budget = Signal(range(self._coalescers + 1))  # tags that may be allocated; more than one a port is no use
-        # The ports insert into different queues in a cycle, so that no two write ports of a memory meet.
-        key_shape = data.StructLayout({"number": NUMBER_BITS, "bypass": 1})
-        m.submodules.keys = keys = Memory(shape=key_shape, depth=size, init=[])
-        m.submodules.counts = counts = Memory(shape=range(self._merges + 1), depth=size, init=[])
-        slots = [Memory(shape=self._slot, depth=size, init=[]) for _ in range(self._merges)]
-        for i, memory in enumerate(slots):
+        m.submodules.keys, m.submodules.counts = self._keys, self._counts
+        for i, memory in enumerate(self._slots):
             m.submodules[f"slots_{i}"] = memory
+        ports = range(self._coalescers)
+        for k in ports:
+            self._insert(m, k)
+            self._look_up(m, k)
+        self._leave(m)
 
-        def read(memory: Memory, address: Value) -> Value:
-            port = memory.read_port(domain="comb")
-            m.d.comb += port.addr.eq(address)
-            return port.data
+        allocates = [insert.payload.allocated for insert in self.insert]
+        # By the number of allocations; each port decides which of two neighbours remains.
+        spare = [Mux(self.room < len(ports) + n, self.room - n, len(ports)) for n in range(len(ports) + 1)]
+        for allocated in allocates:
+            spare = [Mux(allocated, fewer, more) for more, fewer in pairwise(spare)]
+        m.d.sync += self._budget.eq(spare[0])
+        new = zip(allocates, self._targets, strict=True)
+        allocated = reduce(or_, (Mux(allocated, 1 << tag, 0) for allocated, tag in new))
+        popped = Mux(self.pop.valid, 1 << self.pop.payload.tag, 0)
+        m.d.sync += self._valid.eq((self._valid | allocated) & ~popped)
+        return m
 
-        def write(memory: Memory, address: Value, value: Value, enable: Value) -> None:
-            port = memory.write_port()
-            m.d.comb += [port.addr.eq(address), port.data.eq(value), port.en.eq(enable)]
-
-        heads = [buffer.o.p for buffer in self._buffers]
-        queues = [Signal(range(self._queues), name=f"queue_{k}") for k in ports]
-        before = [Signal(range(self._merges + 1), name=f"before_{k}") for k in ports]  # slots that the tag has already
-        allocations = [insert.payload.allocated for insert in self.insert]
-        for k, head in enumerate(heads):
-            number, shift = head.number, self._set_bits
-            first = Signal(range(size), name=f"first_{k}")  # tag of the queue
-            used, hit = Signal(self._tags, name=f"used_{k}"), Signal(self._tags, name=f"hit_{k}")
-            free, known = Signal(self._tags, name=f"free_{k}"), Signal(name=f"known_{k}")
-            m.d.comb += [
-                queues[k].eq(number ^ number >> shift ^ number >> 2 * shift),
-                first.eq(queues[k] * self._tags),
-                used.eq(valid >> first),
-                free.eq(~used),
-            ]
-            for i in places:
-                key = read(keys, first + i)
-                m.d.comb += hit[i].eq(used[i] & (key.number == number) & (key.bypass == head.bypass))
-            m.d.comb += [
-                known.eq(hit.any()),
-                before[k].eq(select(hit, [read(counts, first + i) for i in places])),
-            ]
-
-            lower = Cat(self.insert[j].valid & (queues[j] == queues[k]) for j in range(k))
-            left = budget > sum(allocations[:k]) if k else budget != 0
-            can_insert = Mux(known, before[k] != self._merges, free.any() & left)
-            insert = self.insert[k].payload
-            m.d.comb += self.insert[k].valid.eq(self._buffers[k].o.valid & ~lower.any() & can_insert)
-            with m.If(self.insert[k].valid):
-                m.d.comb += [
-                    insert.tag.eq(first + index_of(Mux(known, hit, lowest(free)))),
-                    insert.warp.eq(head.warp),
-                    insert.allocated.eq(~known),
-                ]
-            write(keys, insert.tag, Cat(number, head.bypass), insert.allocated)
-            write(counts, insert.tag, before[k] + 1, self.insert[k].valid)
-            for i, memory in enumerate(slots):
-                write(memory, insert.tag, self._slot_of(head), self.insert[k].valid & (before[k] == i))
-            self._drive_buffer(m, k)
-        spare = Signal(range(MAX_TAGS + 1))
-        m.d.comb += spare.eq(self.room - sum(allocations))
-        m.d.sync += budget.eq(Mux(spare < len(ports), spare, len(ports)))
-
-        # The tag popped, and what is merged into it in this cycle.
-        tag, request = self.pop.payload.tag, self.request.payload
-        late = Cat(insert.valid & (insert.payload.tag == tag) for insert in self.insert)
-        merged = Signal(self._slot)
-        count = Signal(range(self._merges + 1))
-        key = read(keys, tag)
+    def _insert(self, m: Module, k: int) -> None:
+        """Whether port k's head is inserted, and where; the ports below come first."""
+        head, queue, hits = self._heads[k], self._queue_of[k], self._hits[k]
+        free, known = Signal(self._tags, name=f"free_{k}"), Signal(name=f"known_{k}")
+        count = Signal(range(self._merges + 1), name=f"count_{k}")  # of the tag that is merged into, else 0
+        tag = self._targets[k]
         m.d.comb += [
-            merged.eq(select(late, [self._slot_of(head) for head in heads])),
-            count.eq(read(counts, tag)),
+            free.eq(~self._used[k]),
+            hits.eq(self._alike[k] & self._used[k]),
+            known.eq(hits.any()),
+            count.eq(select(hits, self._filled[k])),
+            tag.eq(queue * self._tags + index_of(Mux(known, hits, lowest(free)))),
         ]
-        popped = [Mux(count > i, read(slot, tag), Mux(count == i, merged, 0)) for i, slot in enumerate(slots)]
+        below = list(self.insert)[:k]
+        taken = Cat(insert.valid & (where == queue) for insert, where in zip(below, self._queue_of, strict=False)).any()
+        left = self._budget > sum(insert.payload.allocated for insert in below)
+        valid, insert = self.insert[k].valid, self.insert[k].payload
+        can_insert = Mux(known, count != self._merges, free.any() & left)
+        m.d.comb += valid.eq(self._waits[k] & self._compared[k] & ~taken & can_insert)
+        with m.If(valid):
+            m.d.comb += [
+                insert.tag.eq(tag),
+                insert.warp.eq(head.warp),
+                insert.allocated.eq(~known),
+            ]
+        writes = [
+            (self._keys, Cat(head.number, head.bypass), insert.allocated),
+            (self._counts, count + 1, valid),
+            *((memory, self._slot_of(head), valid & (count == i)) for i, memory in enumerate(self._slots)),
+        ]
+        for memory, value, enable in writes:
+            port = memory.write_port()
+            m.d.comb += [port.addr.eq(tag), port.data.eq(value), port.en.eq(enable)]
+
+    def _look_up(self, m: Module, k: int) -> None:
+        """What port k's head needs to know in the next cycle: read for the next head, else kept up to date."""
+        line, queue, reads = self._take(m, k)
+        first = queue * self._tags
+        places = range(self._tags)
+        keys = [_read(m, self._keys, first + i) for i in places]
+        counts = [_read(m, self._counts, first + i) for i in places]
+        with m.If(reads):
+            m.d.sync += [
+                self._queue_of[k].eq(queue),
+                self._alike[k].eq(Cat(Value.cast(key) == Cat(line.number, line.bypass) for key in keys)),
+            ]
+        of_next = self._after(queue, self._valid >> first, counts)
+        of_head = self._after(self._queue_of[k], self._used[k], self._filled[k])
+        states = (self._compared[k], *self._used[k], *self._filled[k])
+        m.d.sync += [state.eq(Mux(reads, new, kept)) for state, new, kept in zip(states, of_next, of_head, strict=True)]
+
+    def _after(self, queue: Value, used: Value, counts: Sequence[Value]) -> Iterator[Value]:
+        """After this cycle: whether no tag of a queue was allocated in it, which are in use, and their counts."""
+        here = [where == queue for where in self._queue_of]
+        yield ~Cat(
+            insert.payload.allocated & near for insert, near in zip(self.insert, here, strict=True)
+        ).any()
+        for i in range(self._tags):
+            yield used[i] & ~(self.pop.valid & (self.pop.payload.tag == queue * self._tags + i))
+        for i, count in enumerate(counts):
+            ports = zip(self.insert, here, self._hits, strict=True)
+            yield count + Cat(insert.valid & (near & hits[i]) for insert, near, hits in ports).any()
+
+    def _leave(self, m: Module) -> None:
+        """The tag popped, and what is merged into it in this cycle."""
+        tag, request = self.pop.payload.tag, self.request.payload
+        into = Signal(self._coalescers)  # ports whose head belongs to it; only the first of them can be inserted
+        merged, late = Signal(self._slot), Signal()
+        count = Signal(range(self._merges + 1))
+        for k, (waits, hits, queue) in enumerate(zip(self._waits, self._hits, self._queue_of, strict=True)):
+            found = Cat(hits[i] & (tag == queue * self._tags + i) for i in range(self._tags))
+            m.d.comb += into[k].eq(waits & found.any())
+        m.d.comb += [
+            merged.eq(select(lowest(into), [self._slot_of(head) for head in self._heads])),
+            late.eq((into & Cat(insert.valid for insert in self.insert)).any()),
+            count.eq(_read(m, self._counts, tag)),
+        ]
+        slots = [_read(m, memory, tag) for memory in self._slots]  # of which the first is in use
+        key = _read(m, self._keys, tag)
+        slots[1:] = [
+            Mux(count > i, slot, Mux((count == i) & late, merged, 0)) for i, slot in enumerate(slots[1:], start=1)
+        ]
         m.d.sync += self.request.valid.eq(self.pop.valid)
         with m.If(self.pop.valid):
-            m.d.sync += [request.number.eq(key.number), request.bypass.eq(key.bypass)]
-            m.d.sync += [request.count.eq(count + late.any()), request.slots.eq(Cat(popped))]
-
-        allocate = [Mux(insert.payload.allocated, 1 << insert.payload.tag, 0) for insert in self.insert]
-        m.d.sync += valid.eq((valid | reduce(or_, allocate)) & ~Mux(self.pop.valid, 1 << tag, 0))
-        return m
+            m.d.sync += [
+                request.number.eq(key.number),
+                request.bypass.eq(key.bypass),
+                request.count.eq(count + late),
+                request.slots.eq(Cat(slots)),
+            ]
 
     def _slot_of(self, line: data.View) -> Value:
         return Cat(line[name] for name, _ in self._slot)
 
-    def _drive_buffer(self, m: Module, k: int) -> None:
-        """Port k's lines enter with the map entry in the place of the word, and leave as they are inserted."""
-        line, buffer = self.line[k], self._buffers[k]
-        m.submodules[f"buffer_{k}"] = buffer
+    def _take(self, m: Module, k: int) -> tuple[data.View, Value, Value]:
+        """Port k's lines enter with the map entry in the place of the word, and move on as the head is inserted.
+
+        Returns the line that is compared in this cycle, its queue, and whether it is the head in the next one.
+        """
+        line, head, behind = self.line[k], self._heads[k], self._behind[k]
+        waits, waits_behind, shift = self._waits[k], self._waits_behind[k], self._set_bits
+        entering, following, compared = (
+            Signal(self._line, name=f"{name}_{k}") for name in ("entering", "following", "compared_line")
+        )
+        moves, queue = Signal(name=f"moves_{k}"), Signal.like(self._queue_of[k], name=f"next_queue_{k}")
+        again = waits & ~self._compared[k]
         m.d.comb += [
-            line.ready.eq(buffer.i.ready),
-            buffer.i.valid.eq(line.valid),
-            buffer.i.p.eq(line.p),
-            buffer.o.ready.eq(self.insert[k].valid),
+            entering.eq(line.p),
+            line.ready.eq(~waits_behind),
+            following.eq(Mux(waits_behind, behind, entering)),
+            moves.eq((waits_behind | line.valid) & (~waits | self.insert[k].valid)),
+            compared.eq(Mux(again, head, following)),
+            queue.eq(compared.number ^ compared.number >> shift ^ compared.number >> 2 * shift),
         ]
         with m.If(line.p.mapping == Mapping.RANDOM):
-            m.d.comb += buffer.i.p.word.eq(self.map_entry[k])
+            m.d.comb += entering.word.eq(self.map_entry[k])
+        with m.If(moves):
+            m.d.sync += head.eq(following)
+        with m.If(line.valid & line.ready):
+            m.d.sync += behind.eq(entering)
+        m.d.sync += [
+            waits.eq(moves | (waits & ~self.insert[k].valid)),
+            waits_behind.eq(~moves & (waits_behind | line.valid)),
+        ]
+        return compared, queue, moves | again
+
+
+def _read(m: Module, memory: Memory, address: Value) -> Value:
+    port = memory.read_port(domain="comb")
+    m.d.comb += port.addr.eq(address)
+    return port.data

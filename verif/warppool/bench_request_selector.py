@@ -58,7 +58,7 @@ _SHAPES = {
     "stores": Shape(insert=0.05, store=0.9, atomic=0.2, ready=0.9),
     "scarce": Shape(release=0.15, held=0.99, atomic=0.7, store=0.4),
     "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0, same=0.6),
-    "patient": Shape(insert=0.2, pause=0.01, store=0.02, ready=0.2, hit=0.0, bypass=0.02, same=0.8),
+    "patient": Shape(insert=0.2, pause=0.01, store=0.02, ready=0.2, hit=0.01, bypass=0.02, same=0.8),
     "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
     "threshold": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, store=0.02, bypass=0.02, threshold=True),
 }

@@ -6,7 +6,10 @@ what was allocated. Everything else is free.
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal, Value
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Array, Assert, Assume, Cat, Const, Cover, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 
@@ -60,10 +63,28 @@ class _Property(InterWarpQueues):
             a, b = queue * TAGS, queue * TAGS + 1
             with m.If(self._valid[a] & self._valid[b]):
                 m.d.comb += Assert(self.keys[a] != self.keys[b])
-        for buffer in self._buffers:
-            m.d.comb += Assert(buffer.count <= 2)
+        for k in range(PORTS):
+            self._head(m, k)
         self.check(m)
         return m
+
+    def _head(self, m: Module, k: int) -> None:
+        """What a head knows of its queue is so."""
+        head, queue = self._heads[k], self._queue_of[k]
+        m.d.comb += Assert(self._waits[k] | ~self._waits_behind[k])
+        m.d.comb += Assert(~self._waits[k] | (queue == _queue(head.number)))
+        with m.If(self._waits[k] & self._compared[k]):
+            for i in range(TAGS):
+                tag, used = queue * TAGS + i, self._used[k][i]
+                m.d.comb += [
+                    Assert(used == self._valid.bit_select(tag, 1)),
+                    Assert(~used | (self._alike[k][i] == (self.keys[tag] == Cat(head.number, head.bypass)))),
+                    Assert(~used | (self._filled[k][i] == self.counts[tag])),
+                ]
+
+    def lines(self, k: int) -> Value:
+        """Lines that wait at a port."""
+        return self._waits[k] + self._waits_behind[k]
 
     def check(self, m: Module) -> None:
         raise NotImplementedError
@@ -74,9 +95,9 @@ class _Tags(_Property):
         for k, insert in enumerate(self.insert):
             payload = insert.payload
             key, count = self.keys[payload.tag], self.counts[payload.tag]
-            head, in_use = self._buffers[k].head, self._valid.bit_select(payload.tag, 1)
+            head, in_use = self._heads[k], self._valid.bit_select(payload.tag, 1)
             with m.If(insert.valid):
-                m.d.comb += Assert(self._buffers[k].count != 0)
+                m.d.comb += Assert(self._waits[k])
                 m.d.comb += Assert(payload.warp == head.warp)
                 m.d.comb += Assert(payload.tag // TAGS == _queue(head.number))
                 m.d.comb += Assert(payload.allocated != in_use)
@@ -95,10 +116,13 @@ class _Tags(_Property):
 class _Progress(_Property):
     def check(self, m: Module) -> None:
         known = Signal()  # the room of a previous cycle
-        m.d.sync += known.eq(1)
-        for k, buffer in enumerate(self._buffers):
+        rests = Signal(QUEUES)  # queues that allocated a tag in the cycle before
+        allocated = (
+            Mux(insert.payload.allocated, Const(1) << insert.payload.tag // TAGS, 0) for insert in self.insert
+        )
+        m.d.sync += [known.eq(1), rests.eq(reduce(or_, allocated))]
+        for k, head in enumerate(self._heads):
             lower = list(self.insert)[:k]
-            head = buffer.head
             same, places, full = Signal(TOTAL), Signal(TOTAL), Signal(TOTAL)
             for tag in range(TOTAL):
                 m.d.comb += [
@@ -109,8 +133,11 @@ class _Progress(_Property):
             taken = Cat(i.valid & (i.payload.tag // TAGS == _queue(head.number)) for i in lower).any()
             before = sum(i.payload.allocated for i in lower)
             no_room = (before >= self.spare) | ~known
-            reason = taken | Mux(same.any(), (same & full).any(), ~places.any() | no_room)
-            m.d.comb += Assert((buffer.count == 0) | self.insert[k].valid | reason)
+            rest = rests.bit_select(_queue(head.number), 1)
+            # For induction: a head that has not been compared is one of a queue that rests.
+            m.d.comb += Assert(~self._waits[k] | (self._compared[k] == ~rest))
+            reason = rest | taken | Mux(same.any(), (same & full).any(), ~places.any() | no_room)
+            m.d.comb += Assert(~self._waits[k] | self.insert[k].valid | reason)
 
 
 class _Delivery(_Property):
@@ -130,22 +157,22 @@ class _Delivery(_Property):
 
         with m.Switch(stage):
             with m.Case(self.OUTSIDE):
-                for k, (line, buffer) in enumerate(zip(self.line, self._buffers, strict=True)):
+                for k, line in enumerate(self.line):
                     p, follow = line.p, Signal(name=f"follow_{k}")
                     with m.If(line.valid & line.ready & follow & (choice == k)):
                         word = Mux(p.mapping == Mapping.RANDOM, self.map_entry[k], p.word)
                         m.d.sync += [
-                            stage.eq(self.BUFFERED), port.eq(k), behind.eq(buffer.count - self.insert[k].valid),
+                            stage.eq(self.BUFFERED), port.eq(k), behind.eq(self.lines(k) - self.insert[k].valid),
                             key.eq(Cat(p.number, p.bypass)),
                             slot.eq(Cat(p.warp, p.ticket, p.mapping, p.thread, word[:5])),
                         ]  # fmt: skip
             with m.Case(self.BUFFERED):
-                for k, buffer in enumerate(self._buffers):
+                for k in range(PORTS):
                     payload = self.insert[k].payload
                     count = self.counts[payload.tag]
                     with m.If(port == k):
-                        line = Mux(behind, buffer.second, buffer.head)
-                        m.d.comb += Assert(buffer.count > behind)
+                        line = Mux(behind, self._behind[k].as_value(), self._heads[k].as_value())
+                        m.d.comb += Assert(self.lines(k) > behind)
                         m.d.comb += Assert(line == Cat(key, slot))
                         with m.If(self.insert[k].valid):
                             m.d.sync += behind.eq(0)
@@ -177,7 +204,7 @@ class _Count(_Property):
         leaving = Mux(self.request.valid, self.request.payload.count, 0)
         m.d.sync += inside.eq(inside + entering - leaving)
         under_tags = sum(Mux(self._valid[tag], self.counts[tag], 0) for tag in range(TOTAL))
-        m.d.comb += Assert(inside == sum(buffer.count for buffer in self._buffers) + under_tags + leaving)
+        m.d.comb += Assert(inside == sum(map(self.lines, range(PORTS))) + under_tags + leaving)
         for i in range(MERGES):
             slot = self.request.payload.slots[i].as_value()
             m.d.comb += Assert((i < self.request.payload.count) | (slot == 0))
@@ -207,7 +234,8 @@ PROOFS = {
     ),
     "progress": Proof(
         _Progress, "prove", 2,
-        "A head is inserted unless a lower port inserts into its queue, its tag is full, or there is none for it",
+        "A head is inserted unless its queue has just allocated a tag, a lower port inserts into its queue, its tag is "
+        "full, or there is none for it",
     ),
     "delivery": Proof(
         _Delivery, "prove", 2, "A line leaves in the request of its number and bypass, in the order of insertion"
