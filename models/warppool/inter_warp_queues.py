@@ -23,7 +23,6 @@ STATE = record(
         ("head", "i8", (MAX_COALESCERS,)),  # the older of them
         ("waiting", "i8", (MAX_COALESCERS,)),  # lines of the port
         ("budget", "i8"),  # tags that may be allocated
-        ("allocated", "i8"),  # mask of queues: a tag of theirs was, in the cycle before
         ("queues", "i8"),  # parameter
         ("tags", "i8"),  # parameter
         ("merges", "i8"),  # parameter
@@ -39,7 +38,6 @@ def reset(state, io):
     clear(io.o)
     state.valid = 0
     state.budget = 0
-    state.allocated = 0
     for k in range(state.coalescers):
         state.head[k] = 0
         state.waiting[k] = 0
@@ -104,7 +102,7 @@ def _find(state, line):
 @jit
 def _decide(state, io):
     """What the ports insert in the next cycle."""
-    taken, budget = i64(state.allocated), state.budget
+    taken, budget = i64(0), state.budget
     for k in range(state.coalescers):
         insert = io.o.insert[k]
         tag = i64(-1)
@@ -131,15 +129,11 @@ def _decide(state, io):
 def step(state, io):
     """One clock edge."""
     allocations = i64(0)
-    state.allocated = 0
     for k in range(state.coalescers):
         insert = io.o.insert[k]
         if insert.valid != 0:
-            tag = i64(insert.payload.tag)
-            _insert(state, k, tag, insert.payload.allocated != 0)
-            if insert.payload.allocated != 0:
-                allocations += 1
-                state.allocated |= i64(1) << tag // state.tags
+            _insert(state, k, i64(insert.payload.tag), insert.payload.allocated != 0)
+            allocations += i64(insert.payload.allocated)
     io.o.request.valid = io.i.pop.valid
     if io.i.pop.valid != 0:
         _pop(state, io.o.request.payload, i64(io.i.pop.payload.tag))
@@ -155,9 +149,7 @@ def step(state, io):
 @jit
 def idle(state, io):
     """Steps that change nothing while these inputs are held: for ever, or none."""
-    if io.i.pop.valid | io.o.request.valid | state.allocated != 0:
-        return i64(0)
-    if state.budget != min(i64(io.i.room), state.coalescers):
+    if (io.i.pop.valid | io.o.request.valid) != 0 or state.budget != min(i64(io.i.room), state.coalescers):
         return i64(0)
     for k in range(state.coalescers):
         if io.o.insert[k].valid != 0 or io.i.line[k].valid & io.o.line[k].ready != 0:

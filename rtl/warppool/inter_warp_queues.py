@@ -8,12 +8,10 @@ of 23.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from itertools import pairwise
-from operator import or_
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -31,19 +29,18 @@ class InterWarpQueues(wiring.Component):
     """Collects loads under tags, one tag per line and bypass, until the request selector pops the tag.
 
     The tags are divided into queues, of which a line number chooses one as it chooses a set of the L1. Each port has a
-    head and a line behind it. A line is compared with the tags of its queue in the cycle in which it becomes the head;
-    the head is inserted as soon as a cycle allows it:
+    head and a line behind it. What a line needs to know of the tags of its queue is read in the cycle before it becomes
+    the head, and then follows what happens to them. The head is inserted as soon as a cycle allows it:
 
     * a tag of its queue has the same number and bypass: merged into it, if that has a slot left, or else it waits;
     * none has: it takes the queue's lowest free tag, if the selector has room for another one.
 
-    A queue takes one line per cycle, from the lowest port that can insert, and none in the cycle after one in which it
-    allocated a tag, since the lines at the ports are compared again then. So two tags never have the same line. What is
-    inserted is decided from state alone: a tag that is popped in this cycle still merges, and what is merged leaves
+    A queue takes one line per cycle, from the lowest port that can insert. So two tags never have the same line. What
+    is inserted is decided from state alone: a tag that is popped in this cycle still merges, and what is merged leaves
     with it; it is free in the next cycle.
 
     Latency: a line transferred in cycle t is inserted in t + 1 at the earliest; a tag popped in t is presented in
-    t + 1, for that cycle only. Full throughput on every port, for lines of different queues.
+    t + 1, for that cycle only. Full throughput on every port.
 
     Parameters
     ----------
@@ -135,21 +132,21 @@ class InterWarpQueues(wiring.Component):
         self._keys, self._counts = Memory(shape=key, depth=size, init=[]), Memory(shape=count, depth=size, init=[])
         self._slots = [Memory(shape=self._slot, depth=size, init=[]) for _ in range(merges)]
         # Per port: the line that is inserted next, and the one behind it. The head's queue; by place in it, whether the
-        # tag has the head's number and bypass, whether it is in use, and its slots in use. These hold if the head is
-        # compared, which it is not after a tag of its queue was allocated.
+        # tag is in use and, while it is, whether it has the head's number and bypass, and its slots in use.
         ports = range(coalescers)
         self._heads = [Signal(self._line, reset_less=True, name=f"head_{k}") for k in ports]
         self._behind = [Signal(self._line, reset_less=True, name=f"behind_{k}") for k in ports]
         self._waits = [Signal(name=f"head_valid_{k}") for k in ports]
         self._waits_behind = [Signal(name=f"behind_valid_{k}") for k in ports]
-        self._compared = [Signal(name=f"compared_{k}") for k in ports]
         self._queue_of = [Signal(range(queues), reset_less=True, name=f"queue_{k}") for k in ports]
         self._alike = [Signal(tags, reset_less=True, name=f"alike_{k}") for k in ports]
         self._used = [Signal(tags, reset_less=True, name=f"used_{k}") for k in ports]
         self._filled = [[Signal(count, reset_less=True, name=f"filled_{k}_{i}") for i in range(tags)] for k in ports]
         self._budget = Signal(range(coalescers + 1), name="budget")  # tags to allocate; more than one a port is no use
-        # Of the cycle: the places into which the head can be merged if they have room; its tag, if it is inserted.
+        # Of the cycle: the places into which the head can be merged if they have room, the one that it can take, and
+        # the tag that one of them is.
         self._hits = [Signal(tags, name=f"hit_{k}") for k in ports]
+        self._frees = [Signal(tags, name=f"free_{k}") for k in ports]
         self._targets = [Signal(range(size), name=f"target_{k}") for k in ports]
         tag = bits_for(queues * tags - 1)
         insert = data.StructLayout({"tag": tag, "warp": bits_for(warps - 1), "allocated": 1})
@@ -176,37 +173,36 @@ class InterWarpQueues(wiring.Component):
             self._look_up(m, k)
         self._leave(m)
 
-        allocates = [insert.payload.allocated for insert in self.insert]
-        # By the number of allocations; each port decides which of two neighbours remains.
-        spare = [Mux(self.room < len(ports) + n, self.room - n, len(ports)) for n in range(len(ports) + 1)]
-        for allocated in allocates:
-            spare = [Mux(allocated, fewer, more) for more, fewer in pairwise(spare)]
-        m.d.sync += self._budget.eq(spare[0])
-        new = zip(allocates, self._targets, strict=True)
-        allocated = reduce(or_, (Mux(allocated, 1 << tag, 0) for allocated, tag in new))
+        # What is left, by the number of allocations; each port decides which of two neighbours remains.
+        left = [Mux(self.room < len(ports) + n, self.room - n, len(ports)) for n in range(len(ports) + 1)]
+        allocated: Value = Const(0)
+        for insert, tag in zip(self.insert, self._targets, strict=True):
+            allocates = insert.payload.allocated
+            left = [Mux(allocates, fewer, more) for more, fewer in pairwise(left)]
+            allocated = allocated | Mux(allocates, 1 << tag, 0)
         popped = Mux(self.pop.valid, 1 << self.pop.payload.tag, 0)
-        m.d.sync += self._valid.eq((self._valid | allocated) & ~popped)
+        m.d.sync += [self._budget.eq(left[0]), self._valid.eq((self._valid | allocated) & ~popped)]
         return m
 
     def _insert(self, m: Module, k: int) -> None:
         """Whether port k's head is inserted, and where; the ports below come first."""
-        head, queue, hits = self._heads[k], self._queue_of[k], self._hits[k]
-        free, known = Signal(self._tags, name=f"free_{k}"), Signal(name=f"known_{k}")
+        head, queue, hits, free = self._heads[k], self._queue_of[k], self._hits[k], self._frees[k]
+        known = Signal(name=f"known_{k}")
         count = Signal(range(self._merges + 1), name=f"count_{k}")  # of the tag that is merged into, else 0
         tag = self._targets[k]
         m.d.comb += [
-            free.eq(~self._used[k]),
+            free.eq(lowest(~self._used[k])),
             hits.eq(self._alike[k] & self._used[k]),
             known.eq(hits.any()),
             count.eq(select(hits, self._filled[k])),
-            tag.eq(queue * self._tags + index_of(Mux(known, hits, lowest(free)))),
+            tag.eq(queue * self._tags + index_of(Mux(known, hits, free))),
         ]
         below = list(self.insert)[:k]
         taken = Cat(insert.valid & (where == queue) for insert, where in zip(below, self._queue_of, strict=False)).any()
         left = self._budget > sum(insert.payload.allocated for insert in below)
         valid, insert = self.insert[k].valid, self.insert[k].payload
         can_insert = Mux(known, count != self._merges, free.any() & left)
-        m.d.comb += valid.eq(self._waits[k] & self._compared[k] & ~taken & can_insert)
+        m.d.comb += valid.eq(self._waits[k] & ~taken & can_insert)
         with m.If(valid):
             m.d.comb += [
                 insert.tag.eq(tag),
@@ -224,32 +220,33 @@ class InterWarpQueues(wiring.Component):
 
     def _look_up(self, m: Module, k: int) -> None:
         """What port k's head needs to know in the next cycle: read for the next head, else kept up to date."""
-        line, queue, reads = self._take(m, k)
-        first = queue * self._tags
-        places = range(self._tags)
-        keys = [_read(m, self._keys, first + i) for i in places]
-        counts = [_read(m, self._counts, first + i) for i in places]
-        with m.If(reads):
-            m.d.sync += [
-                self._queue_of[k].eq(queue),
-                self._alike[k].eq(Cat(Value.cast(key) == Cat(line.number, line.bypass) for key in keys)),
-            ]
-        of_next = self._after(queue, self._valid >> first, counts)
-        of_head = self._after(self._queue_of[k], self._used[k], self._filled[k])
-        states = (self._compared[k], *self._used[k], *self._filled[k])
-        m.d.sync += [state.eq(Mux(reads, new, kept)) for state, new, kept in zip(states, of_next, of_head, strict=True)]
+        line, queue, moves = self._take(m, k)
+        key, first = Cat(line.number, line.bypass), Signal(range(self._queues * self._tags), name=f"first_{k}")
+        m.d.comb += first.eq(queue * self._tags)
+        alike = [Value.cast(_read(m, self._keys, first + i)) == key for i in range(self._tags)]
+        counts = [_read(m, self._counts, first + i) for i in range(self._tags)]
+        of_next = self._after(key, queue, alike, self._valid >> first, counts)
+        head, kept = self._heads[k], (self._alike[k], self._used[k], self._filled[k])
+        of_head = self._after(Cat(head.number, head.bypass), self._queue_of[k], *kept)
+        states = (state for states in zip(*kept, strict=True) for state in states)
+        m.d.sync += [state.eq(Mux(moves, new, old)) for state, new, old in zip(states, of_next, of_head, strict=True)]
+        with m.If(moves):
+            m.d.sync += self._queue_of[k].eq(queue)
 
-    def _after(self, queue: Value, used: Value, counts: Sequence[Value]) -> Iterator[Value]:
-        """After this cycle: whether no tag of a queue was allocated in it, which are in use, and their counts."""
-        here = [where == queue for where in self._queue_of]
-        yield ~Cat(
-            insert.payload.allocated & near for insert, near in zip(self.insert, here, strict=True)
-        ).any()
+    def _after(
+        self, key: Value, queue: Value, alike: Sequence[Value], used: Value, counts: Sequence[Value]
+    ) -> Iterator[Value]:
+        """After this cycle, of each tag of a queue: whether it has a key, whether it is in use, its slots in use."""
+        near = [where == queue for where in self._queue_of]
+        same = Cat(Cat(head.number, head.bypass) == key for head in self._heads)
+        allocated = [insert.payload.allocated & here for insert, here in zip(self.insert, near, strict=True)]
+        merged = [insert.valid & here for insert, here in zip(self.insert, near, strict=True)]
         for i in range(self._tags):
-            yield used[i] & ~(self.pop.valid & (self.pop.payload.tag == queue * self._tags + i))
-        for i, count in enumerate(counts):
-            ports = zip(self.insert, here, self._hits, strict=True)
-            yield count + Cat(insert.valid & (near & hits[i]) for insert, near, hits in ports).any()
+            new = Cat(takes & free[i] for takes, free in zip(allocated, self._frees, strict=True))
+            more = Cat(takes & hits[i] for takes, hits in zip(merged, self._hits, strict=True)).any()
+            yield Mux(new.any(), (new & same).any(), alike[i])
+            yield (used[i] | new.any()) & ~(self.pop.valid & (self.pop.payload.tag == queue * self._tags + i))
+            yield Mux(new.any(), 1, counts[i] + more)
 
     def _leave(self, m: Module) -> None:
         """The tag popped, and what is merged into it in this cycle."""
@@ -285,22 +282,19 @@ class InterWarpQueues(wiring.Component):
     def _take(self, m: Module, k: int) -> tuple[data.View, Value, Value]:
         """Port k's lines enter with the map entry in the place of the word, and move on as the head is inserted.
 
-        Returns the line that is compared in this cycle, its queue, and whether it is the head in the next one.
+        Returns the line behind the head, its queue, and whether it becomes the head.
         """
         line, head, behind = self.line[k], self._heads[k], self._behind[k]
         waits, waits_behind, shift = self._waits[k], self._waits_behind[k], self._set_bits
-        entering, following, compared = (
-            Signal(self._line, name=f"{name}_{k}") for name in ("entering", "following", "compared_line")
-        )
+        entering, following = (Signal(self._line, name=f"{name}_{k}") for name in ("entering", "following"))
         moves, queue = Signal(name=f"moves_{k}"), Signal.like(self._queue_of[k], name=f"next_queue_{k}")
-        again = waits & ~self._compared[k]
+        number = following.number
         m.d.comb += [
             entering.eq(line.p),
             line.ready.eq(~waits_behind),
             following.eq(Mux(waits_behind, behind, entering)),
             moves.eq((waits_behind | line.valid) & (~waits | self.insert[k].valid)),
-            compared.eq(Mux(again, head, following)),
-            queue.eq(compared.number ^ compared.number >> shift ^ compared.number >> 2 * shift),
+            queue.eq(number ^ number >> shift ^ number >> 2 * shift),
         ]
         with m.If(line.p.mapping == Mapping.RANDOM):
             m.d.comb += entering.word.eq(self.map_entry[k])
@@ -312,7 +306,7 @@ class InterWarpQueues(wiring.Component):
             waits.eq(moves | (waits & ~self.insert[k].valid)),
             waits_behind.eq(~moves & (waits_behind | line.valid)),
         ]
-        return compared, queue, moves | again
+        return following, queue, moves
 
 
 def _read(m: Module, memory: Memory, address: Value) -> Value:

@@ -99,7 +99,6 @@ class Environment:
         self.offered = [False for _ in self.ports]
         self.buffered: list[list[tuple[Key, Slot]]] = [[] for _ in self.ports]
         self.tag: dict[int, Tag] = {}
-        self.resting: set[int] = set()  # queues that allocated a tag in the cycle before
         self.due: Tag | None = None  # the request of the next cycle
         self.last = Tag((0, 0))
         self.entered = self.left = self.drained = 0
@@ -213,8 +212,7 @@ class Environment:
         old = {tag.key: (place, len(tag.slots)) for place, tag in self.tag.items()}
         in_use = set(self.tag)
         allocations = 0
-        resting, self.resting = self.resting, set()
-        taken = set(resting)
+        taken: set[int] = set()
         self.inserted = [0 for _ in self.ports]
         for k in self.ports:
             event, payload = events[k], events[k].payload
@@ -229,7 +227,6 @@ class Environment:
             self.inserted[k] = 1
             queue = queue_of(key[0], self.parameters)
             assert payload.tag // self.parameters["tags"] == queue, "a tag of another queue"
-            assert queue not in resting, "a line into a queue that has just allocated a tag"
             assert queue not in taken, "two lines into one queue"
             assert payload.warp == slot[0]
             taken.add(queue)
@@ -239,7 +236,6 @@ class Environment:
                 first = queue * self.parameters["tags"]
                 assert in_use.issuperset(range(first, payload.tag)), "a lower tag of the queue is free"
                 self.tag[payload.tag] = Tag(key)
-                self.resting.add(queue)
                 allocations += 1
             else:
                 assert payload.tag in in_use and self.tag[payload.tag].key == key, "merged into another line's tag"
@@ -250,7 +246,7 @@ class Environment:
     def _may_wait(
         self, k: int, old: dict[Key, tuple[int, int]], in_use: set[int], taken: set[int], budget: int
     ) -> None:
-        """A head is inserted unless its queue takes none or another line, its tag is full, or there is none for it."""
+        """A head is inserted unless its queue takes another line, its tag is full, no tag is free, or no position."""
         key = self.buffered[k][0][0]
         queue, tags = queue_of(key[0], self.parameters), self.parameters["tags"]
         if queue in taken:

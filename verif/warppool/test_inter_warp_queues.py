@@ -117,14 +117,10 @@ def test_every_port_inserts_in_every_cycle() -> None:
 @pytest.mark.parametrize("popped", [False, True])
 def test_a_fifth_line_waits_for_its_tag_to_leave(popped: bool) -> None:
     bench = started()
-    merged = []
     for warp in range(5):
         bench.offer(0, 7, warp)
         bench.cycle()
-        merged.append(bench.inserts())
-        if warp == 0:
-            bench.cycle()  # a queue rests after an allocation
-    assert merged == [[(0, 14, warp, warp == 0)] for warp in range(4)] + [[]]
+        assert bench.inserts() == ([(0, 14, warp, warp == 0)] if warp < 4 else [])
     bench.cycle()
     assert not bench.inserts(), "the other tag of the queue is free, but a line has one tag"
     if popped:
@@ -138,7 +134,6 @@ def test_what_is_merged_in_the_cycle_of_the_pop_leaves_with_it() -> None:
     bench = started()
     bench.offer(0, 7, warp=1)
     bench.cycle()
-    bench.cycle()  # the tag is allocated
     bench.offer(1, 7, warp=2)
     bench.cycle()
     bench.offer(0, 7, warp=3)
@@ -148,7 +143,6 @@ def test_what_is_merged_in_the_cycle_of_the_pop_leaves_with_it() -> None:
     assert bench.request() == (7, 0, [slot(1), slot(2)])
     assert bench.inserts() == [(0, 14, 3, 1)]
     bench.cycle()
-    assert not bench.inserts()
     bench.pop(14)
     bench.cycle()
     assert bench.request() == (7, 0, [slot(3)])
@@ -168,8 +162,6 @@ def test_one_insert_per_queue_and_cycle(other: int, second: tuple[int, int, int,
     assert queue_of(other, PAPER) == queue_of(7, PAPER)
     assert bench.inserts() == [(0, 14, 1, 1)]
     bench.cycle()
-    assert not bench.inserts(), "the queue rests"
-    bench.cycle()
     assert bench.inserts() == [second]
 
 
@@ -188,7 +180,6 @@ def test_bypass_and_number_make_a_line() -> None:
     bench.offer(0, 7, warp=1)
     bench.cycle()
     bench.offer(0, 7, warp=2, bypass=1)
-    bench.cycle()
     bench.cycle()
     assert bench.inserts() == [(0, 15, 2, 1)]
     bench.offer(0, 7 + 32 * 65, warp=3)
@@ -304,8 +295,6 @@ def test_an_empty_block_is_idle_for_ever() -> None:
     assert bench.idle() == 0
     bench.cycle()
     assert bench.idle() == 0, "the line is inserted"
-    bench.cycle()
-    assert bench.idle() == 0, "the queue rests"
     bench.cycle()
     assert bench.idle() == NEVER
     bench.ports.i.room = 0
