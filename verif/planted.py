@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-import lockstep.models.gpu  # noqa: F401  (what refers to the models by their names has done so before one is replaced)
+import lockstep.models.gpu  # noqa: F401  (refers to models by their names too)
 from lockstep.models import cache
 from lockstep.rtl import registry
 from lockstep.spec.files import write
@@ -104,6 +105,9 @@ def planted(fault: Fault) -> Iterator[dict[str, Any]]:
         yield {fault.block: component(fault)}
         return
     name = f"lockstep.models.{fault.block}"
+    area = importlib.import_module(name.rpartition(".")[0])
+    for each in pkgutil.iter_modules(area.__path__, f"{area.__name__}."):
+        importlib.import_module(each.name)  # what refers to the model by its name does so before it is replaced
     right, sys.modules[name] = sys.modules[name], model(fault)
     try:
         yield {}

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +33,19 @@ def test_every_block_has_one_in_each_body() -> None:
     assert sorted((fault.block, fault.body) for fault in FAULTS) == sorted(
         (block, body) for block in MECHANISM.all_blocks for body in ("rtl", "models")
     )
+
+
+def test_models_that_are_loaded_while_a_fault_is_planted_do_not_have_it() -> None:
+    """Else Numba would keep code that has it."""
+    script = (
+        "from lockstep.verif.planted import planted\n"
+        "from lockstep.verif.warppool.planted import FAULTS\n"
+        "with planted(next(f for f in FAULTS if f.block == 'warppool.inter_warp_queues' and f.body == 'models')):\n"
+        "    from lockstep.models.warppool import warp_pool\n"
+        "print(warp_pool.inter_warp_queues.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "lockstep.models.warppool.inter_warp_queues\n"
 
 
 def first_difference(declared: Declaration, trace: Trace, make: build.Make | None) -> str:
