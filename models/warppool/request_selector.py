@@ -94,7 +94,7 @@ def _oldest(state, mask):
 @inline
 def _by_warp(state, io):
     """Whether a load goes by its warp: where only one waits, or no position is free, the head does."""
-    return io.o.policy != 0 and io.o.room != 0 and state.waiting & (state.waiting - 1) != 0
+    return io.o.policy != 0 and io.o.room != 0 and state.waiting & i64(state.waiting - 1) != 0
 
 
 @inline
@@ -102,11 +102,11 @@ def _seen(state):
     """What a search that begins in this cycle sees: what waits and was neither found already nor inserted just now."""
     seen = i64(state.waiting)
     if state.choice >= 0:
-        seen &= ~(i64(1) << state.choice)
+        seen = i64(seen & ~(i64(1) << state.choice))
     for port in range(state.coalescers):
         line = state.inserted[port]
         if line.valid & line.allocated != 0:
-            seen &= ~(i64(1) << line.position)
+            seen = i64(seen & ~(i64(1) << line.position))
     return seen
 
 
@@ -123,7 +123,7 @@ def _search(state, io):
         lower |= state.least < state.found_warp
         if pops or state.choice < 0:
             state.choice = _oldest(state, state.found)
-            state.found &= ~(i64(1) << state.choice)
+            state.found = i64(state.found & ~(i64(1) << state.choice))
             if state.found == 0:
                 state.searched = 0
     else:
@@ -146,13 +146,12 @@ def _lowest(state, mask):
     """The positions of a mask with the lowest warp."""
     found, lowest = i64(0), i64(MAX_WARPS)
     while mask != 0:
-        bit = mask & -mask
-        mask ^= bit
-        warp = state.lowest[ctz(bit)]
-        if warp < lowest:
-            found, lowest = i64(0), warp
-        if warp == lowest:
-            found |= bit
+        position = ctz(mask)
+        mask = i64(mask & ~(i64(1) << position))
+        if state.lowest[position] < lowest:
+            found, lowest = i64(0), state.lowest[position]
+        if state.lowest[position] == lowest:
+            found = i64(found | i64(1) << position)
     return found
 
 
