@@ -69,6 +69,7 @@ _MAGNITUDE = 0x7FFF_FFFF
 _ONE_F32 = 0x3F80_0000
 _LEAST_NORMAL = 0x0080_0000
 _LEAST_NORMAL_F16 = 0x3880_0000  # 2**-14 as f32
+_LEAST_ROUNDED_F16 = 0x387F_E000  # 2**-14 - 2**-25 as f32, which rounds to it
 _LARGE_DIVISOR = 2.0**126
 
 _SIGN_F64 = -(1 << 63)
@@ -95,9 +96,9 @@ def flush_halves(x, instruction):
 
 @inline
 def finish(x, flags, half):
-    """Make the f32 results what PTX says: canonical NaN, ``.ftz`` (for an f16 ``half``: of its range), ``.sat``."""
+    """Make the f32 results what PTX says: canonical NaN, ``.ftz`` (for a ``half``: of what it rounds to), ``.sat``."""
     r = words_u32(result_address(x), LANES)
-    least = (_LEAST_NORMAL_F16 if half else _LEAST_NORMAL) if flags & _FTZ else 0
+    least = (_LEAST_ROUNDED_F16 if half else _LEAST_NORMAL) if flags & _FTZ else 0
     for lane in range(x.lanes):
         bits = i64(r[lane])
         size = bits & _MAGNITUDE

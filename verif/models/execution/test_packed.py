@@ -46,6 +46,14 @@ def limited(form: Format, bits: int, flags: int) -> int:
     return bits
 
 
+@pytest.mark.parametrize("factor, product", [(0x0C24, 0), (0x0C25, 0x0400)])
+def test_a_product_that_rounds_to_a_normal_number_is_not_flushed(factor: int, product: int) -> None:
+    values = [np.full(COUNT, bits, np.uint32) for bits in (factor, 0x33B8)]
+    options = {"fetch": Fetch.F16, "write": Write.F16, "flags": Flag.FTZ}
+    assert arithmetic(F16, "MUL", [factor, 0x33B8, 0], Flag.FTZ) == product
+    assert set(Warp(execute_float).map(Float.MUL, values, **options)[:COUNT]) == {product}
+
+
 def arithmetic(form: Format, name: str, values: list[int], flags: int) -> int:
     if flags & Flag.FTZ and form is F16:
         values = [v & 0x8000 if v & 0x7C00 == 0 else v for v in values]
