@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -31,22 +31,29 @@ class Buffer(wiring.Component):
         The oldest entry, and the one behind it.
     count : Signal
         Entries in use.
+    following, moves : Signal
+        What becomes the oldest entry at the end of this cycle, and whether something does.
     """
 
     def __init__(self, shape: object) -> None:
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
         self.head, self.second = (Signal(shape, reset_less=True, name=name) for name in ("head", "second"))
         self.count = Signal(range(3))
+        self.following, self.moves = Signal(shape, name="following"), Signal(name="moves")
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         enters, leaves = self.i.valid & self.i.ready, self.o.valid & self.o.ready
-        m.d.comb += [self.i.ready.eq(self.count < 2), self.o.valid.eq(self.count != 0), self.o.p.eq(self.head)]
+        m.d.comb += [
+            self.i.ready.eq(self.count < 2),
+            self.o.valid.eq(self.count != 0),
+            self.o.p.eq(self.head),
+            self.following.eq(Mux(self.i.ready, self.i.p, self.second)),
+            self.moves.eq(Mux(self.i.ready, enters & (self.count == leaves), leaves)),
+        ]
         m.d.sync += self.count.eq(self.count + enters - leaves)
-        with m.If(enters & (self.count == leaves)):
-            m.d.sync += self.head.eq(self.i.p)
-        with m.Elif(leaves):
-            m.d.sync += self.head.eq(self.second)
-        with m.If(enters & (self.count != leaves)):
+        with m.If(self.moves):
+            m.d.sync += self.head.eq(self.following)
+        with m.Elif(enters):
             m.d.sync += self.second.eq(self.i.p)
         return m

@@ -18,6 +18,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import index_of, lowest, select
+from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.mapping import Mapping
@@ -131,13 +132,10 @@ class InterWarpQueues(wiring.Component):
         key = data.StructLayout({"number": NUMBER_BITS, "bypass": 1})
         self._keys, self._counts = Memory(shape=key, depth=size, init=[]), Memory(shape=count, depth=size, init=[])
         self._slots = [Memory(shape=self._slot, depth=size, init=[]) for _ in range(merges)]
-        # Per port: the line that is inserted next, and the one behind it. The head's queue; by place in it, whether the
-        # tag is in use and, while it is, whether it has the head's number and bypass, and its slots in use.
+        # Per port: its lines, of which the head is inserted next. The head's queue; by place in it, whether the tag is
+        # in use and, while it is, whether it has the head's number and bypass, and its slots in use.
         ports = range(coalescers)
-        self._heads = [Signal(self._line, reset_less=True, name=f"head_{k}") for k in ports]
-        self._behind = [Signal(self._line, reset_less=True, name=f"behind_{k}") for k in ports]
-        self._waits = [Signal(name=f"head_valid_{k}") for k in ports]
-        self._waits_behind = [Signal(name=f"behind_valid_{k}") for k in ports]
+        self._buffers = [Buffer(self._line) for _ in ports]
         self._queue_of = [Signal(range(queues), reset_less=True, name=f"queue_{k}") for k in ports]
         self._alike = [Signal(tags, reset_less=True, name=f"alike_{k}") for k in ports]
         self._used = [Signal(tags, reset_less=True, name=f"used_{k}") for k in ports]
@@ -186,7 +184,8 @@ class InterWarpQueues(wiring.Component):
 
     def _insert(self, m: Module, k: int) -> None:
         """Whether port k's head is inserted, and where; the ports below come first."""
-        head, queue, hits, free = self._heads[k], self._queue_of[k], self._hits[k], self._frees[k]
+        buffer, queue, hits, free = self._buffers[k], self._queue_of[k], self._hits[k], self._frees[k]
+        head = buffer.o.p
         known = Signal(name=f"known_{k}")
         count = Signal(range(self._merges + 1), name=f"count_{k}")  # of the tag that is merged into, else 0
         tag = self._targets[k]
@@ -202,7 +201,7 @@ class InterWarpQueues(wiring.Component):
         left = self._budget > sum(insert.payload.allocated for insert in below)
         valid, insert = self.insert[k].valid, self.insert[k].payload
         can_insert = Mux(known, count != self._merges, free.any() & left)
-        m.d.comb += valid.eq(self._waits[k] & ~taken & can_insert)
+        m.d.comb += valid.eq(buffer.o.valid & ~taken & can_insert)
         with m.If(valid):
             m.d.comb += [
                 insert.tag.eq(tag),
@@ -220,15 +219,19 @@ class InterWarpQueues(wiring.Component):
 
     def _look_up(self, m: Module, k: int) -> None:
         """What port k's head needs to know in the next cycle: read for the next head, else kept up to date."""
-        line, queue, moves = self._take(m, k)
+        self._drive_buffer(m, k)
+        buffer, shift, queue = self._buffers[k], self._set_bits, Signal.like(self._queue_of[k], name=f"next_queue_{k}")
+        line, number = buffer.following, buffer.following.number
+        m.d.comb += queue.eq(number ^ number >> shift ^ number >> 2 * shift)
         key, first = Cat(line.number, line.bypass), Signal(range(self._queues * self._tags), name=f"first_{k}")
         m.d.comb += first.eq(queue * self._tags)
         alike = [Value.cast(_read(m, self._keys, first + i)) == key for i in range(self._tags)]
         counts = [_read(m, self._counts, first + i) for i in range(self._tags)]
         of_next = self._after(key, queue, alike, self._valid >> first, counts)
-        head, kept = self._heads[k], (self._alike[k], self._used[k], self._filled[k])
+        head, kept = buffer.head, (self._alike[k], self._used[k], self._filled[k])
         of_head = self._after(Cat(head.number, head.bypass), self._queue_of[k], *kept)
-        states = (state for states in zip(*kept, strict=True) for state in states)
+        moves = buffer.moves
+        states = (state for of_tag in zip(*kept, strict=True) for state in of_tag)
         m.d.sync += [state.eq(Mux(moves, new, old)) for state, new, old in zip(states, of_next, of_head, strict=True)]
         with m.If(moves):
             m.d.sync += self._queue_of[k].eq(queue)
@@ -238,7 +241,7 @@ class InterWarpQueues(wiring.Component):
     ) -> Iterator[Value]:
         """After this cycle, of each tag of a queue: whether it has a key, whether it is in use, its slots in use."""
         near = [where == queue for where in self._queue_of]
-        same = Cat(Cat(head.number, head.bypass) == key for head in self._heads)
+        same = Cat(Cat(buffer.head.number, buffer.head.bypass) == key for buffer in self._buffers)
         allocated = [insert.payload.allocated & here for insert, here in zip(self.insert, near, strict=True)]
         merged = [insert.valid & here for insert, here in zip(self.insert, near, strict=True)]
         for i in range(self._tags):
@@ -254,11 +257,11 @@ class InterWarpQueues(wiring.Component):
         into = Signal(self._coalescers)  # ports whose head belongs to it; only the first of them can be inserted
         merged, late = Signal(self._slot), Signal()
         count = Signal(range(self._merges + 1))
-        for k, (waits, hits, queue) in enumerate(zip(self._waits, self._hits, self._queue_of, strict=True)):
+        for k, (buffer, hits, queue) in enumerate(zip(self._buffers, self._hits, self._queue_of, strict=True)):
             found = Cat(hits[i] & (tag == queue * self._tags + i) for i in range(self._tags))
-            m.d.comb += into[k].eq(waits & found.any())
+            m.d.comb += into[k].eq(buffer.o.valid & found.any())
         m.d.comb += [
-            merged.eq(select(lowest(into), [self._slot_of(head) for head in self._heads])),
+            merged.eq(select(lowest(into), [self._slot_of(buffer.head) for buffer in self._buffers])),
             late.eq((into & Cat(insert.valid for insert in self.insert)).any()),
             count.eq(_read(m, self._counts, tag)),
         ]
@@ -279,34 +282,18 @@ class InterWarpQueues(wiring.Component):
     def _slot_of(self, line: data.View) -> Value:
         return Cat(line[name] for name, _ in self._slot)
 
-    def _take(self, m: Module, k: int) -> tuple[data.View, Value, Value]:
-        """Port k's lines enter with the map entry in the place of the word, and move on as the head is inserted.
-
-        Returns the line behind the head, its queue, and whether it becomes the head.
-        """
-        line, head, behind = self.line[k], self._heads[k], self._behind[k]
-        waits, waits_behind, shift = self._waits[k], self._waits_behind[k], self._set_bits
-        entering, following = (Signal(self._line, name=f"{name}_{k}") for name in ("entering", "following"))
-        moves, queue = Signal(name=f"moves_{k}"), Signal.like(self._queue_of[k], name=f"next_queue_{k}")
-        number = following.number
+    def _drive_buffer(self, m: Module, k: int) -> None:
+        """Port k's lines enter with the map entry in the place of the word, and leave as they are inserted."""
+        line, buffer = self.line[k], self._buffers[k]
+        m.submodules[f"buffer_{k}"] = buffer
         m.d.comb += [
-            entering.eq(line.p),
-            line.ready.eq(~waits_behind),
-            following.eq(Mux(waits_behind, behind, entering)),
-            moves.eq((waits_behind | line.valid) & (~waits | self.insert[k].valid)),
-            queue.eq(number ^ number >> shift ^ number >> 2 * shift),
+            line.ready.eq(buffer.i.ready),
+            buffer.i.valid.eq(line.valid),
+            buffer.i.p.eq(line.p),
+            buffer.o.ready.eq(self.insert[k].valid),
         ]
         with m.If(line.p.mapping == Mapping.RANDOM):
-            m.d.comb += entering.word.eq(self.map_entry[k])
-        with m.If(moves):
-            m.d.sync += head.eq(following)
-        with m.If(line.valid & line.ready):
-            m.d.sync += behind.eq(entering)
-        m.d.sync += [
-            waits.eq(moves | (waits & ~self.insert[k].valid)),
-            waits_behind.eq(~moves & (waits_behind | line.valid)),
-        ]
-        return following, queue, moves
+            m.d.comb += buffer.i.p.word.eq(self.map_entry[k])
 
 
 def _read(m: Module, memory: Memory, address: Value) -> Value:

@@ -67,10 +67,11 @@ class _Property(InterWarpQueues):
 
     def _head(self, m: Module, k: int) -> None:
         """What a head knows of its queue is so."""
-        head, queue = self._heads[k], self._queue_of[k]
-        m.d.comb += Assert(self._waits[k] | ~self._waits_behind[k])
-        m.d.comb += Assert(~self._waits[k] | (queue == _queue(head.number)))
-        with m.If(self._waits[k]):
+        buffer, queue = self._buffers[k], self._queue_of[k]
+        head = buffer.head
+        m.d.comb += Assert(buffer.count <= 2)
+        with m.If(buffer.count != 0):
+            m.d.comb += Assert(queue == _queue(head.number))
             for i in range(TAGS):
                 tag, used = queue * TAGS + i, self._used[k][i]
                 m.d.comb += [
@@ -78,10 +79,6 @@ class _Property(InterWarpQueues):
                     Assert(~used | (self._alike[k][i] == (self.keys[tag] == Cat(head.number, head.bypass)))),
                     Assert(~used | (self._filled[k][i] == self.counts[tag])),
                 ]
-
-    def lines(self, k: int) -> Value:
-        """Lines that wait at a port."""
-        return self._waits[k] + self._waits_behind[k]
 
     def check(self, m: Module) -> None:
         raise NotImplementedError
@@ -92,9 +89,9 @@ class _Tags(_Property):
         for k, insert in enumerate(self.insert):
             payload = insert.payload
             key, count = self.keys[payload.tag], self.counts[payload.tag]
-            head, in_use = self._heads[k], self._valid.bit_select(payload.tag, 1)
+            head, in_use = self._buffers[k].head, self._valid.bit_select(payload.tag, 1)
             with m.If(insert.valid):
-                m.d.comb += Assert(self._waits[k])
+                m.d.comb += Assert(self._buffers[k].count != 0)
                 m.d.comb += Assert(payload.warp == head.warp)
                 m.d.comb += Assert(payload.tag // TAGS == _queue(head.number))
                 m.d.comb += Assert(payload.allocated != in_use)
@@ -114,8 +111,9 @@ class _Progress(_Property):
     def check(self, m: Module) -> None:
         known = Signal()  # the room of a previous cycle
         m.d.sync += known.eq(1)
-        for k, head in enumerate(self._heads):
+        for k, buffer in enumerate(self._buffers):
             lower = list(self.insert)[:k]
+            head = buffer.head
             same, places, full = Signal(TOTAL), Signal(TOTAL), Signal(TOTAL)
             for tag in range(TOTAL):
                 m.d.comb += [
@@ -127,7 +125,7 @@ class _Progress(_Property):
             before = sum(i.payload.allocated for i in lower)
             no_room = (before >= self.spare) | ~known
             reason = taken | Mux(same.any(), (same & full).any(), ~places.any() | no_room)
-            m.d.comb += Assert(~self._waits[k] | self.insert[k].valid | reason)
+            m.d.comb += Assert((buffer.count == 0) | self.insert[k].valid | reason)
 
 
 class _Delivery(_Property):
@@ -147,22 +145,22 @@ class _Delivery(_Property):
 
         with m.Switch(stage):
             with m.Case(self.OUTSIDE):
-                for k, line in enumerate(self.line):
+                for k, (line, buffer) in enumerate(zip(self.line, self._buffers, strict=True)):
                     p, follow = line.p, Signal(name=f"follow_{k}")
                     with m.If(line.valid & line.ready & follow & (choice == k)):
                         word = Mux(p.mapping == Mapping.RANDOM, self.map_entry[k], p.word)
                         m.d.sync += [
-                            stage.eq(self.BUFFERED), port.eq(k), behind.eq(self.lines(k) - self.insert[k].valid),
+                            stage.eq(self.BUFFERED), port.eq(k), behind.eq(buffer.count - self.insert[k].valid),
                             key.eq(Cat(p.number, p.bypass)),
                             slot.eq(Cat(p.warp, p.ticket, p.mapping, p.thread, word[:5])),
                         ]  # fmt: skip
             with m.Case(self.BUFFERED):
-                for k in range(PORTS):
+                for k, buffer in enumerate(self._buffers):
                     payload = self.insert[k].payload
                     count = self.counts[payload.tag]
                     with m.If(port == k):
-                        line = Mux(behind, self._behind[k].as_value(), self._heads[k].as_value())
-                        m.d.comb += Assert(self.lines(k) > behind)
+                        line = Mux(behind, buffer.second, buffer.head)
+                        m.d.comb += Assert(buffer.count > behind)
                         m.d.comb += Assert(line == Cat(key, slot))
                         with m.If(self.insert[k].valid):
                             m.d.sync += behind.eq(0)
@@ -194,7 +192,7 @@ class _Count(_Property):
         leaving = Mux(self.request.valid, self.request.payload.count, 0)
         m.d.sync += inside.eq(inside + entering - leaving)
         under_tags = sum(Mux(self._valid[tag], self.counts[tag], 0) for tag in range(TOTAL))
-        m.d.comb += Assert(inside == sum(map(self.lines, range(PORTS))) + under_tags + leaving)
+        m.d.comb += Assert(inside == sum(buffer.count for buffer in self._buffers) + under_tags + leaving)
         for i in range(MERGES):
             slot = self.request.payload.slots[i].as_value()
             m.d.comb += Assert((i < self.request.payload.count) | (slot == 0))

@@ -107,7 +107,7 @@ MISLEADING = [
     Misleading(
         "warppool.inter_warp_queues", "rtl", "a range begins at the first word of its line",
         "with m.If(line.p.mapping == Mapping.RANDOM):",
-        "with m.If(line.p.mapping == Mapping.RANGE):\n            m.d.comb += entering.word.eq(0)\n"
+        "with m.If(line.p.mapping == Mapping.RANGE):\n            m.d.comb += buffer.i.p.word.eq(0)\n"
         "        with m.If(line.p.mapping == Mapping.RANDOM):",
         "spmv", r"lane \d+ loads 0x\w+, and its result names the word at 0x\w+",
     ),
