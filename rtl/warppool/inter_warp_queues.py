@@ -167,6 +167,7 @@ class InterWarpQueues(wiring.Component):
             m.submodules[f"slots_{i}"] = memory
         ports = range(self._coalescers)
         for k in ports:
+            self._drive_buffer(m, k)
             self._insert(m, k)
             self._look_up(m, k)
         self._leave(m)
@@ -219,7 +220,6 @@ class InterWarpQueues(wiring.Component):
 
     def _look_up(self, m: Module, k: int) -> None:
         """What port k's head needs to know in the next cycle: read for the next head, else kept up to date."""
-        self._drive_buffer(m, k)
         buffer, shift, queue = self._buffers[k], self._set_bits, Signal.like(self._queue_of[k], name=f"next_queue_{k}")
         line, number = buffer.following, buffer.following.number
         m.d.comb += queue.eq(number ^ number >> shift ^ number >> 2 * shift)
@@ -227,9 +227,9 @@ class InterWarpQueues(wiring.Component):
         m.d.comb += first.eq(queue * self._tags)
         alike = [Value.cast(_read(m, self._keys, first + i)) == key for i in range(self._tags)]
         counts = [_read(m, self._counts, first + i) for i in range(self._tags)]
-        of_next = self._after(key, queue, alike, self._valid >> first, counts)
+        of_next = self._after(m, key, queue, alike, self._valid >> first, counts)
         head, kept = buffer.head, (self._alike[k], self._used[k], self._filled[k])
-        of_head = self._after(Cat(head.number, head.bypass), self._queue_of[k], *kept)
+        of_head = self._after(m, Cat(head.number, head.bypass), self._queue_of[k], *kept)
         moves = buffer.moves
         states = (state for of_tag in zip(*kept, strict=True) for state in of_tag)
         m.d.sync += [state.eq(Mux(moves, new, old)) for state, new, old in zip(states, of_next, of_head, strict=True)]
@@ -237,16 +237,21 @@ class InterWarpQueues(wiring.Component):
             m.d.sync += self._queue_of[k].eq(queue)
 
     def _after(
-        self, key: Value, queue: Value, alike: Sequence[Value], used: Value, counts: Sequence[Value]
+        self, m: Module, key: Value, queue: Value, alike: Sequence[Value], used: Value, counts: Sequence[Value]
     ) -> Iterator[Value]:
         """After this cycle, of each tag of a queue: whether it has a key, whether it is in use, its slots in use."""
-        near = [where == queue for where in self._queue_of]
-        same = Cat(Cat(buffer.head.number, buffer.head.bypass) == key for buffer in self._buffers)
-        allocated = [insert.payload.allocated & here for insert, here in zip(self.insert, near, strict=True)]
-        merged = [insert.valid & here for insert, here in zip(self.insert, near, strict=True)]
+        ports = range(self._coalescers)
+        near, same = Signal(self._coalescers), Signal(self._coalescers)  # ports whose head has this queue, and key
+        m.d.comb += [
+            near.eq(Cat(where == queue for where in self._queue_of)),
+            same.eq(Cat(Cat(buffer.head.number, buffer.head.bypass) == key for buffer in self._buffers)),
+        ]
         for i in range(self._tags):
-            new = Cat(takes & free[i] for takes, free in zip(allocated, self._frees, strict=True))
-            more = Cat(takes & hits[i] for takes, hits in zip(merged, self._hits, strict=True)).any()
+            new, more = Signal(self._coalescers), Signal()
+            m.d.comb += [
+                new.eq(near & Cat(self.insert[j].payload.allocated & self._frees[j][i] for j in ports)),
+                more.eq((near & Cat(self.insert[j].valid & self._hits[j][i] for j in ports)).any()),
+            ]
             yield Mux(new.any(), (new & same).any(), alike[i])
             yield (used[i] | new.any()) & ~(self.pop.valid & (self.pop.payload.tag == queue * self._tags + i))
             yield Mux(new.any(), 1, counts[i] + more)
