@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 
@@ -67,7 +64,13 @@ def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: Valu
 
 def select(onehot: Value, values: list[Value]) -> Value:
     """The value at the only bit set; zero if there is none."""
-    return reduce(or_, (Mux(chosen, value, 0) for chosen, value in zip(onehot, values, strict=True)))
+    return any_of([Mux(chosen, value, 0) for chosen, value in zip(onehot, values, strict=True)])
+
+
+def any_of(masks: list[Value]) -> Value:
+    """The bits that are in any of some masks, by a tree."""
+    half = len(masks) // 2
+    return any_of(masks[:half]) | any_of(masks[half:]) if half else masks[0]
 
 
 def popcount(mask: Value) -> Value:

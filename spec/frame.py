@@ -21,7 +21,7 @@ FRAME = Mechanism(
     blocks=(DISPATCHER, SCHEDULER),
     arguments=lambda gpu: {
         DISPATCHER: dict(sms=gpu.core.sms),
-        SCHEDULER: dict(warps=gpu.core.warps, patience=gpu.core.patience),
+        SCHEDULER: dict(warps=gpu.core.warps, schedulers=gpu.core.schedulers, patience=gpu.core.patience),
     },
     copies=lambda gpu: {SCHEDULER: gpu.core.schedulers},
 )

@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,9 @@ def synthesise(
     """
     netlist = Netlist(copy)
     module, arcs = _coarse(component, build)
-    return _generic(module, arcs, netlist) if library is None else _mapped(module, arcs, netlist, library, period)
+    if library is None:
+        return _generic(module, arcs, netlist)
+    return _mapped(module, arcs, netlist, library, period, getattr(component, "constant", ()))
 
 
 def _coarse(component: wiring.Component, build: bool) -> tuple[gates.Module, list[gates.Arc]]:
@@ -135,7 +138,12 @@ def _generic(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist) -> S
 
 
 def _mapped(
-    module: gates.Module, arcs: list[gates.Arc], netlist: Netlist, library: Library, period: float
+    module: gates.Module,
+    arcs: list[gates.Arc],
+    netlist: Netlist,
+    library: Library,
+    period: float,
+    constant: Sequence[str],
 ) -> Synthesis:
     cells = {"cells.lib": library.text}
     driver = f"set_driving_cell {library.buffers[len(library.buffers) // 2].cell}\n" if library.buffers else ""
@@ -159,7 +167,8 @@ def _mapped(
         cells_by_type=types, area=float(stat.get("area", 0)),
         sequential_area=float(stat.get("sequential_area", 0)), area_unit="um^2",
         levels=gates.depth(mapped, library.sequential.__contains__, arcs),
-        critical_path=_timing(files["net.v"], library), registers=netlist.registers(), memories=netlist.memories(),
+        critical_path=_timing(files["net.v"], library, constant),
+        registers=netlist.registers(), memories=netlist.memories(),
     )  # fmt: skip
 
 
@@ -181,18 +190,20 @@ def _types(text: str) -> tuple[dict[str, int], dict[str, Any]]:
     return dict(sorted(stat["num_cells_by_type"].items())), stat
 
 
-def _timing(verilog: str, library: Library) -> CriticalPath | None:
-    """OpenSTA's critical path; none if ``sta`` is not installed or there is no path."""
+def _timing(verilog: str, library: Library, constant: Sequence[str]) -> CriticalPath | None:
+    """OpenSTA's critical path; none if ``sta`` is not installed or there is no path. None begins at a constant port."""
     if shutil.which("sta") is None:
         return None
+    steady = f"^({'|'.join(('rst', *constant))})(\\[\\d+\\])?$"
     commands = [
         "read_liberty cells.lib", "read_verilog net.v", f"link_design {_TOP}", "set_cmd_units -time ns",
         "create_clock -name clk -period 0 [get_ports clk]",
-        "set data {}",
-        "foreach port [all_inputs] {if {[get_property $port full_name] != \"clk\"} {lappend data $port}}",
-        "if {[llength $data]} {set_input_delay 0 -clock clk $data}",
+        "foreach port [all_inputs] {",
+        "set name [get_property $port full_name]",
+        'if {$name != "clk"} {set_input_delay 0 -clock clk $port}',
+        f"if {{[regexp {{{steady}}} $name]}} {{set_false_path -from $port}}",
+        "}",
         "set_output_delay 0 -clock clk [all_outputs]",
-        "if {[llength [get_ports -quiet rst]]} {set_false_path -from [get_ports rst]}",
         "report_checks -path_delay max -digits 4",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as name:

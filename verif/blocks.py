@@ -97,6 +97,11 @@ class Declaration:
     idle_changes: Sequence[str] = ()
 
     @property
+    def constant(self) -> Sequence[str]:
+        """Inputs that do not change between resets."""
+        return getattr(registry.component(self.block), "constant", ())
+
+    @property
     def shipped(self) -> str:
         """The configuration with the parameters of the default GPU; empty if there is none."""
         arguments = inspect.signature(registry.component(self.block)).parameters.items()

@@ -116,6 +116,19 @@ def test_shipped_sizes_find_counters_that_are_too_narrow(fault: Fault) -> None:
     assert found
 
 
+@pytest.mark.hardware
+def test_an_input_that_is_said_to_be_constant_must_not_change() -> None:
+    declared = declaration("scheduling.warp_scheduler")
+
+    class Restless(declared.environment):  # type: ignore[name-defined, misc]
+        def drive(self, i: Any, o: Any) -> None:
+            super().drive(i, o)
+            i.active_warps = 1 + self.cycle % 2
+
+    with pytest.raises(AssertionError, match="cycle 1: the constant input active_warps changes"):
+        record(replace(declared, environment=Restless), Run(declared.shipped, "lrr", 1), 10)
+
+
 def idle_changes(block: str, others: str = "") -> str:
     """What the bench says of a block; registers that match may change."""
     declared = declaration(block)

@@ -125,6 +125,7 @@ def record(declared: Declaration, run: Run, cycles: int | None = None, simulated
         reset[rng.randrange(count // 2, count - count // 4)] = True
     session = Session(declared, run, rng, simulated)
     rested = Bench(declared.model(), **session.parameters)
+    constant = declared.constant
     joins = any(instances(declared.model().STATE))  # such a model may put off what its states need
     presets: dict[int, Mapping[str, int]] = {}
     cycle = 0
@@ -134,6 +135,9 @@ def record(declared: Declaration, run: Run, cycles: int | None = None, simulated
             if session.preset:
                 presets[cycle] = session.preset
             io[cycle] = session.bench.io
+            if cycle and not reset[cycle - 1]:
+                for name in constant:
+                    assert io[cycle]["i"][name] == io[cycle - 1]["i"][name], f"the constant input {name} changes"
             bins.update(session.hits())
             idle[cycle] = rests = simulated and session.bench.idle() > 0
             if rests and not joins:

@@ -16,6 +16,12 @@ STATE = record(
     [
         ("live", "i8"),  # slots between start and finish
         ("active", "i8"),  # two-level: the active set, kept while another policy is chosen
+        ("filled", "i8"),  # two-level: how many were active a cycle ago, the one that became active then too
+        ("waiting", "i8"),  # two-level: slots that reported a long latency a cycle ago
+        ("paused", "i8"),  # the classes, as the ports gave them a cycle ago
+        ("secondary", "i8"),
+        ("owner", "i8"),
+        ("non_owner", "i8"),
         ("urgent", "i8"),  # slots whose patience has ended
         ("passed", "i8"),  # slots whose number of passes is not zero, the urgent ones too
         ("last", "i8"),  # slot that issued last
@@ -58,9 +64,9 @@ def _first(state, mask):
 
 
 @inline
-def _classified(io):
-    """The slots that are not in the class of those that no mask names."""
-    return i64(io.i.paused) | i64(io.i.secondary) | i64(io.i.owner) | i64(io.i.non_owner)
+def _classified(masks):
+    """The slots that some masks, of the state or of the ports, do not leave in the class of those in none."""
+    return i64(masks.paused) | i64(masks.secondary) | i64(masks.owner) | i64(masks.non_owner)
 
 
 @inline
@@ -70,26 +76,26 @@ def _among(mask, preferred):
 
 
 @jit
-def _highest(io, mask):
+def _highest(state, mask):
     """The slots of a mask that are in its highest class."""
-    mask = _among(mask, ~i64(io.i.paused))
-    mask = _among(mask, ~i64(io.i.secondary))
-    return _among(_among(mask, i64(io.i.owner)), i64(io.i.owner) | ~i64(io.i.non_owner))
+    mask = _among(mask, ~state.paused)
+    mask = _among(mask, ~state.secondary)
+    return _among(_among(mask, state.owner), state.owner | ~state.non_owner)
 
 
 @jit
-def _lowest(io, mask):
+def _lowest(state, mask):
     """The slots of a mask that are in its lowest class."""
-    mask = _among(mask, i64(io.i.paused))
-    mask = _among(mask, i64(io.i.secondary))
-    return _among(_among(mask, ~i64(io.i.owner)), i64(io.i.non_owner) & ~i64(io.i.owner))
+    mask = _among(mask, state.paused)
+    mask = _among(mask, state.secondary)
+    return _among(_among(mask, ~state.owner), state.non_owner & ~state.owner)
 
 
 @jit
-def _lower(io, warp):
+def _lower(state, warp):
     """The slots in lower classes than a slot's."""
     paused, secondary, owner, non_owner = (
-        i64(io.i.paused), i64(io.i.secondary), i64(io.i.owner), i64(io.i.non_owner) & ~i64(io.i.owner)
+        state.paused, state.secondary, state.owner, state.non_owner & ~state.owner
     )  # fmt: skip
     bit = i64(1) << warp
     lower = i64(0) if paused & bit != 0 else paused
@@ -117,10 +123,10 @@ def _candidates(state, io):
 
 
 @jit
-def _foremost(state, io, candidates):
+def _foremost(state, candidates):
     """Of the slots that may be granted, those among which the policy decides."""
     overdue = candidates & state.urgent
-    return overdue if overdue != 0 else _highest(io, candidates)
+    return overdue if overdue != 0 else _highest(state, candidates)
 
 
 @jit
@@ -145,8 +151,8 @@ def _grant(state, io, candidates):
 def comb(state, io):
     """The grant, from this cycle's requests."""
     candidates = _candidates(state, io)
-    if candidates != 0 and _classified(io) | state.urgent != 0:
-        candidates = _foremost(state, io, candidates)
+    if candidates != 0 and _classified(state) | state.urgent != 0:
+        candidates = _foremost(state, candidates)
     _grant(state, io, candidates)
     return i64(0)
 
@@ -165,10 +171,11 @@ def _clear(state, gone):
 @jit
 def _pass_over(state, io, warp):
     """Count a grant to a slot for all that it passes over."""
+    overdue = state.urgent >> warp & 1
     _clear(state, i64(1) << warp)
-    if io.i.patience == 0:
+    if io.i.patience == 0 or overdue != 0:
         return
-    rest = i64(io.i.request) & state.live & _lower(io, warp) & ~state.urgent
+    rest = i64(io.i.request) & state.live & _lower(state, warp) & ~state.urgent
     state.passed |= rest
     while rest != 0:
         s = ctz(rest)
@@ -180,55 +187,58 @@ def _pass_over(state, io, warp):
 
 @inline
 def _staying(state, io):
-    """Two-level: the live warps that could be active at the end of this cycle."""
-    return state.live & ~i64(io.i.start) & ~i64(io.i.finish) & ~i64(io.i.long_latency)
+    """The live warps that neither end nor make room for others at the end of this cycle."""
+    return state.live & ~i64(io.i.start) & ~i64(io.i.finish)
 
 
 @jit
-def _yielding(state, io, active, warp):
+def _yielding(state, warp):
     """Two-level: the mask of the active warp that leaves its place to a pending one; empty if none does."""
-    lowest = _lowest(io, active)
-    return lowest & _lower(io, warp) & i64(1) << _next(lowest, state.promoted)
+    if state.active == 0:
+        return i64(0)
+    lowest = _lowest(state, state.active)
+    return lowest & _lower(state, warp) & i64(1) << _next(lowest, state.promoted)
 
 
 @jit
-def _contender(state, io, pending, active):
+def _contender(state, io, pending):
     """Two-level, where there are classes: the pending warp that becomes active; -1 for none."""
-    warp = _next(_highest(io, pending), state.promoted)
-    if popcount(active) >= i64(io.i.active_warps) and _yielding(state, io, active, warp) == 0:
+    warp = _next(_highest(state, pending), state.promoted)
+    if state.filled >= i64(io.i.active_warps) and _yielding(state, warp) == 0:
         return i64(-1)
     return warp
 
 
 @inline
 def _activated(state, io):
-    """Two-level: the pending warp that becomes active at the end of this cycle; -1 for none."""
-    staying = _staying(state, io)
-    active, pending = staying & state.active, staying & ~state.active
+    """Two-level: the pending warp that becomes active at the end of this cycle, unless it ends; -1 for none."""
+    pending = state.live & ~state.waiting & ~state.active
     if pending == 0:
         return i64(-1)
-    if _classified(io) != 0:
-        return _contender(state, io, pending, active)
-    return i64(-1) if popcount(active) >= i64(io.i.active_warps) else _next(pending, state.promoted)
+    if _classified(state) != 0:
+        return _contender(state, io, pending)
+    return i64(-1) if state.filled >= i64(io.i.active_warps) else _next(pending, state.promoted)
 
 
 @jit
 def _activate(state, io):
     """Two-level: the active warps of the next cycle."""
     warp = _activated(state, io)
-    state.active &= _staying(state, io)
     if warp >= 0:
-        if popcount(state.active) >= i64(io.i.active_warps):
-            state.active &= ~_yielding(state, io, state.active, warp)
+        if state.filled >= i64(io.i.active_warps):
+            state.active &= ~_yielding(state, warp)
         state.active |= i64(1) << warp
         state.promoted = warp
+    state.filled = popcount(state.active)
+    state.waiting = _staying(state, io) & i64(io.i.long_latency)
+    state.active &= _staying(state, io) & ~state.waiting
 
 
 @inline
 def _shifts(state, io, issued):
     """simple-p, region-p: whether the priority leaves its holder, which does not end, at the end of this cycle."""
     holder = i64(state.order[0])
-    staying = state.live & ~i64(io.i.start) & ~i64(io.i.finish)
+    staying = _staying(state, io)
     if state.held == 0 or (staying >> holder) & 1 == 0:
         return False
     if io.i.policy == SIMPLE_P:
@@ -284,7 +294,7 @@ def _enter(state, start):
 def _follow(state, io, issued):
     """What changes at a clock edge beside the warp that issued last."""
     start, finish = i64(io.i.start), i64(io.i.finish)
-    if issued and _classified(io) | state.passed != 0:
+    if issued and _classified(state) | state.passed != 0:
         _pass_over(state, io, state.last)
     if io.i.policy == TWO_LEVEL:
         _activate(state, io)
@@ -302,14 +312,34 @@ def _follow(state, io, issued):
 
 
 @jit
+def _classify(state, io):
+    """Take the classes for the next cycle."""
+    state.paused = i64(io.i.paused)
+    state.secondary = i64(io.i.secondary)
+    state.owner = i64(io.i.owner)
+    state.non_owner = i64(io.i.non_owner)
+
+
+@inline
+def _reclassified(state, io):
+    """Whether the classes of the next cycle are others."""
+    return (
+        (state.paused ^ i64(io.i.paused)) | (state.secondary ^ i64(io.i.secondary))
+        | (state.owner ^ i64(io.i.owner)) | (state.non_owner ^ i64(io.i.non_owner))
+    ) != 0  # fmt: skip
+
+
+@jit
 def step(state, io):
     """One clock edge, after :func:`comb`."""
     issued = io.c.grant.valid != 0 and io.i.refused == 0
     if issued:
         state.last = i64(io.c.grant.warp)
         state.greedy = 1
-    if io.i.policy >= TWO_LEVEL or io.i.start | io.i.finish | _classified(io) | state.passed != 0:
+    if io.i.policy >= TWO_LEVEL or io.i.start | io.i.finish | _classified(state) | state.passed != 0:
         _follow(state, io, issued)
+    if _classified(state) | _classified(io.i) != 0:
+        _classify(state, io)
     return i64(0)
 
 
@@ -317,14 +347,16 @@ def step(state, io):
 def _moves(state, io):
     """Without a grant, a start or a finish: whether active warps or the priority change at the end of this cycle."""
     if io.i.policy == TWO_LEVEL:
-        return state.active & i64(io.i.long_latency) != 0 or _activated(state, io) >= 0
+        waiting = state.live & i64(io.i.long_latency)
+        rests = waiting == state.waiting and state.active & waiting == 0 and state.filled == popcount(state.active)
+        return not rests or _activated(state, io) >= 0
     return (state.held == 0 and state.live != 0) or _shifts(state, io, False)
 
 
 @jit
 def idle(state, io):
     """Steps, after :func:`comb` and with these inputs held, that change nothing."""
-    if io.c.grant.valid != 0 or io.i.start | io.i.finish != 0:
+    if io.c.grant.valid != 0 or io.i.start | io.i.finish != 0 or _reclassified(state, io):
         return i64(0)
     return i64(0) if io.i.policy >= TWO_LEVEL and _moves(state, io) else i64(NEVER)
 

@@ -67,6 +67,7 @@ class CtaDispatcher(wiring.Component):
     """
 
     LARGEST: ClassVar = {"sms": MAX_SMS, "cta_bits": MAX_CTA_BITS}
+    constant: ClassVar = ("policy", "interval")
 
     def __init__(self, *, sms: int = 15, cta_bits: int = MAX_CTA_BITS) -> None:
         for what, value in (("sms", sms), ("cta_bits", cta_bits)):

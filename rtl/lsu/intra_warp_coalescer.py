@@ -60,6 +60,7 @@ class IntraWarpCoalescer(wiring.Component):
     """
 
     LARGEST: ClassVar = {"lanes": 32, "warps": MAX_WARPS, "tickets": TICKETS}
+    constant: ClassVar = ("line_shift",)
 
     def __init__(self, *, lanes: int = 32, warps: int = 48, tickets: int = TICKETS) -> None:
         for what, value, most in ("lanes", lanes, 32), ("warps", warps, MAX_WARPS), ("tickets", tickets, TICKETS):

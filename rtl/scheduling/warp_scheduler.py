@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -10,8 +10,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, next_after, popcount, select
-from lockstep.spec.parameters import MAX_PATIENCE, MAX_WARPS, SCHEDULERS
+from lockstep.rtl.bits import any_of, index_of, popcount
+from lockstep.spec.parameters import MAX_PATIENCE, MAX_SCHEDULERS, MAX_WARPS, SCHEDULERS
 
 
 class WarpScheduler(wiring.Component):
@@ -23,7 +23,8 @@ class WarpScheduler(wiring.Component):
 
     **Classes.** Of the candidates, those of the highest class come into question: warps that are not paused before
     paused ones; among these, primary before secondary ones; among these, owners before unshared warps before
-    non-owners. The policy decides among them, over one state for all classes: an issue of any class moves it on.
+    non-owners. What the ports say of classes holds from the next cycle on. The policy decides among them, over one
+    state for all classes: an issue of any class moves it on.
 
     ========== =============================================================================================
     lrr        the first slot after the one that issued last, circularly; slot 0 first
@@ -36,11 +37,11 @@ class WarpScheduler(wiring.Component):
     ========== =============================================================================================
 
     **Active warps** (two-level). Warps start as pending. An active warp that reports a long latency becomes pending. In
-    each cycle one pending warp that reports none may become active: the next circularly by slot after the one that
-    became active last, among those of the highest class. It does if there is room, and else if an active warp is of a
-    lower class: of the active ones in the lowest class, the next by slot after the one that became active last yields,
-    since under this order it has been active longest. So a paused warp is active while no other wants its place, and
-    issues when no other can.
+    each cycle one pending warp that reported none in the cycle before may become active: the next circularly by slot
+    after the one that became active last, among those of the highest class. It does if there was room in the cycle
+    before, and else if an active warp is of a lower class: of the active ones in the lowest class, the next by slot
+    after the one that became active last yields, since under this order it has been active longest. So a paused warp is
+    active while no other wants its place, and issues when no other can.
 
     **Priority** (simple-p, region-p). It passes to the next younger warp, from the youngest to the oldest; it does so
     too when its holder ends. The oldest warp gets it when nobody has it.
@@ -48,10 +49,10 @@ class WarpScheduler(wiring.Component):
     **Patience.** A warp that requests is passed over in each cycle in which a warp of a higher class issues. One that
     was passed over ``patience`` times comes into question before all classes when it next requests; among several the
     policy decides. Its count, of which its grant, start or finish makes zero, does not go on beyond that. Grants within
-    its own class, and to lower ones, do not count. Under two-level, a pending warp counts and goes like an active one,
-    without becoming active: else warps of a higher class that never all wait would keep it from its turn for ever. With
-    ``patience`` of at least ``warps - 1``, others issue at most ``warps - 1`` times between the moment when patience
-    ends and the grant to a warp that keeps requesting.
+    its own class, to lower ones and to warps whose own patience has ended do not count. Under two-level, a pending warp
+    counts and goes like an active one, without becoming active: else warps of a higher class that never all wait would
+    keep it from its turn for ever. Between the moment when patience ends and the grant to a warp that keeps requesting,
+    every other warp issues at most once.
 
     **Refused grants.** A warp whose grant is refused does not issue, and the state after the cycle is that of a cycle
     without requests. Until it may succeed, the warp must not request, and counts as waiting for long latency: it must
@@ -64,10 +65,13 @@ class WarpScheduler(wiring.Component):
     Parameters
     ----------
     warps : int
-        Warp slots of the SM. A scheduler that serves some of them sees zeros in the other bits.
+        Warp slots of the SM.
+    schedulers : int
+        Schedulers of the SM. Scheduler k serves the slots k, k + ``schedulers`` and so on, and sees zeros in the other
+        bits of all ports; which k it is it need not know.
     patience : int
-        The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and one bit more: for 1,024 and
-        48 warps 528 bits. 0: no counters, and nobody looks at the port.
+        The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and two bits more: for 1,024
+        and 48 warps of two schedulers 288 bits. 0: no counters, and nobody looks at the port.
 
     Members
     -------
@@ -87,7 +91,7 @@ class WarpScheduler(wiring.Component):
     global_wait : In, one bit per slot
         simple-p: the warp waits for a load from global memory, or after a refusal.
     paused, secondary, owner, non_owner : In, one bit per slot
-        The warp's class; an owner's ``non_owner`` is ignored. All zero: one class.
+        The warp's class in the next cycle; an owner's ``non_owner`` is ignored. All zero: one class.
     request : In, one bit per slot
         The warp could issue now.
     hint : In
@@ -103,19 +107,18 @@ class WarpScheduler(wiring.Component):
         for a size out of range.
     """
 
-    LARGEST: ClassVar = {"warps": MAX_WARPS, "patience": MAX_PATIENCE}
-    combinational: Mapping[str, tuple[str, ...]] = {
-        "grant": ("policy", "paused", "secondary", "owner", "non_owner", "request")
-    }
+    LARGEST: ClassVar = {"warps": MAX_WARPS, "schedulers": MAX_SCHEDULERS, "patience": MAX_PATIENCE}
+    combinational: ClassVar = {"grant": ("policy", "request")}
+    constant: ClassVar = ("policy", "active_warps", "patience")
 
-    def __init__(self, *, warps: int = 48, patience: int = 1024) -> None:
-        for what, value, least, most in (("warps", warps, 1, MAX_WARPS), ("patience", patience, 0, MAX_PATIENCE)):
-            if not least <= value <= most:
-                raise ValueError(f"{what} must be {least} to {most}, not {value}")
-        if warps == 1:
-            self.combinational = {"grant": ("policy", "request")}  # classes make no difference to one warp
+    def __init__(self, *, warps: int = 48, schedulers: int = 2, patience: int = 1024) -> None:
+        for what, value, least in (("warps", warps, 1), ("schedulers", schedulers, 1), ("patience", patience, 0)):
+            if not least <= value <= self.LARGEST[what]:
+                raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
+        self._schedulers = schedulers
         self._warps = warps
         self._largest_patience = patience
+        own = self.own_warps
         super().__init__(
             {
                 "policy": In(range(len(SCHEDULERS))),
@@ -136,155 +139,222 @@ class WarpScheduler(wiring.Component):
             }
         )
         # The state; proofs speak of it.
-        self.live = Signal(warps)
-        self.active = Signal(warps)
-        self.last = Signal(bits_for(warps - 1), init=warps - 1)  # slot that issued last
-        self.greedy = Signal()  # ``last`` still holds the warp that issued
-        self.promoted = Signal.like(self.last)  # slot that became active last
-        self.holder = Signal(warps)  # of the priority: one-hot, or nobody
-        self.urgent = Signal(warps)  # their patience has ended
+        self.live = Signal(own)
+        self.active = Signal(own)  # as the next five: two-level
+        self.waiting = Signal(own)  # reported a long latency a cycle ago
+        self.after_last = Signal(max(own - 1, 1))  # the slots from 1 on that are after the one that issued last
+        self.greedy = Signal(own)  # that one, while it holds the warp that issued
+        self.after_promoted = Signal.like(self.after_last)  # those after the one that became active last
+        self.filled = Signal(range(own + 1))  # warps that were active a cycle ago
+        self.entered = Signal()  # one more became active then, and none yielded to it
+        self.holder = Signal(own)  # of the priority: one-hot, or nobody
+        self.before_holder = Signal(own)  # the older ones; what is said of slots that are not live means nothing
+        self.urgent = Signal(own)  # their patience has ended
         bits = (patience - 1).bit_length() if patience else 0
-        self.passes = [Signal(warps, name=f"passes_{bit}") for bit in range(bits)]  # bits of the slots' counts
-        # Row i of the age matrix: the slots that are older than i. Rows and columns of slots that are not live mean
-        # nothing. Only starts write it, so that the matrix needs neither counters nor the order of finishes.
-        self.older = [Signal(warps, name=f"older_{slot}") for slot in range(warps)]
+        self.passes = [Signal(own, name=f"passes_{bit}") for bit in range(bits)]  # bits of the slots' counts
+        self.anew = Signal(own)  # the slots whose count is zero, whatever ``passes`` says
+        # What is between two slots is in the row of the higher one, from slot 1 on: the slots below it that are older,
+        # and those that were in a higher and in a lower class a cycle ago. Of slots that are not both live, ``older``
+        # says nothing; only starts write it, so that it needs neither counters nor the order of finishes.
+        self.older, self.higher, self.lower = (
+            [Signal(slot, name=f"{what}_{slot}") for slot in range(1, own)] for what in ("older", "higher", "lower")
+        )
 
     @property
-    def warps(self) -> int:
-        return self._warps
+    def own_warps(self) -> int:
+        """Warps that the scheduler serves."""
+        return -(-self._warps // self._schedulers)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        warps, live, older = self.warps, self.live, self.older
+        warps, live = self.own_warps, self.live
         policy = {name: self.policy == index for index, name in enumerate(SCHEDULERS)}
-        # Bits of a warp's class, the most significant first: a higher class has the first that differs.
-        classes = [~self.paused, ~self.secondary, self.owner, self.owner | ~self.non_owner]
+        by_slot, by_priority = policy["lrr"] | policy["two-level"], policy["simple-p"] | policy["region-p"]
+        start, finish, request = (self._own(m, name) for name in ("start", "finish", "request"))
+        self._compare_classes(m)
 
         requesting = Signal(warps)
         candidates = Signal(warps)
-        overdue = Signal(warps)
-        chosen = Signal(warps)
-        before = Signal(warps)  # the slots older than the holder of the priority
         m.d.comb += [
-            requesting.eq(self.request & live),
+            requesting.eq(request & live),
             candidates.eq(requesting & Mux(policy["two-level"], self.active | self.urgent, ~Const(0, warps))),
-            overdue.eq(candidates & self.urgent),
-            chosen.eq(Mux(overdue.any(), overdue, _preferred(m, candidates, classes, "candidates"))),
-            before.eq(select(self.holder, list(older))),
         ]
-        kept = chosen & (Const(1, warps) << self.last)[:warps]
-        granted = Signal(warps)
-        issuing = Signal(warps)
+        # Every policy orders the slots by age or by number. One that begins in the middle of its order lets those up
+        # to there come last; by number, these are the slots up to the one that issued last, and by age, those before
+        # the holder of the priority.
+        first, turn = Signal(warps), Signal(warps)
+        m.d.comb += [
+            first.eq(Mux(policy["gto"], self.greedy, 0)),
+            turn.eq(Mux(by_slot, _from_zero(self.after_last, warps), self.before_holder)),
+        ]
+        order, ranked = [], []  # rows as those of ``older``: by the policy alone, and by patience and class before it
+        in_turn = _turned(m, [row | by_slot.replicate(len(row)) for row in self.older], turn, "in_turn")
+        for row, higher, lower in zip(in_turn, self.higher, self.lower, strict=True):
+            slot = len(row)
+            by_policy, by_class = Signal(slot, name=f"by_policy_{slot}"), Signal(slot, name=f"by_class_{slot}")
+            urgent, mine = self.urgent[:slot], self.urgent[slot].replicate(slot)
+            sooner, later = ~mine & (urgent | higher), ~urgent & (mine | lower)
+            m.d.comb += [
+                by_policy.eq((first[:slot] | row) & ~first[slot].replicate(slot)),
+                by_class.eq(sooner | ~later & by_policy),
+            ]
+            order.append(by_policy)
+            ranked.append(by_class)
+        granted = _first(m, candidates, ranked, "candidates")
         issued = Signal()
         m.d.comb += [
-            granted.eq(self._oldest(_preferred(m, chosen, [~before], "chosen"))),
             self.grant.valid.eq(candidates.any()),
-            self.grant.warp.eq(index_of(granted)),
+            self.grant.warp.eq(index_of(_spread(granted, self._schedulers)[: self._warps] & self.request)),
             issued.eq(self.grant.valid & ~self.refused),
+        ]
+
+        staying = Signal(warps)
+        issuing = Signal(warps)
+        m.d.comb += [
+            staying.eq(live & ~start & ~finish),
             issuing.eq(Mux(self.refused, 0, granted)),
         ]
-        with m.If(policy["lrr"] | policy["two-level"]):
-            m.d.comb += granted.eq(next_after(chosen, self.last))
-        with m.Elif(policy["gto"] & self.greedy & kept.any()):
-            m.d.comb += granted.eq(kept)
+        m.d.sync += live.eq(live & ~finish | start)
+        m.d.sync += self.greedy.eq(self.greedy & ~start)
+        with m.If(issued):
+            m.d.sync += [self.after_last.eq(_after(granted)), self.greedy.eq(granted & ~start)]
+        with m.If(start.any()):
+            for slot, row in enumerate(self.older, 1):
+                m.d.sync += row.eq(row & ~start[:slot] | start[slot].replicate(slot))
 
-        latest = Signal.like(self.last)
-        staying = Signal(warps)
-        m.d.comb += [
-            latest.eq(Mux(issued, self.grant.warp, self.last)),
-            staying.eq(live & ~self.start & ~self.finish),
-        ]
-        m.d.sync += [
-            self.last.eq(latest),
-            self.greedy.eq((self.greedy | issued) & ~self.start.bit_select(latest, 1)),
-            live.eq(live & ~self.finish | self.start),
-        ]
-        with m.If(self.start.any()):
-            for slot in range(warps):
-                below = Const((1 << slot) - 1, warps)
-                m.d.sync += older[slot].eq(Mux(self.start[slot], ~self.start | below, older[slot] & ~self.start))
-
+        overdue = (candidates & self.urgent).any()
+        beaten = _behind(m, candidates, self.higher, self.lower, "candidates_class")
         if self._largest_patience:
-            self._pass_over(m, requesting, issuing, staying, classes)
+            counts = issued & ~overdue & (self.patience != 0)
+            self._pass_over(m, Mux(counts, requesting & ~self.urgent & beaten, 0), ~staying | issuing)
         with m.If(policy["two-level"]):
-            self._activate(m, staying, classes)
-        waits = (self.holder & self.global_wait).any() & (staying & ~self.global_wait).any()
-        shifts = self.hint & (self.holder & issuing).any()
-        with m.If(policy["simple-p"] | policy["region-p"]):
-            self._pass_on(m, staying, before, Mux(policy["simple-p"], waits, shifts))
+            self._activate(m, staying)
+        with m.If(by_priority):
+            global_wait = self._own(m, "global_wait")
+            waits = (self.holder & global_wait).any() & (staying & ~global_wait).any()
+            # The holder issues if its class comes into question.
+            in_question = candidates & Mux(overdue, self.urgent, ~beaten)
+            shifts = self.hint & ~self.refused & (self.holder & in_question).any()
+            self._pass_on(m, start, staying, order, Mux(policy["simple-p"], waits, shifts))
         return m
 
-    def _oldest(self, mask: Value) -> Value:
-        """One-hot: the oldest of some live slots; zero if there are none."""
-        return Cat(mask[slot] & ~(self.older[slot] & mask).any() for slot in range(self.warps))
+    def _own(self, m: Module, port: str) -> Signal:
+        """The bits of a port that are this scheduler's, closely packed: those of the others are zero."""
+        own = Signal(self.own_warps, name=f"own_{port}")
+        bits = getattr(self, port)
+        m.d.comb += own.eq(Cat(bits[k : k + self._schedulers].any() for k in range(0, self._warps, self._schedulers)))
+        return own
 
-    def _pass_over(
-        self, m: Module, requesting: Value, issuing: Signal, staying: Value, classes: Sequence[Value]
-    ) -> None:
-        """Count how often each slot was passed over."""
-        passed = Signal(self.warps)
-        cleared = Signal(self.warps)
-        m.d.comb += [
-            passed.eq(Mux(self.patience != 0, requesting & ~self.urgent & _lower(m, issuing, classes, "issuing"), 0)),
-            cleared.eq(~staying | issuing),
-        ]
-        carry, reached = passed, passed  # those whose count, one more, is that of patience in all bits so far
+    def _compare_classes(self, m: Module) -> None:
+        """Compare the classes of all pairs of slots, for the next cycle."""
+        paused, secondary, owner, non_owner = (
+            self._own(m, name) for name in ("paused", "secondary", "owner", "non_owner")
+        )
+        second = Signal(self.own_warps)
+        m.d.comb += second.eq(non_owner & ~owner)
+        for slot, (is_higher, is_lower) in enumerate(zip(self.higher, self.lower, strict=True), 1):
+            higher: Value = Mux(owner[slot], 0, Mux(second[slot], ~second[:slot], owner[:slot]))
+            lower: Value = Mux(second[slot], 0, Mux(owner[slot], ~owner[:slot], second[:slot]))
+            for worse in secondary, paused:
+                others, mine = worse[:slot], worse[slot]
+                higher = Mux(mine, ~others | higher, ~others & higher)
+                lower = Mux(mine, others & lower, others | lower)
+            m.d.sync += [is_higher.eq(higher), is_lower.eq(lower)]
+
+    def _pass_over(self, m: Module, passing: Value, cleared: Value) -> None:
+        """Count once more for the slots that are passed over, and forget the counts of those cleared."""
+        warps = self.own_warps
+        passed = Signal(warps)
+        m.d.comb += passed.eq(passing)
+        carry, reached = ~Const(0, warps), ~Const(0, warps)
         for bit, passes in enumerate(self.passes):
-            more = Signal(self.warps, name=f"more_{bit}")
-            m.d.comb += more.eq(passes ^ carry)
-            m.d.sync += passes.eq(more & ~cleared)
-            reached = reached & ~(more ^ self.patience[bit].replicate(self.warps))
-            carry = passes & carry
+            count, more = Signal(warps, name=f"count_{bit}"), Signal(warps, name=f"more_{bit}")  # and one more
+            m.d.comb += [count.eq(passes & ~self.anew), more.eq(count ^ carry)]
+            m.d.sync += passes.eq(count ^ passed & carry)
+            reached = reached & ~(more ^ self.patience[bit].replicate(warps))
+            carry = count & carry
         if len(self.patience) > len(self.passes):  # a power of two
-            reached = reached & ~(carry ^ self.patience[-1].replicate(self.warps))
-        m.d.sync += self.urgent.eq((self.urgent | reached) & ~cleared)
+            reached = reached & ~(carry ^ self.patience[-1].replicate(warps))
+        m.d.sync += [self.anew.eq(cleared), self.urgent.eq((self.urgent | passed & reached) & ~cleared)]
 
-    def _activate(self, m: Module, staying: Value, classes: Sequence[Value]) -> None:
+    def _activate(self, m: Module, staying: Value) -> None:
         """Two-level: choose the active warps of the next cycle."""
-        kept = Signal(self.warps)
-        pending = Signal(self.warps)
+        warps = self.own_warps
+        active = self.active
+        pending, entering, yielding = (Signal(warps, name=name) for name in ("pending", "entering", "yielding"))
         room = Signal()
-        entering = Signal(self.warps)
-        yielding = Signal(self.warps)
-        lowest = _preferred(m, kept, [~better for better in classes], "kept")
-        lower = _lower(m, entering, classes, "entering")
+        turn = Signal(warps, name="activation_turn")
+        by_slot = _turned(m, [~Const(0, slot) for slot in range(1, warps)], turn, "activation")
+        rows = list(zip(self.higher, self.lower, by_slot, strict=True))
+        lowest = _first(m, active, [lower | ~higher & row for higher, lower, row in rows], "active")
+        waiting = self._own(m, "long_latency")
         m.d.comb += [
-            kept.eq(staying & ~self.long_latency & self.active),
-            pending.eq(staying & ~self.long_latency & ~self.active),
-            entering.eq(next_after(_preferred(m, pending, classes, "pending"), self.promoted)),
-            room.eq(popcount(kept) < self.active_warps),
-            yielding.eq(Mux(room, 0, next_after(lowest, self.promoted) & lower)),
+            pending.eq(self.live & ~self.waiting & ~active),
+            turn.eq(_from_zero(self.after_promoted, warps)),
+            entering.eq(_first(m, pending, [higher | ~lower & row for higher, lower, row in rows], "pending")),
+            room.eq(self.filled + self.entered < self.active_warps),
+            yielding.eq(Mux(room, 0, lowest & _behind(m, pending, self.higher, self.lower, "pending_class"))),
         ]
-        m.d.sync += self.active.eq(kept)
+        m.d.sync += [
+            active.eq(active & staying & ~waiting),
+            self.waiting.eq(waiting & staying),
+            self.filled.eq(popcount(active)),
+            self.entered.eq(room & pending.any()),
+        ]
         with m.If(pending.any() & (room | yielding.any())):
-            m.d.sync += [self.active.eq(kept & ~yielding | entering), self.promoted.eq(index_of(entering))]
+            m.d.sync += [
+                active.eq((active & ~yielding | entering) & staying & ~waiting),
+                self.after_promoted.eq(_after(entering)),
+            ]
 
-    def _pass_on(self, m: Module, staying: Value, before: Value, leaves: Value) -> None:
+    def _pass_on(self, m: Module, start: Value, staying: Value, order: list[Signal], leaves: Value) -> None:
         """Let the priority pass to the next warp by age, if it leaves its holder or there is none."""
-        others = Signal(self.warps)
+        others = Signal(self.own_warps)
         m.d.comb += others.eq(staying & ~self.holder)
-        successor = self._oldest(_preferred(m, others, [~before], "others"))
+        successor = _first(m, others, order, "others")
+        younger = others & ~self.before_holder
+        m.d.sync += self.before_holder.eq(self.before_holder & ~start)
         with m.If(~(self.holder & staying).any() | leaves):
-            m.d.sync += self.holder.eq(Mux(others.any(), successor, self.holder & staying))
+            m.d.sync += [
+                self.holder.eq(Mux(others.any(), successor, self.holder & staying)),
+                self.before_holder.eq(Mux(younger.any(), (self.before_holder | self.holder) & ~start, 0)),
+            ]
 
 
-def _preferred(m: Module, mask: Signal, preferences: Sequence[Value], name: str) -> Signal:
-    """Those bits of a mask that also the first preference has, unless it has none of them; and so on."""
-    for k, preference in enumerate(preferences):
-        both, left = (Signal(len(mask), name=f"{name}_{what}_{k}") for what in ("preferred", "left"))
-        m.d.comb += [both.eq(mask & preference), left.eq(Mux(both.any(), both, mask))]
-        mask = left
-    return mask
+def _spread(mask: Value, times: int) -> Value:
+    """Every bit so many times."""
+    return Cat(bit.replicate(times) for bit in mask)
 
 
-def _lower(m: Module, onehot: Signal, classes: Sequence[Value], name: str) -> Signal:
-    """The slots in lower classes than the one of a mask."""
-    lower = Signal(len(onehot), name=f"lower_than_{name}")
-    alike: Value = ~Const(0, len(onehot))
-    found: Value = Const(0, len(onehot))
-    for better in classes:
-        has = (onehot & better).any()
-        found = found | alike & ~better & has.replicate(len(onehot))
-        alike = alike & Mux(has, better, ~better)
-    m.d.comb += lower.eq(found)
-    return lower
+def _after(onehot: Value) -> Value:
+    """The slots from 1 on that are after the one in a mask."""
+    return Cat(onehot[:slot].any() for slot in range(1, len(onehot)))
+
+
+def _from_zero(mask: Value, warps: int) -> Value:
+    """A mask of slots from 1 on, with slot 0."""
+    return Cat(Const(0, 1), mask)[:warps]
+
+
+def _turned(m: Module, rows: Sequence[Value], turn: Signal, name: str) -> list[Signal]:
+    """An order that begins in its middle: the slots of a mask go before the others."""
+    turned = [Signal(len(row), name=f"{name}_{len(row)}") for row in rows]
+    for slot, (mine, row) in enumerate(zip(turned, rows, strict=True), 1):
+        m.d.comb += mine.eq(row ^ turn[:slot] ^ turn[slot].replicate(slot))
+    return turned
+
+
+def _first(m: Module, mask: Signal, before: Sequence[Value], name: str) -> Signal:
+    """One-hot: the first slot of a mask in an order, or zero."""
+    first = Signal(len(mask), name=f"{name}_first")
+    m.d.comb += first.eq(mask & ~_behind(m, mask, before, [~row for row in before], name))
+    return first
+
+
+def _behind(m: Module, mask: Signal, before: Sequence[Value], after: Sequence[Value], name: str) -> Signal:
+    """The slots behind some slot of a mask. In rows from slot 1 on: the slots below that go before it and after it."""
+    behind = Signal(len(mask), name=f"{name}_behind")
+    some_higher = any_of([Const(0, 1), *(Mux(slot, row, 0) for slot, row in zip(mask[1:], after, strict=True))])
+    some_lower = Cat(Const(0, 1), *((mask[: len(row)] & row).any() for row in before))
+    m.d.comb += behind.eq(some_higher | some_lower)
+    return behind

@@ -70,6 +70,7 @@ class WarpPool(wiring.Component):
         "coalescers": MAX_COALESCERS, "queues": 16, "tags": 4, "merges": 8, "maps": MAX_MAPS, "set_bits": 11,
         "metadata": MAX_METADATA, "quantum": 1 << 20, "store_wait": 4095,
     }  # fmt: skip
+    constant: ClassVar = ("line_shift",)
 
     def __init__(self, **parameters: int) -> None:
         """Takes exactly the arguments in ``LARGEST``; the parts check them."""

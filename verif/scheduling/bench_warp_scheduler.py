@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import mask
-from lockstep.verif.blocks import Waiver
 
 BLOCK = "scheduling.warp_scheduler"
 CONFIGURATIONS = {
-    "paper": {"warps": 48, "patience": 1024},
-    "one": {"warps": 1, "patience": 1},
-    "odd": {"warps": 7, "patience": 5},
-    "classless": {"warps": 6, "patience": 0},
-    "largest": {"warps": 64, "patience": 4095},
+    "paper": {"warps": 48, "schedulers": 2, "patience": 1024},
+    "one": {"warps": 1, "schedulers": 1, "patience": 1},
+    "odd": {"warps": 11, "schedulers": 3, "patience": 5},
+    "classless": {"warps": 6, "schedulers": 1, "patience": 0},
+    "largest": {"warps": 64, "schedulers": 1, "patience": 4095},
 }
 CYCLES = 2500
+# A count that begins anew is cleared a cycle later, and so is added to the active warps the one that entered.
+IDLE_CHANGES = (r"passes_\d+", "anew", "filled", "entered")
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class Shape:
     crowded: bool = False  # one warp at a time is of the highest class, and all request
 
 
-_ACTIVE: dict[str, Callable[[int, random.Random], int]] = {
-    "half": lambda warps, rng: 1 << warps.bit_length() - 1,
-    "one": lambda warps, rng: 1,
-    "below half": lambda warps, rng: max(1, (1 << warps.bit_length() - 1) - 1),
-    "any": lambda warps, rng: rng.randint(1, warps),
+_ACTIVE: dict[str, Callable[[int, int, random.Random], int]] = {
+    "half": lambda warps, own, rng: 1 << warps.bit_length() - 1,
+    "one": lambda warps, own, rng: 1,
+    "below half": lambda warps, own, rng: max(1, (1 << warps.bit_length() - 1) - 1),
+    "any": lambda warps, own, rng: rng.randint(1, own),
 }
 _PATIENCE: dict[str, Callable[[int, random.Random], int]] = {
     "largest": lambda most, rng: most,
@@ -50,7 +51,7 @@ SHAPES_OF = {
     "lrr": Shape("lrr"),
     "crowd": Shape("oldest", patience="largest", crowded=True),
     "two-level, one active": Shape("two-level", active="one", patience="below largest"),
-    "crowd, unlimited": Shape("gto", active="below half", patience="none", crowded=True),
+    "crowd, unlimited": Shape("two-level", active="below half", patience="none", crowded=True),
     "simple-p": Shape("simple-p"),
     "two-level": Shape("two-level", active="any"),
     "simple-p, steady": Shape("simple-p", classes=0.02, turnover=0.01),
@@ -70,13 +71,16 @@ class Reference:
         self.policy, self.limit, self.patience, self.warps = policy, active_warps, patience, warps
         self.age: list[int] = []
         self.active: set[int] = set()
+        self.filled = 0
+        self.waiting: set[int] = set()
         self.last, self.promoted = warps - 1, warps - 1
         self.greedy: int | None = None
         self.holder: int | None = None
         self.passes: dict[int, int] = {}
+        self.rank = [1] * warps
 
     def classify(self, paused: set[int], secondary: set[int], owner: set[int], non_owner: set[int]) -> None:
-        """Take the classes of this cycle: numbers, the highest class the lowest."""
+        """Take the classes of the next cycle: numbers, the highest class the lowest."""
 
         def rank(slot: int) -> int:
             sharing = 0 if slot in owner else 2 if slot in non_owner else 1
@@ -121,27 +125,28 @@ class Reference:
         if issued is not None:
             self.last = self.greedy = issued
             for slot in request & set(self.age):
-                if self.patience and self.rank[slot] > self.rank[issued]:
+                if self.patience and not self.urgent(issued) and self.rank[slot] > self.rank[issued]:
                     self.passes[slot] = min(self.passes.get(slot, 0) + 1, self.patience)
         self.passes = {slot: n for slot, n in self.passes.items() if slot not in {issued} | start | finish}
         staying = [slot for slot in self.age if slot not in start | finish]
         if self.policy == "two-level":
-            self.activate([slot for slot in staying if slot not in waiting])
+            self.activate([slot for slot in self.age if slot not in self.active | self.waiting])
+            self.filled = len(self.active)
+            self.active &= set(staying) - waiting
+            self.waiting = waiting & set(staying)
         if self.policy in ("simple-p", "region-p"):
             self.pass_on(staying, issued, global_wait, hint)
         if self.greedy in start:
             self.greedy = None
         self.age = staying + sorted(start)
 
-    def activate(self, able: list[int]) -> None:
-        self.active &= set(able)
-        pending = [slot for slot in able if slot not in self.active]
+    def activate(self, pending: list[int]) -> None:
         if not pending:
             return
         best = min(self.rank[slot] for slot in pending)
         entering = self.circular([slot for slot in pending if self.rank[slot] == best], self.promoted)
-        if len(self.active) == self.limit:
-            worst = max(self.rank[slot] for slot in self.active)
+        if self.filled == self.limit:
+            worst = max((self.rank[slot] for slot in self.active), default=0)
             if worst <= best:
                 return
             lowest = [slot for slot in self.active if self.rank[slot] == worst]
@@ -163,8 +168,22 @@ class Reference:
             self.holder = after[0] if after else None
 
 
-def slots(word: int) -> set[int]:
-    return {slot for slot in range(word.bit_length()) if word >> slot & 1}
+def slots(mask: int) -> set[int]:
+    return {slot for slot in range(mask.bit_length()) if mask >> slot & 1}
+
+
+def word(slots: Iterable[int]) -> int:
+    return sum(1 << slot for slot in slots)
+
+
+def _partitions(parameters: dict[str, int]) -> list[range]:
+    """The slots of each scheduler of the SM."""
+    warps, schedulers = parameters["warps"], parameters["schedulers"]
+    return [range(k, warps, schedulers) for k in range(schedulers)]
+
+
+def _everybody(mask: int, parameters: dict[str, int]) -> bool:
+    return mask in map(word, _partitions(parameters))
 
 
 _CLASSES = ("paused", "secondary", "owner", "non_owner")
@@ -175,12 +194,14 @@ class Environment:
 
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
         self.warps, self.rng, self.shape = parameters["warps"], rng, SHAPES_OF[shape]
+        own = _partitions(parameters)
+        self.own = own[SHAPES.index(shape) % len(own)]
         self.policy = SCHEDULERS.index(self.shape.policy)
-        self.active_warps = _ACTIVE[self.shape.active](self.warps, rng)
+        self.active_warps = _ACTIVE[self.shape.active](self.warps, len(self.own), rng)
         self.patience = _PATIENCE[self.shape.patience](parameters["patience"], rng)
         self.reference = Reference(self.shape.policy, self.active_warps, self.patience, self.warps)
-        self.cycle, self.turn = 0, parameters["patience"] + self.warps
-        self.favoured = rng.randrange(self.warps)
+        self.cycle, self.turn = 0, parameters["patience"] + len(self.own)
+        self.favoured = rng.randrange(len(self.own))
 
     def drive(self, i: Any, o: Any) -> None:
         i.policy, i.active_warps, i.patience = self.policy, self.active_warps, self.patience
@@ -192,28 +213,33 @@ class Environment:
 
     def crowd(self, i: Any) -> None:
         """All request for long, so that the favoured warp alone issues until the patience of the others ends."""
-        full = (1 << self.warps) - 1
+        full = word(self.own)
         if self.cycle % self.turn == 0:
-            self.favoured = (self.favoured + 1) % self.warps
+            self.favoured = (self.favoured + 1) % len(self.own)
         i.start = full if self.cycle == 0 else 0
-        i.request, i.paused = full, full & ~(1 << self.favoured)
+        i.request, i.paused = full, full & ~(1 << self.own[self.favoured])
+        i.long_latency = full if self.cycle % self.turn == self.turn // 2 else 0
 
     def mix(self, i: Any) -> None:
         """Starts and finishes are rarer than requests; some cycles repeat the previous inputs."""
-        rng, warps = self.rng, self.warps
+        rng = self.rng
         if rng.random() < 0.2:
             return
-        i.request = mask(rng, warps)
-        i.start = mask(rng, warps) if rng.random() < self.shape.turnover else 0
-        i.finish = mask(rng, warps) if rng.random() < self.shape.turnover else 0
-        i.long_latency, i.global_wait = mask(rng, warps), mask(rng, warps)
+        i.request = self.mask()
+        i.start = self.mask() if rng.random() < self.shape.turnover else 0
+        i.finish = self.mask() if rng.random() < self.shape.turnover else 0
+        i.long_latency, i.global_wait = self.mask(), self.mask()
         i.refused, i.hint = rng.random() < 0.2, rng.random() < 0.5
         if rng.random() < self.shape.classes:
             for name in _CLASSES:
-                setattr(i, name, mask(rng, warps) if rng.random() < 0.7 else 0)
+                setattr(i, name, self.mask() if rng.random() < 0.7 else 0)
+
+    def mask(self) -> int:
+        """Some of the slots that the scheduler serves."""
+        chosen = slots(mask(self.rng, len(self.own)))
+        return word(slot for k, slot in enumerate(self.own) if k in chosen)
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
-        self.reference.classify(*(slots(getattr(i, name)) for name in _CLASSES))
         request = slots(i.request)
         expected = self.reference.grant(request)
         got = c.grant.warp if c.grant.valid else None
@@ -223,6 +249,7 @@ class Environment:
             None if i.refused else expected, request, slots(i.start), slots(i.finish), slots(i.long_latency),
             slots(i.global_wait), bool(i.hint),
         )  # fmt: skip
+        self.reference.classify(*(slots(getattr(i, name)) for name in _CLASSES))
 
     def finish(self) -> None:
         """Every grant was checked in its cycle."""
@@ -252,11 +279,11 @@ BINS = {
     "a hint of region-p": lambda p, i, o, c: _granted("region-p")(p, i, o, c) and i.hint and not i.refused,
     "a refused hint of region-p": lambda p, i, o, c: _refused("region-p")(p, i, o, c) and i.hint,
     "all wait for global loads": lambda p, i, o, c: (
-        _granted("simple-p")(p, i, o, c) and i.global_wait == (1 << p["warps"]) - 1
+        _granted("simple-p")(p, i, o, c) and _everybody(i.global_wait, p)
     ),
     "nobody requests": lambda p, i, o, c: not i.request,
     "a request without a grant": lambda p, i, o, c: i.request and not c.grant.valid,
-    "everybody requests": lambda p, i, o, c: i.request == (1 << p["warps"]) - 1 and c.grant.valid,
+    "everybody requests": lambda p, i, o, c: _everybody(i.request, p) and c.grant.valid,
     "the lowest slot": lambda p, i, o, c: c.grant.valid and c.grant.warp == 0,
     "the highest slot": lambda p, i, o, c: c.grant.valid and c.grant.warp == p["warps"] - 1,
     "several start": lambda p, i, o, c: i.start & i.start - 1,
@@ -266,4 +293,3 @@ BINS = {
     "the granted warp waits": lambda p, i, o, c: c.grant.valid and i.long_latency >> c.grant.warp & 1,
 }
 UNREACHABLE = {"several start": lambda p: p["warps"] == 1}
-WAIVERS = (Waiver(r"older_(\d+)\[\1\] \S+", "a slot is not older than itself"),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import add, or_
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
@@ -32,10 +33,10 @@ class Scheduler(Elaboratable):
     """The block, and beside it who lives, how old and of which class warps are, and how often they were passed over."""
 
     def __init__(self) -> None:
-        self.dut = WarpScheduler(warps=WARPS, patience=PATIENCE)
+        self.dut = WarpScheduler(warps=WARPS, schedulers=1, patience=PATIENCE)
         self.live, self.passes = Signal(WARPS), [Signal(range(PATIENCE + 1), name=f"passed_{s}") for s in SLOTS]
         self.elder = [Signal(AGE, name=f"elder_{slot}") for slot in SLOTS]  # live warps that are older
-        self.rank = [Signal(4, name=f"rank_{slot}") for slot in SLOTS]  # the highest class is 0
+        self.rank = [Signal(4, init=1, name=f"rank_{slot}") for slot in SLOTS]  # the highest class is 0
         self.urgent, self.candidates, self.question = Signal(WARPS), Signal(WARPS), Signal(WARPS)
         self.gone, self.staying = Signal(WARPS), Signal(WARPS)
         self.issued, self.issuing = Signal(), Signal(WARPS)
@@ -67,9 +68,14 @@ class Scheduler(Elaboratable):
             self.candidates.eq(requesting & Mux(self.policy("two-level"), dut.active | self.urgent, -1)),
             Assert((dut.active & ~Mux(self.policy("two-level"), self.live, 0)) == 0),
             Assert((dut.holder & ~Mux(self.policy("simple-p", "region-p"), self.live, 0)) == 0),
+            Assert(self.policy("simple-p", "region-p") | (dut.before_holder == 0)),
             Assert(popcount(dut.holder) <= 1),
-            Assert((dut.last < WARPS) & (dut.promoted < WARPS)),
+            *(Assert(~one | next_one) for one, next_one in pairwise(dut.after_last)),
         ]
+        its_age = reduce(or_, (Mux(dut.holder[slot], self.elder[slot], 0) for slot in SLOTS))
+        for slot in SLOTS:
+            before = dut.holder.any() & (self.elder[slot] < its_age)
+            m.d.comb += Assert(~self.live[slot] | (dut.before_holder[slot] == before))
         overdue = (self.candidates & self.urgent).any()
         for slot in SLOTS:
             higher = (self.candidates[other] & (self.rank[other] < self.rank[slot]) for other in SLOTS)
@@ -95,24 +101,31 @@ class Scheduler(Elaboratable):
                 m.d.sync += self.elder[slot].eq(reduce(add, older))
             with m.If(self.live[slot]):
                 m.d.comb += Assert(self.elder[slot] < popcount(self.live))
-                for other in SLOTS:
+                for other in range(slot):
                     is_older = self.elder[other] < self.elder[slot]
-                    m.d.comb += Assert(~self.live[other] | (dut.older[slot][other] == is_older))
-                    if other != slot:
-                        m.d.comb += Assert(~self.live[other] | (self.elder[other] != self.elder[slot]))
+                    m.d.comb += [
+                        Assert(~self.live[other] | (dut.older[slot - 1][other] == is_older)),
+                        Assert(~self.live[other] | (self.elder[other] != self.elder[slot])),
+                    ]
 
     def classes(self, m: Module) -> None:
         dut = self.dut
         for slot in SLOTS:
             sharing = Mux(dut.owner[slot], 0, Mux(dut.non_owner[slot], 2, 1))
             rank = sharing + Mux(dut.secondary[slot], 3, 0) + Mux(dut.paused[slot], 6, 0)
-            m.d.comb += self.rank[slot].eq(rank)
+            m.d.sync += self.rank[slot].eq(rank)
+            for other in range(slot):
+                m.d.comb += [
+                    Assert(dut.higher[slot - 1][other] == (self.rank[other] < self.rank[slot])),
+                    Assert(dut.lower[slot - 1][other] == (self.rank[other] > self.rank[slot])),
+                ]
 
     def patience(self, m: Module) -> None:
         dut = self.dut
         rank = chosen(self.rank, dut.grant.warp)
+        overdue = self.urgent.bit_select(dut.grant.warp, 1)
         for slot, passes in enumerate(self.passes):
-            passed = self.issued & dut.request[slot] & self.live[slot] & (self.rank[slot] > rank)
+            passed = self.issued & ~overdue & dut.request[slot] & self.live[slot] & (self.rank[slot] > rank)
             with m.If(self.gone[slot] | self.issuing[slot]):
                 m.d.sync += passes.eq(0)
             with m.Elif(passed & (passes < dut.patience)):
@@ -122,7 +135,7 @@ class Scheduler(Elaboratable):
                 Assert(passes <= dut.patience),
                 Assert(self.live[slot] | (passes == 0)),
                 Assert(dut.urgent[slot] == self.urgent[slot]),
-                Assert(self.urgent[slot] | (Cat(bits[slot] for bits in dut.passes) == passes)),
+                Assert(self.urgent[slot] | (Mux(dut.anew[slot], 0, Cat(bits[slot] for bits in dut.passes)) == passes)),
             ]
 
 
@@ -132,7 +145,8 @@ class Grants(Scheduler):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut, grant = self.dut, self.dut.grant
-        one_class = (dut.paused | dut.secondary | dut.owner | dut.non_owner) == 0
+        one_class = Signal(init=1)
+        m.d.sync += one_class.eq((dut.paused | dut.secondary | dut.owner | dut.non_owner) == 0)
         m.d.comb += [
             Assert(grant.valid == self.candidates.any()),
             Assert(~grant.valid | self.question.bit_select(grant.warp, 1)),
@@ -163,7 +177,9 @@ class Order(Grants):
             self.first(m, self.policy("simple-p", "region-p"), from_holder)
         self.priority(m, held, holder)
         m.d.comb += [
-            Assert((last == dut.last) & (greedy == dut.greedy) & (last < WARPS) & (holder < WARPS)),
+            Assert((last < WARPS) & (holder < WARPS)),
+            Assert(dut.after_last == Cat(slot > last for slot in SLOTS[1:])),
+            Assert(dut.greedy == Mux(greedy, Const(1, WARPS) << last, 0)),
             Assert(dut.holder == Mux(held, Const(1, WARPS) << holder, 0)),
         ]
         return m
@@ -208,16 +224,16 @@ class Order(Grants):
 
 
 class Waiting(Grants):
-    """With a patience of at least warps - 1, others issue at most once each while a warp waits whose patience ended."""
+    """Others issue at most once each while a warp waits whose patience has ended."""
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut = self.dut
         waiting, slot = Signal(), Signal(range(WARPS))
-        served, since = Signal(WARPS), [Signal(2, name=f"since_{s}") for s in SLOTS]
+        served = Signal(WARPS)
         self.constant(m, slot)
         m.d.comb += [
-            Assume((slot < WARPS) & (dut.patience >= WARPS - 1)),
+            Assume(slot < WARPS),
             waiting.eq((self.urgent & dut.request).bit_select(slot, 1)),
             Assert(~waiting | dut.grant.valid),
             Assert(~(waiting & self.issued) | ~(served & self.issuing).any()),
@@ -227,10 +243,45 @@ class Waiting(Grants):
         with m.Else():
             m.d.sync += served.eq(served | self.issuing)
         for s in SLOTS:
-            m.d.sync += since[s].eq(Mux(self.issuing[s], 0, since[s] + self.issued))
-            # Who was served has been passed over at most as often as others issued since.
-            m.d.comb += Assert(~served[s] | ((self.passes[s] <= since[s]) & (since[s] < popcount(served))))
+            m.d.comb += Assert(~served[s] | (self.passes[s] == 0))
         m.d.comb += Assert(~served.bit_select(slot, 1))
+        return m
+
+
+def same_state(one: WarpScheduler, other: WarpScheduler) -> list[Assert]:
+    """That all registers of two schedulers agree."""
+
+    def registers(dut: WarpScheduler) -> list[Signal]:
+        names = (
+            "live", "active", "waiting", "filled", "entered", "after_last", "greedy", "after_promoted", "holder",
+            "before_holder", "urgent", "anew",
+        )  # fmt: skip
+        return [*(getattr(dut, name) for name in names), *dut.passes, *dut.older, *dut.higher, *dut.lower]
+
+    return [Assert(mine == its) for mine, its in zip(registers(one), registers(other), strict=True)]
+
+
+class Served(Elaboratable):
+    """A scheduler of an SM that has two behaves as one that has its warps alone."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = WarpScheduler(warps=2 * WARPS - 1, schedulers=2, patience=PATIENCE)
+        m.submodules.alone = alone = WarpScheduler(warps=WARPS, schedulers=1, patience=PATIENCE)
+        which, started, before = Signal(), Signal(), Signal()
+        m.d.sync += [started.eq(1), before.eq(which)]
+        m.d.comb += [Assume(~started | (which == before)), Assume(dut.active_warps <= WARPS), *same_state(dut, alone)]
+        for name in dut.signature.members:
+            if name == "grant":
+                continue
+            mine, its = getattr(dut, name), getattr(alone, name)
+            if len(mine) != 2 * WARPS - 1:
+                m.d.comb += its.eq(mine)
+                continue
+            m.d.comb += its.eq(Mux(which, mine[1::2], mine[::2]))
+            m.d.comb += Assume(Mux(which, mine[::2], mine[1::2]) == 0)
+        same = dut.grant.warp == Mux(dut.grant.valid, Cat(which, alone.grant.warp), 0)
+        m.d.comb += [Assert(dut.grant.valid == alone.grant.valid), Assert(same)]
         return m
 
 
@@ -239,16 +290,13 @@ class Refused(Elaboratable):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.dut = dut = WarpScheduler(warps=WARPS, patience=PATIENCE)
-        m.submodules.other = other = WarpScheduler(warps=WARPS, patience=PATIENCE)
+        m.submodules.dut = dut = WarpScheduler(warps=WARPS, schedulers=1, patience=PATIENCE)
+        m.submodules.other = other = WarpScheduler(warps=WARPS, schedulers=1, patience=PATIENCE)
         for name in dut.signature.members:
             if name not in ("grant", "request", "refused"):
                 m.d.comb += getattr(other, name).eq(getattr(dut, name))
         m.d.comb += [other.request.eq(Mux(dut.refused, 0, dut.request)), other.refused.eq(0)]
-        for name in ("live", "active", "last", "greedy", "promoted", "holder", "urgent"):
-            m.d.comb += Assert(getattr(dut, name) == getattr(other, name))
-        for mine, its in zip([*dut.passes, *dut.older], [*other.passes, *other.older], strict=True):
-            m.d.comb += Assert(mine == its)
+        m.d.comb += same_state(dut, other)
         same = (dut.grant.valid == other.grant.valid) & (dut.grant.warp == other.grant.warp)
         m.d.comb += Assert(dut.refused | same)
         return m
@@ -257,32 +305,48 @@ class Refused(Elaboratable):
 class Active(Grants):
     """Two-level: who becomes active and who yields; a paused warp issues where it alone can."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.promoted = Signal(2, init=WARPS - 1)  # slot that became active last
+
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut, two_level = self.dut, self.policy("two-level")
-        able, kept, pending, full = Signal(WARPS), Signal(WARPS), Signal(WARPS), Signal()
+        able, pending, full = Signal(WARPS), Signal(WARPS), Signal()
+        waiting, filled = Signal(WARPS), Signal(range(WARPS + 1))
+        m.d.sync += waiting.eq(dut.long_latency & self.staying)
         m.d.comb += [
-            able.eq(self.staying & ~dut.long_latency),
-            kept.eq(able & dut.active),
+            Assert(~two_level | (dut.waiting == waiting)),
+            Assert(~two_level | (dut.filled + dut.entered == filled)),
+            able.eq(self.live & ~waiting),
             pending.eq(able & ~dut.active),
-            full.eq(popcount(kept) >= dut.active_warps),
+            full.eq(filled >= dut.active_warps),
         ]
         best, worst = Signal(4), Signal(4)
-        m.d.comb += [best.eq(self.extreme(pending, lowest=False)), worst.eq(self.extreme(kept, lowest=True))]
+        m.d.comb += [best.eq(self.extreme(pending, lowest=False)), worst.eq(self.extreme(dut.active, lowest=True))]
         enters, yields = Signal(WARPS), Signal(WARPS)
         for slot in SLOTS:
             m.d.comb += [
                 enters[slot].eq(self.next(slot, [pending[s] & (self.rank[s] == best) for s in SLOTS])),
-                yields[slot].eq(self.next(slot, [kept[s] & (self.rank[s] == worst) for s in SLOTS])),
+                yields[slot].eq(self.next(slot, [dut.active[s] & (self.rank[s] == worst) for s in SLOTS])),
             ]
         # What the next cycle must show.
         active, started = Signal(WARPS), Signal()
-        changes = pending.any() & (~full | (worst > best))
+        changes = pending.any() & (~full | (dut.active.any() & (worst > best)))
+        after = Signal(WARPS)
+        m.d.comb += after.eq(Mux(changes, dut.active & ~Mux(full, yields, 0) | enters, dut.active))
         m.d.sync += [
             started.eq(1),
-            active.eq(Mux(changes, kept & ~Mux(full, yields, 0) | enters, kept)),
+            filled.eq(popcount(after)),
+            active.eq(after & self.staying & ~dut.long_latency),
         ]
+        for slot in SLOTS:
+            with m.If(two_level & changes & enters[slot]):
+                m.d.sync += self.promoted.eq(slot)
         m.d.comb += [
+            Assert(self.promoted < WARPS),
+            Assert(dut.after_promoted == Cat(slot > self.promoted for slot in SLOTS[1:])),
+            Assert(~two_level | ((dut.active & ~able) == 0)),
             Assert(~started | ~two_level | (dut.active == active)),
             Assert(~two_level | (popcount(dut.active) <= dut.active_warps)),
         ]
@@ -296,19 +360,19 @@ class Active(Grants):
 
     def next(self, slot: int, among: Sequence[Value]) -> Value:
         """A slot is the first of some, circularly after the one that became active last."""
-        key = [Order.distance(Const(s, 2), self.dut.promoted) for s in SLOTS]
+        key = [Order.distance(Const(s, 2), self.promoted) for s in SLOTS]
         return among[slot] & ~reduce(or_, (among[s] & (key[s] < key[slot]) for s in SLOTS))
 
     def alone(self, m: Module, able: Value) -> None:
-        slot, before = Signal(range(WARPS)), Signal()
+        slot, before = Signal(range(WARPS)), Signal(2)  # for how many cycles
         self.constant(m, slot)
         bit = Signal(WARPS)
         m.d.comb += [Assume(slot < WARPS), bit.eq(Const(1, WARPS) << slot)]
         only = (able == bit) & (self.dut.request == bit) & self.policy("two-level")
-        m.d.sync += before.eq(only)
+        m.d.sync += before.eq(Mux(only & (self.staying & bit).any(), Mux(before == 2, 2, before + 1), 0))
         m.d.comb += [
-            Assert(~(before & only) | (self.dut.grant.valid & (self.dut.grant.warp == slot))),
-            Assert(~before | ((self.dut.active & bit) == bit)),
+            Assert(~((before == 2) & only) | (self.dut.grant.valid & (self.dut.grant.warp == slot))),
+            Assert((before == 0) | ~(only & (before == 2)) | (self.dut.active & bit).any()),
         ]
 
 
@@ -318,8 +382,10 @@ class Reached(Grants):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut, warp = self.dut, self.dut.grant.warp
-        paused = dut.grant.valid & dut.paused.bit_select(warp, 1)
-        others = (self.candidates & ~dut.paused).any()
+        all_paused = Signal(WARPS)
+        m.d.sync += all_paused.eq(dut.paused)
+        paused = dut.grant.valid & all_paused.bit_select(warp, 1)
+        others = (self.candidates & ~all_paused).any()
         m.d.comb += [
             *(Cover(self.policy(name) & paused & others & (dut.patience == PATIENCE)) for name in SCHEDULERS),
             Cover(self.policy("two-level") & paused & ~dut.active.bit_select(warp, 1)),
@@ -342,13 +408,18 @@ PROOFS = {
     "waiting is bounded": Proof(
         Waiting, "prove", 1,
         "after as many grants to higher classes as its patience, a warp that requests waits for at most one grant to "
-        "each other warp; 3 warps, patience 2 and 3, all policies",
+        f"each other warp; {_SIZE}, all policies",
+    ),
+    "served": Proof(
+        Served, "prove", 1,
+        "a scheduler of two, with three warps or two of an SM's five, grants as one with these warps alone; patience "
+        "up to 3",
     ),
     "refused": Proof(Refused, "prove", 1, f"a refused grant leaves the state of a cycle without requests; {_SIZE}"),
     "active warps": Proof(
         Active, "prove", 2,
         "two-level: never more than active_warps; who enters and who yields; a warp that alone can issue, paused or "
-        f"not, does so in the second such cycle at the latest; {_SIZE}",
+        f"not, does so in the third such cycle at the latest; {_SIZE}",
     ),
     "reached": Proof(Reached, "cover", 10, f"every policy lets a paused warp go first once; {_SIZE}"),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -137,6 +137,20 @@ def test_with_a_library() -> None:
         expected = 0.1 * (found.levels + 1)  # and the flip-flop's own delay
         assert found.critical_path.nanoseconds == pytest.approx(expected, abs=1e-3)
         assert found.critical_path.end.startswith("x")
+
+
+def between(m: Module, c: Made) -> None:
+    m.d.sync += c.x.eq(Cat(c.a.xor(), ~c.x[0]))
+
+
+@pytest.mark.skipif(not shutil.which("sta"), reason="no path is timed without OpenSTA")
+def test_no_path_is_timed_from_a_constant_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library.parse(LIBRARY)
+    from_input = synthesised(between, library).critical_path
+    assert from_input is not None and from_input.start.startswith("a")
+    monkeypatch.setattr(Made, "constant", ("a",), raising=False)
+    found = synthesised(between, library).critical_path
+    assert found is not None and found.start.startswith("x") and found.nanoseconds < from_input.nanoseconds
 
 
 def fans_out(m: Module, c: Made) -> None:
