@@ -34,6 +34,8 @@ class Bench:
         self.io = np.zeros((), model.PORTS)
         self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
         self._addresses = self.state.ctypes.data, self.io.ctypes.data
+        self._instances = list(_parts(self.state))
+        self._bindings = [part["binding"] for _, part in self._instances]
         # Compiled functions called with records find out the types of these first, which takes most of the time.
         self._slots = {name: called(function) for name, function in model.SLOTS.items()}
         self._bind()
@@ -41,13 +43,12 @@ class Bench:
 
     def _bind(self) -> None:
         """Let golden models play the parts that the model joins."""
-        found = list(_parts(self.state))
-        if found:
+        if self._instances:
             from lockstep.models.tenants import Instance
 
             mechanism = registry.of_area(self.model.__name__.split(".")[-2])
             arguments = mechanism.parts(**self.parameters)
-            for block, part in found:
+            for block, part in self._instances:
                 Instance(block, arguments[block], -1, 0, mechanism.unit, part).bind_model()
 
     def preset(self, name: str, value: int) -> None:
@@ -81,10 +82,11 @@ class Bench:
 
     def bytes(self) -> bytes:
         """State and ports, without addresses."""
-        state = self.state.copy()
-        for _, part in _parts(state):
-            part["binding"] = 0
-        return state.tobytes() + self.io.tobytes()
+        state = bytearray(self.state.tobytes())
+        for binding in self._bindings:
+            where = binding.ctypes.data - self._addresses[0]
+            state[where : where + binding.nbytes] = bytes(binding.nbytes)
+        return bytes(state) + self.io.tobytes()
 
     def copy(self) -> Bench:
         other = Bench(self.model, **self.parameters)

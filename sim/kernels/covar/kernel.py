@@ -25,7 +25,7 @@ TOLERANCE = {
 
 BLOCK = 256
 TILE = (32, 8)
-ROWS_COLUMNS = {"tiny": (9, 40), "small": (16, 1024), "full": (2048, 2048)}
+ROWS_COLUMNS = {"tiny": (7, 35), "small": (16, 1024), "full": (2048, 2048)}
 
 
 def setup(size: str, seed: int) -> Data:

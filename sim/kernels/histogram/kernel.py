@@ -19,7 +19,7 @@ SUITE = "CUDA SDK"
 PTX = "histogram.ptx"
 
 BLOCK, BINS = 192, 256
-WORDS = {"tiny": 1_501, "small": 400_000, "full": 1 << 24}  # of four bytes each
+WORDS = {"tiny": 801, "small": 400_000, "full": 1 << 24}  # of four bytes each
 CTAS = {"tiny": 2, "small": 60, "full": 240}
 MERGE_BLOCK = {"tiny": 32, "small": 256, "full": 256}
 

@@ -22,7 +22,7 @@ PTX = "particlefilter.ptx"
 RADIUS = 5  # of the disk
 BACKGROUND, DISK = 100, 228  # grey values
 WIDTH_FRAMES = {"tiny": (32, 2), "small": (128, 2), "full": (128, 10)}
-PARTICLES_BLOCK = {"tiny": (150, 64), "small": (5120, 512), "full": (10_000, 512)}
+PARTICLES_BLOCK = {"tiny": (72, 64), "small": (5120, 512), "full": (10_000, 512)}
 FLOAT = np.float32
 
 

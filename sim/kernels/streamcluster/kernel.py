@@ -27,7 +27,7 @@ SPREAD = 16  # of the coordinates: whole numbers below it
 POINT = np.dtype(
     [("weight", np.float32), ("coordinates", np.uint64), ("centre", np.int64), ("cost", np.float32)], align=True
 )
-POINTS_DIMENSIONS_TRIES = {"tiny": (700, 5, 6), "small": (30_720, 64, 3), "full": (65_536, 256, 100)}
+POINTS_DIMENSIONS_TRIES = {"tiny": (700, 5, 3), "small": (30_720, 64, 3), "full": (65_536, 256, 100)}
 
 # What a new centre at a point saves: by point and centre, and which points would go over to it.
 Costs = tuple[np.ndarray, np.ndarray]

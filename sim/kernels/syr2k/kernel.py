@@ -17,7 +17,7 @@ PTX = "syr2k.ptx"
 TOLERANCE = {"c": Close(rtol=1e-4, reason="float32 sums of up to 4096 positive terms against float64")}
 
 BLOCK = (32, 8)
-WIDTH_DEPTH = {"tiny": (60, 7), "small": (256, 96), "full": (2048, 2048)}
+WIDTH_DEPTH = {"tiny": (44, 4), "small": (256, 96), "full": (2048, 2048)}
 
 
 def setup(size: str, seed: int) -> Data:
