@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 
@@ -68,9 +71,8 @@ def select(onehot: Value, values: list[Value]) -> Value:
 
 
 def any_of(masks: list[Value]) -> Value:
-    """The bits that are in any of some masks, by a tree."""
-    half = len(masks) // 2
-    return any_of(masks[:half]) | any_of(masks[half:]) if half else masks[0]
+    """The bits that are in any of some masks."""
+    return reduce(or_, masks)
 
 
 def popcount(mask: Value) -> Value:

@@ -49,7 +49,7 @@ FAULTS = [
     Differing(
         "warppool.request_selector", "rtl", "warps are compared without their lowest bit",
         "low.eq(select(steps, planes[-2::-2]))", "low.eq(select(steps[:-1], planes[-2:0:-2]))",
-        "atax", r"o\.pop\.payload\.tag", another, settings={"warppool.quantum": 16},
+        "mvt", r"o\.pop\.payload\.tag", another, settings={"warppool.quantum": 16},
     ),
     Differing(
         "warppool.request_selector", "models", "hits and misses are not cleared at the end of a quantum",
