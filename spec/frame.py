@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism, Parameters
-from lockstep.spec.parameters import LANES, TICKETS, Gpu
+from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Gpu
 
 COALESCER = "lsu.intra_warp_coalescer"
 DISPATCHER = "cta.cta_dispatcher"
@@ -21,7 +21,12 @@ FRAME = Mechanism(
     blocks=(DISPATCHER, SCHEDULER),
     arguments=lambda gpu: {
         DISPATCHER: dict(sms=gpu.core.sms),
-        SCHEDULER: dict(warps=gpu.core.warps, schedulers=gpu.core.schedulers, patience=gpu.core.patience),
+        SCHEDULER: dict(
+            warps=gpu.core.warps,
+            schedulers=gpu.core.schedulers,
+            patience=gpu.core.patience,
+            policy=SCHEDULERS.index(gpu.core.scheduler),
+        ),
     },
     copies=lambda gpu: {SCHEDULER: gpu.core.schedulers},
 )

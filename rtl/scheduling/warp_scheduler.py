@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -73,6 +73,10 @@ class WarpScheduler(wiring.Component):
         The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and two bits more: for 1,024
         and 48 warps of two schedulers 288 bits. 0: no counters, and nobody looks at the port.
 
+    policy : int
+        Index into ``parameters.SCHEDULERS`` of the only policy that is built; or ``len(SCHEDULERS)``, the default: all
+        are, and the port chooses. With one policy nobody looks at the port.
+
     Members
     -------
     policy : In
@@ -107,14 +111,22 @@ class WarpScheduler(wiring.Component):
         for a size out of range.
     """
 
-    LARGEST: ClassVar = {"warps": MAX_WARPS, "schedulers": MAX_SCHEDULERS, "patience": MAX_PATIENCE}
-    combinational: ClassVar = {"grant": ("policy", "request")}
+    LARGEST: ClassVar = {
+        "warps": MAX_WARPS, "schedulers": MAX_SCHEDULERS, "patience": MAX_PATIENCE, "policy": len(SCHEDULERS)
+    }  # fmt: skip
+    combinational: Mapping[str, tuple[str, ...]] = {"grant": ("policy", "request")}
     constant: ClassVar = ("policy", "active_warps", "patience")
 
-    def __init__(self, *, warps: int = 48, schedulers: int = 2, patience: int = 1024) -> None:
-        for what, value, least in (("warps", warps, 1), ("schedulers", schedulers, 1), ("patience", patience, 0)):
+    def __init__(
+        self, *, warps: int = 48, schedulers: int = 2, patience: int = 1024, policy: int = len(SCHEDULERS)
+    ) -> None:
+        given = (("warps", warps, 1), ("schedulers", schedulers, 1), ("patience", patience, 0), ("policy", policy, 0))
+        for what, value, least in given:
             if not least <= value <= self.LARGEST[what]:
                 raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
+        self._built = SCHEDULERS[policy : policy + 1] or SCHEDULERS
+        if len(self._built) == 1:
+            self.combinational = {"grant": ("request",)}
         self._schedulers = schedulers
         self._warps = warps
         self._largest_patience = patience
@@ -140,11 +152,11 @@ class WarpScheduler(wiring.Component):
         )
         # The state; proofs speak of it.
         self.live = Signal(own)
-        self.active = Signal(own)  # as the next five: two-level
-        self.waiting = Signal(own)  # reported a long latency a cycle ago
         self.after_last = Signal(max(own - 1, 1))  # the slots from 1 on that are after the one that issued last
         self.greedy = Signal(own)  # that one, while it holds the warp that issued
-        self.after_promoted = Signal.like(self.after_last)  # those after the one that became active last
+        self.active = Signal(own)  # as the next four: two-level
+        self.waiting = Signal(own)  # reported a long latency a cycle ago
+        self.after_promoted = Signal.like(self.after_last)  # the slots after the one that became active last
         self.filled = Signal(range(own + 1))  # warps that were active a cycle ago
         self.entered = Signal()  # one more became active then, and none yielded to it
         self.holder = Signal(own)  # of the priority: one-hot, or nobody
@@ -168,37 +180,37 @@ class WarpScheduler(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         warps, live = self.own_warps, self.live
-        policy = {name: self.policy == index for index, name in enumerate(SCHEDULERS)}
-        by_slot, by_priority = policy["lrr"] | policy["two-level"], policy["simple-p"] | policy["region-p"]
         start, finish, request = (self._own(m, name) for name in ("start", "finish", "request"))
         self._compare_classes(m)
 
         requesting = Signal(warps)
         candidates = Signal(warps)
-        m.d.comb += [
-            requesting.eq(request & live),
-            candidates.eq(requesting & Mux(policy["two-level"], self.active | self.urgent, ~Const(0, warps))),
-        ]
+        m.d.comb += [requesting.eq(request & live), candidates.eq(requesting)]
+        if self._has("two-level"):
+            every = ~self._is("two-level").replicate(warps)
+            m.d.comb += candidates.eq(requesting & (self.active | self.urgent | every))
         # Every policy orders the slots by age or by number. One that begins in the middle of its order lets those up
         # to there come last; by number, these are the slots up to the one that issued last, and by age, those before
         # the holder of the priority.
-        first, turn = Signal(warps), Signal(warps)
-        m.d.comb += [
-            first.eq(Mux(policy["gto"], self.greedy, 0)),
-            turn.eq(Mux(by_slot, _from_zero(self.after_last, warps), self.before_holder)),
-        ]
-        order, ranked = [], []  # rows as those of ``older``: by the policy alone, and by patience and class before it
-        in_turn = _turned(m, [row | by_slot.replicate(len(row)) for row in self.older], turn, "in_turn")
-        for row, higher, lower in zip(in_turn, self.higher, self.lower, strict=True):
+        order: list[Value] = list(self.older)  # rows like these: by the policy alone
+        by_slot, by_priority = self._is("lrr", "two-level"), self._is("simple-p", "region-p")
+        if self._has("lrr", "two-level"):
+            order = [row | by_slot.replicate(len(row)) for row in order]
+        if self._has("lrr", "two-level", "simple-p", "region-p"):
+            turn = Signal(warps)
+            m.d.comb += turn.eq(Mux(by_slot, _from_zero(self.after_last, warps), self.before_holder))
+            order = list(_turned(m, order, turn, "in_turn"))
+        if self._has("gto"):
+            first = Signal(warps)
+            m.d.comb += first.eq(Mux(self._is("gto"), self.greedy, 0))
+            order = [(first[: len(row)] | row) & ~first[len(row)].replicate(len(row)) for row in order]
+        ranked = []  # by patience and class, and then by the policy
+        for row, higher, lower in zip(order, self.higher, self.lower, strict=True):
             slot = len(row)
-            by_policy, by_class = Signal(slot, name=f"by_policy_{slot}"), Signal(slot, name=f"by_class_{slot}")
+            by_class = Signal(slot, name=f"by_class_{slot}")
             urgent, mine = self.urgent[:slot], self.urgent[slot].replicate(slot)
             sooner, later = ~mine & (urgent | higher), ~urgent & (mine | lower)
-            m.d.comb += [
-                by_policy.eq((first[:slot] | row) & ~first[slot].replicate(slot)),
-                by_class.eq(sooner | ~later & by_policy),
-            ]
-            order.append(by_policy)
+            m.d.comb += by_class.eq(sooner | ~later & row)
             ranked.append(by_class)
         granted = _first(m, candidates, ranked, "candidates")
         issued = Signal()
@@ -215,9 +227,11 @@ class WarpScheduler(wiring.Component):
             issuing.eq(Mux(self.refused, 0, granted)),
         ]
         m.d.sync += live.eq(live & ~finish | start)
-        m.d.sync += self.greedy.eq(self.greedy & ~start)
-        with m.If(issued):
-            m.d.sync += [self.after_last.eq(_after(granted)), self.greedy.eq(granted & ~start)]
+        if self._has("lrr", "two-level"):
+            with m.If(issued):
+                m.d.sync += self.after_last.eq(_after(granted))
+        if self._has("gto"):
+            m.d.sync += self.greedy.eq(Mux(issued, granted, self.greedy) & ~start)
         with m.If(start.any()):
             for slot, row in enumerate(self.older, 1):
                 m.d.sync += row.eq(row & ~start[:slot] | start[slot].replicate(slot))
@@ -227,16 +241,28 @@ class WarpScheduler(wiring.Component):
         if self._largest_patience:
             counts = issued & ~overdue & (self.patience != 0)
             self._pass_over(m, Mux(counts, requesting & ~self.urgent & beaten, 0), ~staying | issuing)
-        with m.If(policy["two-level"]):
-            self._activate(m, staying)
-        with m.If(by_priority):
+        if self._has("two-level"):
+            with m.If(self._is("two-level")):
+                self._activate(m, staying)
+        if self._has("simple-p", "region-p"):
             global_wait = self._own(m, "global_wait")
             waits = (self.holder & global_wait).any() & (staying & ~global_wait).any()
             # The holder issues if its class comes into question.
             in_question = candidates & Mux(overdue, self.urgent, ~beaten)
             shifts = self.hint & ~self.refused & (self.holder & in_question).any()
-            self._pass_on(m, start, staying, order, Mux(policy["simple-p"], waits, shifts))
+            with m.If(by_priority):
+                self._pass_on(m, start, staying, order, Mux(self._is("simple-p"), waits, shifts))
         return m
+
+    def _has(self, *policies: str) -> bool:
+        """Whether any of some policies is built."""
+        return not set(policies).isdisjoint(self._built)
+
+    def _is(self, *policies: str) -> Value:
+        """Whether the policy is one of some."""
+        if len(self._built) == 1:
+            return Const(self._has(*policies), 1)
+        return Cat(self.policy == SCHEDULERS.index(name) for name in policies).any()
 
     def _own(self, m: Module, port: str) -> Signal:
         """The bits of a port that are this scheduler's, closely packed: those of the others are zero."""
@@ -307,7 +333,7 @@ class WarpScheduler(wiring.Component):
                 self.after_promoted.eq(_after(entering)),
             ]
 
-    def _pass_on(self, m: Module, start: Value, staying: Value, order: list[Signal], leaves: Value) -> None:
+    def _pass_on(self, m: Module, start: Value, staying: Value, order: list[Value], leaves: Value) -> None:
         """Let the priority pass to the next warp by age, if it leaves its holder or there is none."""
         others = Signal(self.own_warps)
         m.d.comb += others.eq(staying & ~self.holder)

@@ -12,11 +12,13 @@ from lockstep.verif.bench import mask
 
 BLOCK = "scheduling.warp_scheduler"
 CONFIGURATIONS = {
-    "paper": {"warps": 48, "schedulers": 2, "patience": 1024},
-    "one": {"warps": 1, "schedulers": 1, "patience": 1},
-    "odd": {"warps": 11, "schedulers": 3, "patience": 5},
-    "classless": {"warps": 6, "schedulers": 1, "patience": 0},
-    "largest": {"warps": 64, "schedulers": 1, "patience": 4095},
+    "paper": {"warps": 48, "schedulers": 2, "patience": 1024, "policy": len(SCHEDULERS)},
+    "shipped": {"warps": 48, "schedulers": 2, "patience": 1024, "policy": SCHEDULERS.index("gto")},
+    "one": {"warps": 1, "schedulers": 1, "patience": 1, "policy": len(SCHEDULERS)},
+    "odd": {"warps": 11, "schedulers": 3, "patience": 5, "policy": len(SCHEDULERS)},
+    "impatient": {"warps": 6, "schedulers": 1, "patience": 0, "policy": SCHEDULERS.index("two-level")},
+    "steady": {"warps": 9, "schedulers": 2, "patience": 3, "policy": SCHEDULERS.index("region-p")},
+    "largest": {"warps": 64, "schedulers": 1, "patience": 4095, "policy": len(SCHEDULERS)},
 }
 CYCLES = 2500
 # A count that begins anew is cleared a cycle later, and so is added to the active warps the one that entered.
@@ -196,10 +198,11 @@ class Environment:
         self.warps, self.rng, self.shape = parameters["warps"], rng, SHAPES_OF[shape]
         own = _partitions(parameters)
         self.own = own[SHAPES.index(shape) % len(own)]
-        self.policy = SCHEDULERS.index(self.shape.policy)
+        built = parameters["policy"]
+        self.policy = SCHEDULERS.index(self.shape.policy) if built == len(SCHEDULERS) else built
         self.active_warps = _ACTIVE[self.shape.active](self.warps, len(self.own), rng)
         self.patience = _PATIENCE[self.shape.patience](parameters["patience"], rng)
-        self.reference = Reference(self.shape.policy, self.active_warps, self.patience, self.warps)
+        self.reference = Reference(SCHEDULERS[self.policy], self.active_warps, self.patience, self.warps)
         self.cycle, self.turn = 0, parameters["patience"] + len(self.own)
         self.favoured = rng.randrange(len(self.own))
 
