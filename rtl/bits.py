@@ -67,12 +67,7 @@ def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: Valu
 
 def select(onehot: Value, values: list[Value]) -> Value:
     """The value at the only bit set; zero if there is none."""
-    return any_of([Mux(chosen, value, 0) for chosen, value in zip(onehot, values, strict=True)])
-
-
-def any_of(masks: list[Value]) -> Value:
-    """The bits that are in any of some masks."""
-    return reduce(or_, masks)
+    return reduce(or_, (Mux(chosen, value, 0) for chosen, value in zip(onehot, values, strict=True)))
 
 
 def popcount(mask: Value) -> Value:

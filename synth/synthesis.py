@@ -190,18 +190,22 @@ def _types(text: str) -> tuple[dict[str, int], dict[str, Any]]:
     return dict(sorted(stat["num_cells_by_type"].items())), stat
 
 
+def steady(constant: Sequence[str]) -> str:
+    """A pattern of the ports, bit by bit, from which no path is timed: the reset, and inputs that never change."""
+    return f"^({'|'.join(('rst', *constant))})(\\[[0-9]+\\])?$"
+
+
 def _timing(verilog: str, library: Library, constant: Sequence[str]) -> CriticalPath | None:
-    """OpenSTA's critical path; none if ``sta`` is not installed or there is no path. None begins at a constant port."""
+    """OpenSTA's critical path; none if ``sta`` is not installed or there is no path."""
     if shutil.which("sta") is None:
         return None
-    steady = f"^({'|'.join(('rst', *constant))})(\\[\\d+\\])?$"
     commands = [
         "read_liberty cells.lib", "read_verilog net.v", f"link_design {_TOP}", "set_cmd_units -time ns",
         "create_clock -name clk -period 0 [get_ports clk]",
         "foreach port [all_inputs] {",
         "set name [get_property $port full_name]",
         'if {$name != "clk"} {set_input_delay 0 -clock clk $port}',
-        f"if {{[regexp {{{steady}}} $name]}} {{set_false_path -from $port}}",
+        f"if {{[regexp {{{steady(constant)}}} $name]}} {{set_false_path -from $port}}",
         "}",
         "set_output_delay 0 -clock clk [all_outputs]",
         "report_checks -path_delay max -digits 4",

@@ -35,7 +35,8 @@ class Bench:
         self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
         self._addresses = self.state.ctypes.data, self.io.ctypes.data
         self._instances = list(_parts(self.state))
-        self._bindings = [part["binding"] for _, part in self._instances]
+        bindings = [part["binding"] for _, part in self._instances]
+        self._bindings = [(binding.ctypes.data - self._addresses[0], binding.nbytes) for binding in bindings]
         # Compiled functions called with records find out the types of these first, which takes most of the time.
         self._slots = {name: called(function) for name, function in model.SLOTS.items()}
         self._bind()
@@ -83,9 +84,8 @@ class Bench:
     def bytes(self) -> bytes:
         """State and ports, without addresses."""
         state = bytearray(self.state.tobytes())
-        for binding in self._bindings:
-            where = binding.ctypes.data - self._addresses[0]
-            state[where : where + binding.nbytes] = bytes(binding.nbytes)
+        for where, size in self._bindings:
+            state[where : where + size] = bytes(size)
         return bytes(state) + self.io.tobytes()
 
     def copy(self) -> Bench:

@@ -9,7 +9,7 @@ finds there what it may know (``models/core/state.py``); it writes its own state
 gates       ``update`` is called in every cycle in which the SM is stepped, before warps are chosen. It writes
             ``closed``: by kind of instruction, the warp slots whose next instruction must not issue.
 order       ``update`` likewise; it writes the class masks, which the schedulers rank: paused last, then primary before
-            secondary, then owner before unshared before non-owner.
+            secondary, then owner before unshared before non-owner. They hold from the next cycle on.
 claims      ``ask`` sees the granted instructions of all schedulers in ``grants`` and returns the schedulers whose
             grant it refuses, as a mask; it changes nothing. Then ``commit`` sees there what has become of each
             (``refused``). It takes what the others need, and writes ``waiting``: the warp slots that need not ask again

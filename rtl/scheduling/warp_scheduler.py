@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -10,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import any_of, index_of, popcount
+from lockstep.rtl.bits import index_of, popcount
 from lockstep.spec.parameters import MAX_PATIENCE, MAX_SCHEDULERS, MAX_WARPS, SCHEDULERS
 
 
@@ -72,7 +74,6 @@ class WarpScheduler(wiring.Component):
     patience : int
         The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and two bits more: for 1,024
         and 48 warps of two schedulers 288 bits. 0: no counters, and nobody looks at the port.
-
     policy : int
         Index into ``parameters.SCHEDULERS`` of the only policy that is built; or ``len(SCHEDULERS)``, the default: all
         are, and the port chooses. With one policy nobody looks at the port.
@@ -197,9 +198,7 @@ class WarpScheduler(wiring.Component):
         if self._has("lrr", "two-level"):
             order = [row | by_slot.replicate(len(row)) for row in order]
         if self._has("lrr", "two-level", "simple-p", "region-p"):
-            turn = Signal(warps)
-            m.d.comb += turn.eq(Mux(by_slot, _from_zero(self.after_last, warps), self.before_holder))
-            order = list(_turned(m, order, turn, "in_turn"))
+            order = list(_turned(m, order, self._turn(m, by_slot), "in_turn"))
         if self._has("gto"):
             first = Signal(warps)
             m.d.comb += first.eq(Mux(self._is("gto"), self.greedy, 0))
@@ -213,10 +212,11 @@ class WarpScheduler(wiring.Component):
             m.d.comb += by_class.eq(sooner | ~later & row)
             ranked.append(by_class)
         granted = _first(m, candidates, ranked, "candidates")
+        of_all = Cat(slot.replicate(self._schedulers) for slot in granted)  # each slot, and those of other schedulers
         issued = Signal()
         m.d.comb += [
             self.grant.valid.eq(candidates.any()),
-            self.grant.warp.eq(index_of(_spread(granted, self._schedulers)[: self._warps] & self.request)),
+            self.grant.warp.eq(index_of(of_all[: self._warps] & self.request)),
             issued.eq(self.grant.valid & ~self.refused),
         ]
 
@@ -232,12 +232,15 @@ class WarpScheduler(wiring.Component):
                 m.d.sync += self.after_last.eq(_after(granted))
         if self._has("gto"):
             m.d.sync += self.greedy.eq(Mux(issued, granted, self.greedy) & ~start)
-        with m.If(start.any()):
-            for slot, row in enumerate(self.older, 1):
-                m.d.sync += row.eq(row & ~start[:slot] | start[slot].replicate(slot))
+        if self._has("gto", "oldest", "simple-p", "region-p"):
+            with m.If(start.any()):
+                for slot, row in enumerate(self.older, 1):
+                    m.d.sync += row.eq(row & ~start[:slot] | start[slot].replicate(slot))
 
         overdue = (candidates & self.urgent).any()
-        beaten = _behind(m, candidates, self.higher, self.lower, "candidates_class")
+        beaten: Value = Const(0)
+        if self._largest_patience or self._has("region-p"):
+            beaten = _behind(m, candidates, self.higher, self.lower, "candidates_class")
         if self._largest_patience:
             counts = issued & ~overdue & (self.patience != 0)
             self._pass_over(m, Mux(counts, requesting & ~self.urgent & beaten, 0), ~staying | issuing)
@@ -247,7 +250,7 @@ class WarpScheduler(wiring.Component):
         if self._has("simple-p", "region-p"):
             global_wait = self._own(m, "global_wait")
             waits = (self.holder & global_wait).any() & (staying & ~global_wait).any()
-            # The holder issues if its class comes into question.
+            # The first by the policy, the holder issues if it comes into question.
             in_question = candidates & Mux(overdue, self.urgent, ~beaten)
             shifts = self.hint & ~self.refused & (self.holder & in_question).any()
             with m.If(by_priority):
@@ -263,6 +266,17 @@ class WarpScheduler(wiring.Component):
         if len(self._built) == 1:
             return Const(self._has(*policies), 1)
         return Cat(self.policy == SCHEDULERS.index(name) for name in policies).any()
+
+    def _turn(self, m: Module, by_slot: Value) -> Value:
+        """The slots that come first, and then the others, each in their order."""
+        after_last = _from_zero(self.after_last, self.own_warps)
+        if not self._has("simple-p", "region-p"):
+            return after_last
+        if not self._has("lrr", "two-level"):
+            return self.before_holder
+        turn = Signal(self.own_warps, name="turn")
+        m.d.comb += turn.eq(Mux(by_slot, after_last, self.before_holder))
+        return turn
 
     def _own(self, m: Module, port: str) -> Signal:
         """The bits of a port that are this scheduler's, closely packed: those of the others are zero."""
@@ -309,14 +323,13 @@ class WarpScheduler(wiring.Component):
         active = self.active
         pending, entering, yielding = (Signal(warps, name=name) for name in ("pending", "entering", "yielding"))
         room = Signal()
-        turn = Signal(warps, name="activation_turn")
+        turn = _from_zero(self.after_promoted, warps)
         by_slot = _turned(m, [~Const(0, slot) for slot in range(1, warps)], turn, "activation")
         rows = list(zip(self.higher, self.lower, by_slot, strict=True))
         lowest = _first(m, active, [lower | ~higher & row for higher, lower, row in rows], "active")
         waiting = self._own(m, "long_latency")
         m.d.comb += [
             pending.eq(self.live & ~self.waiting & ~active),
-            turn.eq(_from_zero(self.after_promoted, warps)),
             entering.eq(_first(m, pending, [higher | ~lower & row for higher, lower, row in rows], "pending")),
             room.eq(self.filled + self.entered < self.active_warps),
             yielding.eq(Mux(room, 0, lowest & _behind(m, pending, self.higher, self.lower, "pending_class"))),
@@ -347,11 +360,6 @@ class WarpScheduler(wiring.Component):
             ]
 
 
-def _spread(mask: Value, times: int) -> Value:
-    """Every bit so many times."""
-    return Cat(bit.replicate(times) for bit in mask)
-
-
 def _after(onehot: Value) -> Value:
     """The slots from 1 on that are after the one in a mask."""
     return Cat(onehot[:slot].any() for slot in range(1, len(onehot)))
@@ -362,7 +370,7 @@ def _from_zero(mask: Value, warps: int) -> Value:
     return Cat(Const(0, 1), mask)[:warps]
 
 
-def _turned(m: Module, rows: Sequence[Value], turn: Signal, name: str) -> list[Signal]:
+def _turned(m: Module, rows: Sequence[Value], turn: Value, name: str) -> list[Signal]:
     """An order that begins in its middle: the slots of a mask go before the others."""
     turned = [Signal(len(row), name=f"{name}_{len(row)}") for row in rows]
     for slot, (mine, row) in enumerate(zip(turned, rows, strict=True), 1):
@@ -380,7 +388,7 @@ def _first(m: Module, mask: Signal, before: Sequence[Value], name: str) -> Signa
 def _behind(m: Module, mask: Signal, before: Sequence[Value], after: Sequence[Value], name: str) -> Signal:
     """The slots behind some slot of a mask. In rows from slot 1 on: the slots below that go before it and after it."""
     behind = Signal(len(mask), name=f"{name}_behind")
-    some_higher = any_of([Const(0, 1), *(Mux(slot, row, 0) for slot, row in zip(mask[1:], after, strict=True))])
+    some_higher = reduce(or_, (Mux(slot, row, 0) for slot, row in zip(mask[1:], after, strict=True)), Const(0, 1))
     some_lower = Cat(Const(0, 1), *((mask[: len(row)] & row).any() for row in before))
     m.d.comb += behind.eq(some_higher | some_lower)
     return behind

@@ -13,7 +13,7 @@ from operator import add, or_
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.rtl.bits import popcount
+from lockstep.rtl.bits import popcount, select
 from lockstep.rtl.scheduling.warp_scheduler import WarpScheduler
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.formal import Proof
@@ -72,7 +72,7 @@ class Scheduler(Elaboratable):
             Assert(popcount(dut.holder) <= 1),
             *(Assert(~one | next_one) for one, next_one in pairwise(dut.after_last)),
         ]
-        its_age = reduce(or_, (Mux(dut.holder[slot], self.elder[slot], 0) for slot in SLOTS))
+        its_age = select(dut.holder, self.elder)
         for slot in SLOTS:
             before = dut.holder.any() & (self.elder[slot] < its_age)
             m.d.comb += Assert(~self.live[slot] | (dut.before_holder[slot] == before))

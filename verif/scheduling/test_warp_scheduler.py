@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -12,6 +13,7 @@ from lockstep.rtl.netlist import Netlist
 from lockstep.rtl.scheduling.warp_scheduler import WarpScheduler
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import Bench
+from lockstep.verif.scheduling.bench_warp_scheduler import word
 
 
 def configured(policy: str, active_warps: int = 1, patience: int = 0) -> Bench:
@@ -32,7 +34,7 @@ def among(policy: str, *slots: int, active_warps: int = 1, patience: int = 0) ->
 
 
 def mask(*slots: int) -> int:
-    return sum(1 << slot for slot in slots)
+    return word(slots)
 
 
 def granted(bench: Bench, *requests: int, **inputs: int) -> int | None:
@@ -304,8 +306,34 @@ def test_sizes_are_checked() -> None:
         WarpScheduler(patience=4096)
 
 
-def test_patience_costs_what_the_docstring_says() -> None:
-    def bits(patience: int) -> int:
-        return sum(register.bits for register in Netlist(WarpScheduler(warps=48, patience=patience)).registers())
+def bits(**parameters: int) -> dict[str, int]:
+    """Register bits of a scheduler, by name; rows and counts together."""
+    found: Counter[str] = Counter()
+    for register in Netlist(WarpScheduler(**parameters)).registers():
+        found[register.name.rstrip("0123456789").rstrip("_")] += register.bits
+    return dict(found)
 
-    assert bits(1024) - bits(0) == 288
+
+def test_patience_costs_what_the_docstring_says() -> None:
+    assert sum(bits().values()) - sum(bits(patience=0).values()) == 288
+
+
+OF_ALL = {"live", "higher", "lower", "urgent", "passes", "anew"}
+OF_TWO_LEVEL = {"after_last", "active", "waiting", "after_promoted", "filled", "entered"}
+
+
+@pytest.mark.parametrize(
+    "policy, own",
+    [
+        ("lrr", {"after_last"}), ("gto", {"older", "greedy"}), ("oldest", {"older"}), ("two-level", OF_TWO_LEVEL),
+        ("simple-p", {"older", "holder", "before_holder"}), ("region-p", {"older", "holder", "before_holder"}),
+    ],
+)  # fmt: skip
+def test_one_policy_alone_has_no_state_of_others(policy: str, own: set[str]) -> None:
+    assert bits(policy=SCHEDULERS.index(policy)).keys() == OF_ALL | own
+
+
+def test_a_scheduler_has_state_for_its_own_slots_alone() -> None:
+    for schedulers in (1, 2, 4):
+        found, own = bits(schedulers=schedulers), 48 // schedulers
+        assert found["live"] == own and found["older"] == own * (own - 1) // 2
