@@ -9,8 +9,10 @@ import pytest
 
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.time import NEVER
+from lockstep.rtl import configuration
 from lockstep.rtl.netlist import Netlist
 from lockstep.rtl.scheduling.warp_scheduler import WarpScheduler
+from lockstep.sim import description
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import Bench
 from lockstep.verif.scheduling.bench_warp_scheduler import word
@@ -337,3 +339,10 @@ def test_a_scheduler_has_state_for_its_own_slots_alone() -> None:
     for schedulers in (1, 2, 4):
         found, own = bits(schedulers=schedulers), 48 // schedulers
         assert found["live"] == own and found["older"] == own * (own - 1) // 2
+
+
+def test_a_gpu_has_the_schedulers_that_it_needs() -> None:
+    gpu = description.load("gtx980", {"core.scheduler": "lrr", "core.patience": 7})
+    assert gpu.core.schedulers == 4
+    found = configuration.parameters("scheduling.warp_scheduler", gpu)
+    assert found == {"warps": 64, "schedulers": 4, "patience": 7, "policy": SCHEDULERS.index("lrr")}
