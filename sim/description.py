@@ -77,9 +77,12 @@ def load(
         _known("override", key)
         settings[key] = _check("override", key, value)
     try:
-        description = replace(_build(identity, settings), mechanisms=registry.resolve(selected))
+        mechanisms = registry.resolve(selected)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    description = replace(
+        _build(identity, settings), mechanisms=mechanisms, frame_slots=registry.frame_slots(mechanisms)
+    )
     if errors := check(description) or timing.check(description) or registry.check(description):
         raise UsageError(f"{place}{' with overrides' if overrides else ''}: {errors[0]}")
     return description

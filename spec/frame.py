@@ -25,6 +25,7 @@ FRAME = Mechanism(
             warps=gpu.core.warps,
             schedulers=gpu.core.schedulers,
             patience=gpu.core.patience,
+            classes=int("order" in gpu.frame_slots),
             policy=SCHEDULERS.index(gpu.core.scheduler),
         ),
     },

@@ -197,7 +197,7 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """A whole description, and the selected mechanisms.
+    """A whole description, and the selected mechanisms with the frame slots that they take.
 
     ``pipelines`` maps every category to its pipeline; ``sections`` has the parameters of all mechanisms, selected or
     not, by section.
@@ -218,6 +218,7 @@ class Gpu:
     launch: Launch
     sections: Mapping[str, Any] = field(default_factory=dict)
     mechanisms: tuple[str, ...] = ()
+    frame_slots: frozenset[str] = frozenset()
 
 
 SECTIONS: dict[str, type] = dict(

@@ -53,11 +53,15 @@ def selected(gpu: Gpu) -> list[Mechanism]:
     return [mechanism for name, mechanism in MECHANISMS.items() if name in gpu.mechanisms]
 
 
+def frame_slots(names: Iterable[str]) -> frozenset[str]:
+    """The frame slots that the mechanisms called ``names`` take."""
+    return frozenset(slot for name in names for slot in MECHANISMS[name].tenants)
+
+
 def configuration(gpu: Gpu) -> list[Mechanism]:
     """The declarations that make a configuration: the frame's, and those of all tenants."""
-    chosen = selected(gpu)
-    taken = {slot for mechanism in chosen for slot in mechanism.tenants}
-    return [FRAME, *(default for default in DEFAULTS if not taken & default.tenants.keys()), *chosen]
+    defaults = (default for default in DEFAULTS if not gpu.frame_slots & default.tenants.keys())
+    return [FRAME, *defaults, *selected(gpu)]
 
 
 def arguments(gpu: Gpu) -> Parameters:

@@ -74,6 +74,9 @@ class WarpScheduler(wiring.Component):
     patience : int
         The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and two bits more: for 1,024
         and 48 warps of two schedulers 288 bits. 0: no counters, and nobody looks at the port.
+    classes : int
+        1: there are classes. 0: neither what compares them nor patience is built, and the ports of the classes must be
+        zero.
     policy : int
         Index into ``parameters.SCHEDULERS`` of the only policy that is built; or ``len(SCHEDULERS)``, the default: all
         are, and the port chooses. With one policy nobody looks at the port.
@@ -113,15 +116,20 @@ class WarpScheduler(wiring.Component):
     """
 
     LARGEST: ClassVar = {
-        "warps": MAX_WARPS, "schedulers": MAX_SCHEDULERS, "patience": MAX_PATIENCE, "policy": len(SCHEDULERS)
+        "warps": MAX_WARPS, "schedulers": MAX_SCHEDULERS, "patience": MAX_PATIENCE, "classes": 1,
+        "policy": len(SCHEDULERS),
     }  # fmt: skip
     combinational: Mapping[str, tuple[str, ...]] = {"grant": ("policy", "request")}
     constant: ClassVar = ("policy", "active_warps", "patience")
 
     def __init__(
-        self, *, warps: int = 48, schedulers: int = 2, patience: int = 1024, policy: int = len(SCHEDULERS)
-    ) -> None:
-        given = (("warps", warps, 1), ("schedulers", schedulers, 1), ("patience", patience, 0), ("policy", policy, 0))
+        self, *, warps: int = 48, schedulers: int = 2, patience: int = 1024, classes: int = 1,
+        policy: int = len(SCHEDULERS),
+    ) -> None:  # fmt: skip
+        given = (
+            ("warps", warps, 1), ("schedulers", schedulers, 1), ("patience", patience, 0), ("classes", classes, 0),
+            ("policy", policy, 0),
+        )  # fmt: skip
         for what, value, least in given:
             if not least <= value <= self.LARGEST[what]:
                 raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
@@ -130,7 +138,8 @@ class WarpScheduler(wiring.Component):
             self.combinational = {"grant": ("request",)}
         self._schedulers = schedulers
         self._warps = warps
-        self._largest_patience = patience
+        self._classes = classes
+        self._patience = patience if classes else 0
         own = self.own_warps
         super().__init__(
             {
@@ -163,7 +172,7 @@ class WarpScheduler(wiring.Component):
         self.holder = Signal(own)  # of the priority: one-hot, or nobody
         self.before_holder = Signal(own)  # the older ones; what is said of slots that are not live means nothing
         self.urgent = Signal(own)  # their patience has ended
-        bits = (patience - 1).bit_length() if patience else 0
+        bits = (patience - 1).bit_length() if self._patience else 0
         self.passes = [Signal(own, name=f"passes_{bit}") for bit in range(bits)]  # bits of the slots' counts
         self.anew = Signal(own)  # the slots whose count is zero, whatever ``passes`` says
         # What is between two slots is in the row of the higher one, from slot 1 on: the slots below it that are older,
@@ -182,7 +191,8 @@ class WarpScheduler(wiring.Component):
         m = Module()
         warps, live = self.own_warps, self.live
         start, finish, request = (self._own(m, name) for name in ("start", "finish", "request"))
-        self._compare_classes(m)
+        if self._classes:
+            self._compare_classes(m)
 
         requesting = Signal(warps)
         candidates = Signal(warps)
@@ -239,9 +249,9 @@ class WarpScheduler(wiring.Component):
 
         overdue = (candidates & self.urgent).any()
         beaten: Value = Const(0)
-        if self._largest_patience or self._has("region-p"):
+        if self._patience or self._has("region-p"):
             beaten = _behind(m, candidates, self.higher, self.lower, "candidates_class")
-        if self._largest_patience:
+        if self._patience:
             counts = issued & ~overdue & (self.patience != 0)
             self._pass_over(m, Mux(counts, requesting & ~self.urgent & beaten, 0), ~staying | issuing)
         if self._has("two-level"):

@@ -11,14 +11,16 @@ from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import mask
 
 BLOCK = "scheduling.warp_scheduler"
+_ALL = len(SCHEDULERS)
 CONFIGURATIONS = {
-    "paper": {"warps": 48, "schedulers": 2, "patience": 1024, "policy": len(SCHEDULERS)},
-    "shipped": {"warps": 48, "schedulers": 2, "patience": 1024, "policy": SCHEDULERS.index("gto")},
-    "one": {"warps": 1, "schedulers": 1, "patience": 1, "policy": len(SCHEDULERS)},
-    "odd": {"warps": 11, "schedulers": 3, "patience": 5, "policy": len(SCHEDULERS)},
-    "impatient": {"warps": 6, "schedulers": 1, "patience": 0, "policy": SCHEDULERS.index("two-level")},
-    "steady": {"warps": 9, "schedulers": 2, "patience": 3, "policy": SCHEDULERS.index("region-p")},
-    "largest": {"warps": 64, "schedulers": 1, "patience": 4095, "policy": len(SCHEDULERS)},
+    "paper": {"warps": 48, "schedulers": 2, "patience": 1024, "classes": 1, "policy": _ALL},
+    "shipped": {"warps": 48, "schedulers": 2, "patience": 1024, "classes": 0, "policy": SCHEDULERS.index("gto")},
+    "one": {"warps": 1, "schedulers": 1, "patience": 1, "classes": 1, "policy": _ALL},
+    "odd": {"warps": 11, "schedulers": 3, "patience": 5, "classes": 1, "policy": _ALL},
+    "one class": {"warps": 10, "schedulers": 2, "patience": 2, "classes": 0, "policy": _ALL},
+    "impatient": {"warps": 6, "schedulers": 1, "patience": 0, "classes": 1, "policy": SCHEDULERS.index("two-level")},
+    "steady": {"warps": 9, "schedulers": 2, "patience": 3, "classes": 1, "policy": SCHEDULERS.index("region-p")},
+    "largest": {"warps": 64, "schedulers": 1, "patience": 4095, "classes": 1, "policy": _ALL},
 }
 CYCLES = 2500
 # A count that begins anew is cleared a cycle later, and so is added to the active warps the one that entered.
@@ -197,9 +199,10 @@ class Environment:
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
         self.warps, self.rng, self.shape = parameters["warps"], rng, SHAPES_OF[shape]
         own = _partitions(parameters)
+        self.classes = _CLASSES if parameters["classes"] else ()
         self.own = own[SHAPES.index(shape) % len(own)]
         built = parameters["policy"]
-        self.policy = SCHEDULERS.index(self.shape.policy) if built == len(SCHEDULERS) else built
+        self.policy = SCHEDULERS.index(self.shape.policy) if built == _ALL else built
         self.active_warps = _ACTIVE[self.shape.active](self.warps, len(self.own), rng)
         self.patience = _PATIENCE[self.shape.patience](parameters["patience"], rng)
         self.reference = Reference(SCHEDULERS[self.policy], self.active_warps, self.patience, self.warps)
@@ -220,7 +223,9 @@ class Environment:
         if self.cycle % self.turn == 0:
             self.favoured = (self.favoured + 1) % len(self.own)
         i.start = full if self.cycle == 0 else 0
-        i.request, i.paused = full, full & ~(1 << self.own[self.favoured])
+        i.request = full
+        if "paused" in self.classes:
+            i.paused = full & ~(1 << self.own[self.favoured])
         i.long_latency = full if self.cycle % self.turn == self.turn // 2 else 0
 
     def mix(self, i: Any) -> None:
@@ -234,7 +239,7 @@ class Environment:
         i.long_latency, i.global_wait = self.mask(), self.mask()
         i.refused, i.hint = rng.random() < 0.2, rng.random() < 0.5
         if rng.random() < self.shape.classes:
-            for name in _CLASSES:
+            for name in self.classes:
                 setattr(i, name, self.mask() if rng.random() < 0.7 else 0)
 
     def mask(self) -> int:

@@ -16,6 +16,7 @@ from lockstep.sim import description
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import Bench
 from lockstep.verif.scheduling.bench_warp_scheduler import word
+from lockstep.verif.trial.mechanisms import registered
 
 
 def configured(policy: str, active_warps: int = 1, patience: int = 0) -> Bench:
@@ -320,6 +321,11 @@ def test_patience_costs_what_the_docstring_says() -> None:
     assert sum(bits().values()) - sum(bits(patience=0).values()) == 288
 
 
+def test_one_class_alone_has_no_state_of_classes_and_patience() -> None:
+    assert bits().keys() - bits(classes=0).keys() == {"higher", "lower", "urgent", "passes", "anew"}
+    assert bits(classes=0, policy=SCHEDULERS.index("oldest")).keys() == {"live", "older"}
+
+
 OF_ALL = {"live", "higher", "lower", "urgent", "passes", "anew"}
 OF_TWO_LEVEL = {"after_last", "active", "waiting", "after_promoted", "filled", "entered"}
 
@@ -345,4 +351,12 @@ def test_a_gpu_has_the_schedulers_that_it_needs() -> None:
     gpu = description.load("gtx980", {"core.scheduler": "lrr", "core.patience": 7})
     assert gpu.core.schedulers == 4
     found = configuration.parameters("scheduling.warp_scheduler", gpu)
-    assert found == {"warps": 64, "schedulers": 4, "patience": 7, "policy": SCHEDULERS.index("lrr")}
+    sizes = {"warps": 64, "schedulers": 4, "patience": 7}
+    assert found == {**sizes, "classes": 0, "policy": SCHEDULERS.index("lrr")}
+
+
+def test_a_gpu_has_classes_where_a_mechanism_sets_them() -> None:
+    with registered():
+        for name, classes in ("trial-classes", 1), ("trial-gate", 0):
+            gpu = description.load("gtx480", selected=[name])
+            assert configuration.parameters("scheduling.warp_scheduler", gpu)["classes"] == classes

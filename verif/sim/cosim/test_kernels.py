@@ -15,6 +15,7 @@ from lockstep.sim.cosim import run
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.job import Job
 from lockstep.verif.sim.cosim.bench import faulty
+from lockstep.verif.trial.mechanisms import registered
 
 SETTINGS = {"core.sms": 2}
 COALESCER = "lsu.intra_warp_coalescer"
@@ -34,6 +35,13 @@ def test_every_block_of_the_baseline(mode: str, tmp_path: Path) -> None:
     assert (result["blocks"], result["mode"]) == (BASELINE, mode)
     assert (result["compared_cycles"] > result["cycles"]) == (mode == "shadow")
     assert result["cycles_per_second"] > 0 and result["stats"]
+
+
+def test_classes_of_a_mechanism_reach_the_hardware(tmp_path: Path) -> None:
+    with registered():
+        arguments = ["saxpy", "--rtl", "scheduling", "--with", "trial-classes"]
+        code, result = cosim(*arguments, json_to=tmp_path / "result.json")
+    assert (code, result["checked"], result["mismatches"]) == (0, True, 0)
 
 
 @pytest.mark.long
