@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import addressof, assign, clear, ctz, i64, jit, lanes_equal, record, slots
+from lockstep.models.jit import addressof, assign, clear, ctz, i64, inline, jit, lanes_equal, record, slots
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import Mapping
 
@@ -24,11 +24,23 @@ ENTRY = record(
         ("ticket", "i8"),
     ]
 )
+FOUND = record(
+    [
+        ("valid", "i8"),  # it is not in the output register yet
+        ("entry", "i8"),  # its instruction
+        ("number", "i8"),
+        ("thread", "i8"),  # its first lane
+        ("mask", "i8"),
+        ("last", "i8"),
+    ]
+)
 STATE = record(
     [
-        ("entry", ENTRY, (2,)),
+        ("entry", ENTRY, (3,)),  # circularly: that of the line found outlasts its service
         ("head", "i8"),  # entry being served
-        ("count", "i8"),  # entries in use
+        ("count", "i8"),  # entries being served or waiting
+        ("found", FOUND),  # the line found last
+        ("waits", "i8"),  # the line in the output register, for an entry of the thread-map table
         ("lanes", "i8"),  # parameter
     ]
 )
@@ -41,17 +53,40 @@ def reset(state, io):
     io.o.request.ready = 1
     state.head = 0
     state.count = 0
+    state.found.valid = 0
+    state.waits = 0
 
 
 @jit
-def _present(state, io, entry):
-    """Put the next line of an instruction into the output register, unless it must wait for a thread-map entry."""
-    shift, unit = i64(io.i.line_shift), max(entry.size, 2)
-    thread = ctz(entry.pending)
-    number = i64(entry.address[thread]) >> shift
+def _find(state, io):
+    """Find the next line of the instruction that is served."""
+    entry, found = state.entry[state.head], state.found
+    shift = i64(io.i.line_shift)
+    found.valid = 1
+    found.entry = state.head
+    found.thread = ctz(entry.pending)
+    found.number = i64(entry.address[found.thread]) >> shift
+    found.mask = lanes_equal(addressof(entry), shift, 0, found.number) & entry.pending
+    entry.pending &= ~found.mask
+    found.last = entry.pending == 0
+    if entry.pending == 0:
+        state.head = _after(state.head)
+        state.count -= 1
+
+
+@inline
+def _after(entry):
+    return entry + 1 if entry < 2 else i64(0)
+
+
+@jit
+def _present(state, io):
+    """Map the line found, and put it into the output register. Whether it must wait for a thread-map entry there."""
+    found, line = state.found, io.o.line.payload
+    entry = state.entry[found.entry]
+    shift, unit, thread, mask = i64(io.i.line_shift), max(entry.size, 2), found.thread, found.mask
     first = i64(entry.address[thread]) >> unit  # the first lane's word, counted from address 0
     addresses = addressof(entry)
-    mask = lanes_equal(addresses, shift, 0, number) & entry.pending
     same = lanes_equal(addresses, unit, 0, first)
     run = lanes_equal(addresses, unit, 1, first - thread)
     words = i64(1) << shift - unit  # in a line
@@ -69,12 +104,9 @@ def _present(state, io, entry):
         mapping = RANGE
     else:
         mapping = RANDOM
-    line = io.o.line.payload
     # The free entries were counted before the line that leaves now took one.
-    if mapping == RANDOM and entry.store | entry.atomic == 0:
-        leaving = io.o.line.valid & (line.mapping == RANDOM) & (line.store | line.atomic == 0)
-        if i64(io.i.map_free) <= i64(leaving):
-            return False
+    leaving = io.o.line.valid & (line.mapping == RANDOM) & (line.store | line.atomic == 0)
+    waits = mapping == RANDOM and entry.store | entry.atomic == 0 and i64(io.i.map_free) <= i64(leaving)
 
     if mapping == RANDOM:
         for lane in range(state.lanes):
@@ -82,33 +114,39 @@ def _present(state, io, entry):
     elif line.mapping == RANDOM:
         for lane in range(state.lanes):
             line.words[lane] = 0
-    entry.pending &= ~mask
     assign(line, entry)
-    line.number = number
+    line.number = found.number
     line.mask = mask
-    line.last = entry.pending == 0
+    line.last = found.last
     line.mapping = mapping
     line.thread = thread
     line.word = word
-    return True
+    return waits
 
 
 @jit
 def step(state, io):
     """One clock edge."""
     accepted = io.i.request.valid & io.o.request.ready != 0
-    if io.o.line.valid == 0 or io.i.line.ready != 0:
-        presented = False
-        if state.count != 0:
-            entry = state.entry[state.head]
-            presented = _present(state, io, entry)
-            if presented and entry.pending == 0:
-                state.head ^= 1
-                state.count -= 1
-        io.o.line.valid = presented
+    if state.waits != 0:
+        if io.i.map_free != 0:
+            state.waits = 0
+            io.o.line.valid = 1
+    elif io.o.line.valid == 0 or io.i.line.ready != 0:
+        if state.found.valid != 0:
+            state.waits = _present(state, io)
+            io.o.line.valid = state.waits == 0
+            state.found.valid = 0
+        else:
+            io.o.line.valid = 0
+    if state.found.valid == 0 and state.count != 0:
+        _find(state, io)
     if accepted and io.i.request.payload.mask != 0:
         request = io.i.request.payload
-        entry = state.entry[state.head + state.count & 1]
+        place = state.head
+        for _ in range(state.count):
+            place = _after(place)
+        entry = state.entry[place]
         assign(entry, request)
         entry.pending = entry.mask
         state.count += 1
@@ -119,11 +157,11 @@ def step(state, io):
 @jit
 def idle(state, io):
     """Steps that change nothing while these inputs are held. A wait for the thread-map table counts as work."""
-    if io.i.request.valid & io.o.request.ready != 0:
+    if io.i.request.valid & io.o.request.ready != 0 or state.waits != 0:
         return i64(0)
-    if io.o.line.valid != 0:
-        return i64(0) if io.i.line.ready != 0 else i64(NEVER)
-    return i64(0) if state.count != 0 else i64(NEVER)
+    if io.o.line.valid != 0 and io.i.line.ready == 0:
+        return i64(0) if state.found.valid == 0 and state.count != 0 else i64(NEVER)
+    return i64(0) if io.o.line.valid | state.found.valid | state.count != 0 else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)

@@ -23,7 +23,7 @@ description whose total is smaller than its parts is refused (:func:`check`).
 from lockstep.models.memory.clock import core_cycles
 from lockstep.spec.parameters import MAX_L1_LINES, Gpu
 
-FRONT_END = 3  # core cycles from the issue of a load to its first look-up in the L1
+FRONT_END = 4  # core cycles from the issue of a load to its first look-up in the L1
 BACK_END = 2  # core cycles from the L1's answer to the first issue of a dependent instruction
 
 

@@ -6,15 +6,15 @@ being served and one waiting; the mapping pattern is identified on the way out (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, lowest, select
-from lockstep.rtl.buffer import Buffer
+from lockstep.rtl.bits import lowest, select
 from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
 
@@ -22,18 +22,21 @@ ADDRESS_BITS = 32
 LINE_SHIFTS = range(5, 8)  # lines of 32, 64 and 128 bytes
 SIZES = range(5)  # accesses of 1 to 16 bytes
 WORDS = 32  # of 4 bytes in the longest line
+LEAD_BITS = 6  # of a word's number minus a lane's
+SOURCE = ("store", "atomic", "bypass", "warp", "ticket")  # what a line has from its instruction
+GROUP = 8  # lanes that are searched as one; with 4 to 7 the longest path is no shorter
 
 
 class IntraWarpCoalescer(wiring.Component):
     """Turns a warp's memory instruction into requests for lines, one per cycle, until every active lane is in one.
 
-    Lines leave in the order of their lowest lane that is still pending. Latency: a line is presented two cycles after
-    its instruction was accepted, one to the buffer and one to the output register; instructions follow each other
-    without a gap. An instruction without active lanes is accepted and leaves nothing. Ready depends on state alone, and
-    a line that is presented holds.
+    Lines leave in the order of their lowest lane that is still pending. Latency: a line is presented three cycles after
+    its instruction was accepted: into one of two entries, the line and its lanes found, its mapping found on the way to
+    the output register. Instructions follow each other without a gap. An instruction without active lanes is accepted
+    and leaves nothing. Ready depends on state alone, and a line that is presented holds.
 
     A load's line with the mapping *random* needs an entry of the thread-map table, which whoever accepts the line
-    allocates: it is not presented before there is one. Stores and atomics need none.
+    allocates: it waits in the output register until there is one. Stores and atomics need none.
 
     Parameters
     ----------
@@ -67,9 +70,7 @@ class IntraWarpCoalescer(wiring.Component):
             if not 1 <= value <= most:
                 raise ValueError(f"{what} must be 1 to {most}, not {value}")
         self._lanes = lanes
-        source = {
-            "store": 1, "atomic": 1, "bypass": 1, "warp": bits_for(warps - 1), "ticket": bits_for(tickets - 1)
-        }  # fmt: skip
+        source = dict(zip(SOURCE, (1, 1, 1, bits_for(warps - 1), bits_for(tickets - 1)), strict=True))
         request = data.StructLayout(
             {"address": data.ArrayLayout(ADDRESS_BITS, lanes), "mask": lanes, "size": bits_for(SIZES[-1]), **source}
         )
@@ -93,8 +94,24 @@ class IntraWarpCoalescer(wiring.Component):
                 "line": Out(stream.Signature(line)),
             }
         )
-        self._buffer = Buffer(request)
-        self._done = Signal(lanes, name="done")  # lanes of the instruction being served that have been in a line
+        # Two instructions: one is served, while the other comes or waits. A lead is the number of a lane's word in its
+        # line minus the lane's own: the same for all lanes of a run.
+        sector = ADDRESS_BITS - LINE_SHIFTS[0]  # bits of the number of a line of the smallest size
+        mapped = {"leads": data.ArrayLayout(LEAD_BITS, lanes), "mask": lanes, "outside": LEAD_BITS, **source}
+        entry = data.StructLayout({"sectors": data.ArrayLayout(sector, lanes), **mapped})
+        self._entries = [Signal(entry, reset_less=True, name=f"entry_{k}") for k in range(2)]
+        self._pending = [Signal(lanes, name=f"pending_{k}") for k in range(2)]  # lanes that are in no line yet
+        # Whether there are some; of the entry served last, ``found`` knows whether its last line has gone there.
+        self._filled, self._served = Signal(2, name="filled"), Signal(name="served")
+        # The line found last, which is mapped next, beside what is from its entry: ``mask`` has the lanes of all lines.
+        line_found = {"number": sector, "thread": bits_for(lanes - 1), "lead": LEAD_BITS, "here": lanes, "rest": lanes}
+        found = data.StructLayout({**line_found, **mapped})
+        self._found = Signal(found, reset_less=True, name="found")
+        self._found_valid = Signal(name="found_valid")  # it is not in the output register yet
+        self._found_now = Signal(name="found_now")  # it was found in the cycle before
+        # In the output register, beside the line: its lanes' words, and whether it waits for an entry of the table.
+        self._words = Signal(data.ArrayLayout(range(WORDS), lanes), reset_less=True, name="words")
+        self._waits = Signal(name="waits")
 
     @property
     def lanes(self) -> int:
@@ -102,95 +119,136 @@ class IntraWarpCoalescer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        lanes = range(self.lanes)
-        m.submodules.buffer = buffer = self._buffer
-        entry = buffer.o.p
-        pending = Signal(self.lanes)
-        m.d.comb += [
-            buffer.i.valid.eq(self.request.valid & self.request.p.mask.any()),
-            buffer.i.p.eq(self.request.p),
-            self.request.ready.eq(buffer.i.ready),
-            pending.eq(entry.mask & ~self._done),
+        vacant, finds = Signal(name="vacant"), Signal(name="finds")  # the output register takes a line; one is found
+        m.d.comb += vacant.eq(~self._waits & (~self.line.valid | self.line.ready))
+        m.d.sync += [
+            self._found_now.eq(finds),
+            self._found_valid.eq(finds | self._found_valid & ~vacant),
         ]
+        self._serve(m, vacant | ~self._found_valid, finds)
+        self._present(m, vacant)
+        return m
 
-        # The line of the lowest pending lane, and the lanes that share it.
-        onehot = Signal(self.lanes)
-        base = Signal(ADDRESS_BITS)
-        thread = Signal(bits_for(self.lanes - 1))
-        offset_bits = LINE_SHIFTS[-1]
-        in_line = Signal(ADDRESS_BITS)  # the bits of an address that lie within a line
+    def _serve(self, m: Module, vacant: Value, finds: Signal) -> None:
+        """Find the next line of the instruction that is served, and accept another."""
+        index, filled, accepts = Signal(name="index"), Signal(2, name="still_filled"), Signal(name="accepts")
+        ends = self._found_now & (self._found.rest == 0)
         m.d.comb += [
-            onehot.eq(lowest(pending)),
-            base.eq(select(onehot, [entry.address[lane] for lane in lanes])),
-            thread.eq(index_of(onehot)),
-            in_line.eq((1 << self.line_shift) - 1),
+            filled.eq(self._filled & ~Cat(ends & ~self._served, ends & self._served)),
+            index.eq(Mux(self._served, filled[1], ~filled[0])),
+            finds.eq(vacant & filled.any()),
+            self.request.ready.eq(~filled.all()),
+            accepts.eq(self.request.valid & self.request.ready),
         ]
-        here = Signal(self.lanes)
-        rest = Signal(self.lanes)
-        for lane in lanes:
-            same_line = ((entry.address[lane] ^ base) & ~in_line) == 0
-            m.d.comb += here[lane].eq(pending[lane] & same_line)
-        m.d.comb += rest.eq(pending & ~here)
+        m.d.sync += [self._filled.eq(filled), self._served.eq(index)]
+        entry = self._entry(m)
+        lines = [self._line_of(m, k) for k in range(2)]
+        for k, (mine, pending, line) in enumerate(zip(self._entries, self._pending, lines, strict=True)):
+            with m.If((index == k) & finds):
+                m.d.sync += pending.eq(line.rest)
+            with m.If((index != k) & accepts):
+                m.d.sync += [mine.eq(entry), pending.eq(entry.mask), self._filled[k].eq(entry.mask.any())]
+        with m.If(finds):
+            m.d.sync += self._found.eq(Mux(index, lines[1], lines[0]))
 
-        # Their words, and the pattern that these make with the lanes.
-        word = [Signal(range(WORDS), name=f"word_{lane}") for lane in lanes]
-        first = Signal(range(WORDS))
-        words = Signal(range(WORDS + 1))
-        unit = Signal(3)
-
-        def word_of(address: Value) -> Value:
-            return ((address[:offset_bits] & in_line) >> unit)[: len(first)]
-
+    def _entry(self, m: Module) -> data.View:
+        """What is kept of the instruction that comes."""
+        request, entry = self.request.p, Signal(self._entries[0].shape(), name="entry")
+        unit = Mux(request.size > 2, request.size, 2)  # log2 of the bytes of a word
+        words = ((1 << self.line_shift) >> unit)[: bits_for(WORDS)]  # in a line
         m.d.comb += [
-            unit.eq(Mux(entry.size > 2, entry.size, 2)),
-            first.eq(word_of(base)),
-            words.eq((1 << self.line_shift) >> unit),
+            entry.outside.eq(-words),  # the bits that the number of a word in a line does not have
+            *(entry[name].eq(request[name]) for name in ("mask", *SOURCE)),
         ]
-        same = Signal(self.lanes)
-        run = Signal(self.lanes)
-        span = Signal(self.lanes)
-        for lane in lanes:
-            m.d.comb += [
-                word[lane].eq(word_of(entry.address[lane])),
-                same[lane].eq(word[lane] == first),
-                run[lane].eq(word[lane] + thread == first + lane),
-                span[lane].eq((lane >= thread) & (first + lane < thread + words)),
+        for lane, (address, sector, lead) in enumerate(zip(request.address, entry.sectors, entry.leads, strict=True)):
+            word = (address >> unit) & (words - 1)[: bits_for(WORDS - 1)]
+            m.d.comb += [sector.eq(address[LINE_SHIFTS[0] :]), lead.eq(word - lane)]
+        return entry
+
+    def _line_of(self, m: Module, k: int) -> data.View:
+        """The line of an entry's lowest pending lane, and the lanes that share it."""
+        entry, pending, line = self._entries[k], self._pending[k], Signal(self._found.shape(), name=f"line_{k}")
+        first = Signal(data.StructLayout({name: len(line[name]) for name in ("number", "lead", "thread")}))
+        lanes = zip(entry.sectors, entry.leads, strict=True)
+        threads = [Cat(sector, lead, Const(lane, len(line.thread))) for lane, (sector, lead) in enumerate(lanes)]
+        shorter = [self.line_shift <= shift for shift in LINE_SHIFTS[:-1]]  # bits that count in shorter lines alone
+        counts = Cat(*shorter, Const(-1, len(line.number) - len(shorter)))
+        same = Cat(((sector ^ first.number) & counts) == 0 for sector in entry.sectors)
+        m.d.comb += [
+            Value.cast(first).eq(_first(m, pending, threads, f"first_{k}")),
+            line.number.eq(first.number >> (self.line_shift - LINE_SHIFTS[0])[:2]),
+            line.thread.eq(first.thread),
+            line.lead.eq(first.lead),
+            line.here.eq(pending & same),
+            line.rest.eq(pending & ~same),
+            *(line[name].eq(entry[name]) for name in ("leads", "mask", "outside", *SOURCE)),
+        ]
+        return line
+
+    def _present(self, m: Module, vacant: Value) -> None:
+        """Map the line found, and put it into the output register."""
+        found, line = self._found, self.line.p
+        mapping, words = self._map(m)
+        # The free entries were counted before the line that leaves now took one.
+        takes = self.line.valid & (line.mapping == Mapping.RANDOM) & ~line.store & ~line.atomic
+        needs = (mapping == Mapping.RANDOM) & ~found.store & ~found.atomic
+        waits = needs & (self.map_free <= takes)
+        with m.If(vacant):
+            m.d.sync += [
+                self.line.valid.eq(self._found_valid & ~waits),
+                self._waits.eq(self._found_valid & waits),
             ]
-        whole = here == entry.mask
+        with m.Elif(self._waits & (self.map_free != 0)):
+            m.d.sync += [self.line.valid.eq(1), self._waits.eq(0)]
+        with m.If(vacant & self._found_valid):
+            m.d.sync += [
+                line.mask.eq(found.here),
+                line.last.eq(found.rest == 0),
+                line.mapping.eq(mapping),
+                line.word.eq(words[0]),
+                *(word.eq(of_lane) for word, of_lane in zip(self._words, words[1:], strict=True)),
+                *(line[name].eq(found[name]) for name in ("number", "thread", *SOURCE)),
+            ]
+        m.d.comb += line.words.eq(Mux(line.mapping == Mapping.RANDOM, Value.cast(self._words), 0))
+
+    def _map(self, m: Module) -> tuple[Signal, list[Signal]]:
+        """The pattern that the words of the line found make with its lanes; the first lane's word, and all lanes'."""
+        found, here = self._found, self._found.here
+        first, words = Signal(range(WORDS)), [Signal(range(WORDS), name=f"word_{lane}") for lane in range(self.lanes)]
+        same, run, span = (Signal(self.lanes, name=name) for name in ("same", "run", "span"))
+        m.d.comb += first.eq(found.lead + found.thread)
+        for lane, (word, lead) in enumerate(zip(words, found.leads, strict=True)):
+            in_run = (found.lead + lane)[:LEAD_BITS]  # the lane's word, if the first lane's run comes to it
+            m.d.comb += [
+                word.eq(lead + lane),
+                same[lane].eq(word == first),
+                run[lane].eq(lead == found.lead),
+                span[lane].eq((lane >= found.thread) & ((in_run & found.outside) == 0)),
+            ]
+        whole = here == found.mask
         mapping = Signal(Mapping)
-        with m.If((here & ~onehot) == 0):
+        with m.If((here & (here - 1)) == 0):
             m.d.comb += mapping.eq(Mapping.SINGLE)
-        with m.Elif(((here & ~run) == 0) & (first == thread) & whole):
+        with m.Elif(((here & ~run) == 0) & (found.lead == 0) & whole):
             m.d.comb += mapping.eq(Mapping.CONSECUTIVE)
         with m.Elif(((here & ~same) == 0) & whole):
             m.d.comb += mapping.eq(Mapping.BROADCAST)
-        with m.Elif(((here & ~run) == 0) & (here == entry.mask & span)):
+        with m.Elif(((here & ~run) == 0) & (here == found.mask & span)):
             m.d.comb += mapping.eq(Mapping.RANGE)
         with m.Else():
             m.d.comb += mapping.eq(Mapping.RANDOM)
+        return mapping, [first, *words]
 
-        # The free entries were counted before the line that leaves now took one.
-        line = self.line.p
-        takes = (line.mapping == Mapping.RANDOM) & ~line.store & ~line.atomic & self.line.valid
-        needs = (mapping == Mapping.RANDOM) & ~entry.store & ~entry.atomic
-        present = Signal()
-        vacant = ~self.line.valid | self.line.ready
-        m.d.comb += [
-            present.eq(vacant & buffer.o.valid & ~(needs & (self.map_free <= takes))),
-            buffer.o.ready.eq(present & (rest == 0)),
-        ]
-        with m.If(vacant):
-            m.d.sync += self.line.valid.eq(present)
-        with m.If(present):
-            m.d.sync += [
-                self._done.eq(Mux(rest == 0, 0, self._done | here)),
-                line.number.eq(base >> self.line_shift),
-                line.mask.eq(here),
-                line.last.eq(rest == 0),
-                line.mapping.eq(mapping),
-                line.thread.eq(thread),
-                line.word.eq(first),
-                *(line.words[lane].eq(Mux(mapping == Mapping.RANDOM, word[lane], 0)) for lane in lanes),
-                *(line[name].eq(entry[name]) for name in ("store", "atomic", "bypass", "warp", "ticket")),
-            ]
-        return m
+
+def _first(m: Module, mask: Signal, values: Sequence[Value], name: str) -> Value:
+    """The value at the lowest bit of a mask, found in all groups of lanes at the same time; zero if there is none."""
+    groups = [slice(start, start + GROUP) for start in range(0, len(mask), GROUP)]
+    filled, found = Signal(len(groups), name=f"{name}_filled"), []
+    m.d.comb += filled.eq(Cat(mask[group].any() for group in groups))
+    for k, group in enumerate(groups):
+        onehot, value = Signal(len(mask[group]), name=f"{name}_onehot_{k}"), Signal(len(values[0]), name=f"{name}_{k}")
+        m.d.comb += [onehot.eq(lowest(mask[group])), value.eq(select(onehot, values[group]))]
+        found.append(value)
+    group = Signal(len(groups), name=f"{name}_group")
+    m.d.comb += group.eq(lowest(filled))
+    return select(group, found)

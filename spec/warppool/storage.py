@@ -13,7 +13,8 @@ STORAGE = Storage("Kloosterman's table 3.1", (
     Structure(
         "Intra-warp coalescers", "lsu.intra_warp_coalescer", 2048, 2,
         "The paper counts the addresses of two instructions; beside them stand their masks, the lanes still pending, "
-        "ticket, size and kind, and the line that is presented, with its thread mapping, in an output register.",
+        "ticket and kind. Two lines are on their way, the one found last and the one presented, each with its lanes "
+        "and their words.",
     ),
     Structure(
         "Inter-warp queues", "warppool.inter_warp_queues", 124, 64,

@@ -20,6 +20,8 @@ CONFIGURATIONS = {
     "odd": {"lanes": 5, "warps": 7, "tickets": 3},
 }
 CYCLES = 1500
+# Whether an instruction has ended is seen in the cycle after its last line was found.
+IDLE_CHANGES = ("filled", "served", "found_now")
 
 # Probability that an instruction is offered, and that a line is taken; log2 of the line size; thread-map entries.
 RATES = {
@@ -192,7 +194,7 @@ class Environment:
             self.free += 1
 
     def finish(self) -> None:
-        assert len(self.waiting) <= 3  # two in the buffer, the last line of one in the output register
+        assert len(self.waiting) <= 4  # two entries, the last line found, and that of one in the output register
 
 
 def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal]) -> Value:

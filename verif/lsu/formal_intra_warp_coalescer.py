@@ -44,28 +44,31 @@ class LineHolds(Property):
 
 
 class LanesAreConserved(Property):
-    """Lanes that went in and did not come out are those that the buffer and the presented line have."""
+    """Lanes that went in and did not come out are those that the entries and the two lines on their way have."""
 
     def specify(self, m: Module, enters: Value, leaves: Value) -> None:
         dut, lanes = self.dut, self.dut.lanes
-        line, buffer = dut.line, dut._buffer
-        inside = Signal(range(3 * lanes + 1))
+        line, found = dut.line, dut._found
+        inside = Signal(range(4 * lanes + 1))
         came = Mux(enters, popcount(dut.request.p.mask), 0)
         gone = Mux(leaves, popcount(line.p.mask), 0)
-        waiting = [
-            Mux(buffer.count > 0, buffer.head.mask & ~dut._done, 0),
-            Mux(buffer.count > 1, buffer.second.mask, 0),
-        ]
+        presents = line.valid | dut._waits
+        lines = [Mux(presents, line.p.mask, 0), Mux(dut._found_valid, found.here, 0)]
         m.d.sync += inside.eq(inside + came - gone)
         m.d.comb += [
-            Assert(inside == popcount(Cat(waiting, Mux(line.valid, line.p.mask, 0)))),
+            Assert(inside == popcount(Cat(dut._pending, lines))),
             Assert(inside + came >= gone),
-            Assert(buffer.count <= 2),
-            *(Assert((place >= buffer.count) | waiting[place].any()) for place in range(2)),
-            Assert((buffer.count != 0) | (dut._done == 0)),
-            Assert(dut._done & ~buffer.head.mask == 0),
-            Assert(~line.valid | (line.p.mask != 0)),
+            Assert(~(line.valid & dut._waits)),
+            Assert(~presents | line.p.mask.any()),
+            Assert(~dut._found_valid | found.here.any()),
+            Assert(~dut._found_now | dut._found_valid),
         ]
+        for k, pending in enumerate(dut._pending):
+            known = dut._found_now & (dut._served == k)
+            m.d.comb += [
+                Assert(~known | (found.rest == pending)),
+                Assert(dut._filled[k] == (known | pending.any())),
+            ]
 
 
 class TableIsRespected(Property):

@@ -13,7 +13,7 @@ from lockstep.sim import description
 from lockstep.spec.parameters import CATEGORIES
 from lockstep.verif.models.micro import Bench, Repeat, Settings, chain, independent, slope
 
-FIXED = 3 + 2  # cycles of a load before the L1's look-up and after its answer
+FIXED = 4 + 2  # cycles of a load before the L1's look-up and after its answer
 
 # ------------------------------------------------------------------------------------------- latencies of the pipelines
 
@@ -385,7 +385,7 @@ def test_an_mshr_serves_a_limited_number_of_loads(merges: int) -> None:
 @pytest.mark.parametrize("access", [LOAD_LINES, STORE_LINES], ids=["replies", "requests"])
 def test_bandwidth_of_an_sm_port(access: Repeat, flit: int) -> None:
     """A packet occupies it for a header and a line."""
-    settings = FAIR | {"crossbar.flit_bytes": flit, "l1.mshrs": 128, "crossbar.buffers": 32}
+    settings = FAIR | {"crossbar.flit_bytes": flit, "l1.mshrs": 128, "crossbar.buffers": 64}
     cycles = warm_slope(access, 32, 64, settings, nbytes=WARPS * 8192, block=WARPS * 32) / WARPS
     assert cycles == pytest.approx(ceil((8 + 128) / flit), rel=0.01)
 
@@ -394,14 +394,14 @@ def test_bandwidth_of_an_sm_port(access: Repeat, flit: int) -> None:
 def test_rate_of_an_l2_slice(clock: int) -> None:
     """One look-up per cycle of its clock."""
     settings = FAIR | {"clocks.l2": clock, "l2.slices": 1, "dram.channels": 1, "crossbar.flit_bytes": 256}
-    settings |= {"l1.mshrs": 128, "crossbar.buffers": 32}
+    settings |= {"l1.mshrs": 128, "crossbar.buffers": 64}
     cycles = warm_slope(LOAD_LINES, 32, 64, settings, nbytes=8 * 8192, block=8 * 32) / 8
     assert cycles == pytest.approx(700 / clock, rel=0.01)
 
 
 SMS = 15
 LINES_AT_ONCE = SMS * WARPS
-PLENTY = FAIR | {"core.sms": SMS, "l1.mshrs": 256, "crossbar.buffers": 32}
+PLENTY = FAIR | {"core.sms": SMS, "l1.mshrs": 256, "crossbar.buffers": 64}
 THREAD = "mad.lo.u32 %r3, %r2, 512, %r1;\nmul.wide.u32 %rd5, %r3, 4;\nadd.s64 %rd1, %rd1, %rd5;\n"
 
 

@@ -60,10 +60,10 @@ def alone(kind: str = "") -> tuple[int, int]:
 
 
 def test_latencies_of_the_unit() -> None:
-    """2 cycles to the coalescer, 2 through it; 4 more for a load, or 1 once it is taken, the cycle after it is seen."""
-    assert alone() == (8, 2)
-    assert alone("store") == (6, -1)
-    assert alone("atomic") == (6, 2)
+    """2 cycles to the coalescer, 3 through it; 4 more for a load, or 1 once it is taken, the cycle after it is seen."""
+    assert alone() == (9, 2)
+    assert alone("store") == (7, -1)
+    assert alone("atomic") == (7, 2)
 
 
 # -------------------------------------------------------------------------------------------------- faults in the wires
