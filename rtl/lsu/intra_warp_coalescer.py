@@ -168,7 +168,8 @@ class IntraWarpCoalescer(wiring.Component):
     def _line_of(self, m: Module, k: int) -> data.View:
         """The line of an entry's lowest pending lane, and the lanes that share it."""
         entry, pending, line = self._entries[k], self._pending[k], Signal(self._found.shape(), name=f"line_{k}")
-        first = Signal(data.StructLayout({name: len(line[name]) for name in ("number", "lead", "thread")}))
+        shape = data.StructLayout({name: len(line[name]) for name in ("number", "lead", "thread")})
+        first = Signal(shape, name=f"first_{k}")
         lanes = zip(entry.sectors, entry.leads, strict=True)
         threads = [Cat(sector, lead, Const(lane, len(line.thread))) for lane, (sector, lead) in enumerate(lanes)]
         shorter = [self.line_shift <= shift for shift in LINE_SHIFTS[:-1]]  # bits that count in shorter lines alone

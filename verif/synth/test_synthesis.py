@@ -298,7 +298,8 @@ def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
     rows = {row["block"]: row for row in json.loads(capsys.readouterr().out)}
     assert set(rows) == set(hardware.chosen("all"))
     coalescer = rows["lsu.intra_warp_coalescer"]
-    assert coalescer["purpose"].startswith("Turns a warp's memory instruction") and "three cycles" in coalescer["latency"]
+    assert coalescer["purpose"].startswith("Turns a warp's memory instruction")
+    assert "three cycles" in coalescer["latency"]
     assert coalescer["parameters"] == {"lanes": 32, "warps": 48, "tickets": 16} and coalescer["largest"]["warps"] == 64
     assert {"name": "request_valid", "direction": "in", "count": 1, "width": 1} in coalescer["ports"]
     assert "test" in coalescer["verification"]
