@@ -16,7 +16,7 @@ from lockstep.models.time import NEVER
 from lockstep.spec.banked_l1 import BANKS
 from lockstep.spec.parameters import CONFIG
 
-COALESCING = 2  # core cycles from the queue to the look-up, as with one coalescer
+COALESCING = 3  # core cycles from the queue to the look-up, as with one coalescer
 
 COUNTS = record(
     [

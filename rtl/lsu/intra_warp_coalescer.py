@@ -109,8 +109,10 @@ class IntraWarpCoalescer(wiring.Component):
         self._found = Signal(found, reset_less=True, name="found")
         self._found_valid = Signal(name="found_valid")  # it is not in the output register yet
         self._found_now = Signal(name="found_now")  # it was found in the cycle before
-        # In the output register, beside the line: its lanes' words, and whether it waits for an entry of the table.
-        self._words = Signal(data.ArrayLayout(range(WORDS), lanes), reset_less=True, name="words")
+        # The output register: the line, all lanes' words, and whether it waits for an entry of the thread-map table.
+        presented = {name: field.shape for name, field in line if name != "words"}
+        self._presented = Signal(data.StructLayout(presented), name="presented")
+        self._words = Signal(line["words"].shape, reset_less=True, name="words")
         self._waits = Signal(name="waits")
 
     @property
@@ -135,7 +137,7 @@ class IntraWarpCoalescer(wiring.Component):
         ends = self._found_now & (self._found.rest == 0)
         m.d.comb += [
             filled.eq(self._filled & ~Cat(ends & ~self._served, ends & self._served)),
-            index.eq(Mux(self._served, filled[1], ~filled[0])),
+            index.eq(Mux(self._served, filled[1] | ~filled[0], filled[1] & ~filled[0])),  # the same, if it has any
             finds.eq(vacant & filled.any()),
             self.request.ready.eq(~filled.all()),
             accepts.eq(self.request.valid & self.request.ready),
@@ -188,7 +190,7 @@ class IntraWarpCoalescer(wiring.Component):
 
     def _present(self, m: Module, vacant: Value) -> None:
         """Map the line found, and put it into the output register."""
-        found, line = self._found, self.line.p
+        found, line = self._found, self._presented
         mapping, words = self._map(m)
         # The free entries were counted before the line that leaves now took one.
         takes = self.line.valid & (line.mapping == Mapping.RANDOM) & ~line.store & ~line.atomic
@@ -210,7 +212,10 @@ class IntraWarpCoalescer(wiring.Component):
                 *(word.eq(of_lane) for word, of_lane in zip(self._words, words[1:], strict=True)),
                 *(line[name].eq(found[name]) for name in ("number", "thread", *SOURCE)),
             ]
-        m.d.comb += line.words.eq(Mux(line.mapping == Mapping.RANDOM, Value.cast(self._words), 0))
+        m.d.comb += [
+            *(self.line.p[name].eq(line[name]) for name, _ in line.shape()),
+            self.line.p.words.eq(Mux(line.mapping == Mapping.RANDOM, Value.cast(self._words), 0)),
+        ]
 
     def _map(self, m: Module) -> tuple[Signal, list[Signal]]:
         """The pattern that the words of the line found make with its lanes; the first lane's word, and all lanes'."""

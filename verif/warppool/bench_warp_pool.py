@@ -16,6 +16,7 @@ from amaranth.hdl import Module, Signal, Value
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
+from lockstep.verif.lsu import bench_intra_warp_coalescer as coalescer
 from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, decoded, lines
 from lockstep.verif.warppool import bench_request_selector as selector
 from lockstep.verif.warppool.quantum import Quantum
@@ -39,7 +40,10 @@ CONFIGURATIONS = {
         set_bits=6, metadata=256, quantum=100_000, store_wait=64,
     ),
 }  # fmt: skip
-IDLE_CHANGES = tuple(rf"request_selector\.{name}" for name in selector.IDLE_CHANGES)
+IDLE_CHANGES = (
+    *(rf"request_selector\.{name}" for name in selector.IDLE_CHANGES),
+    *(rf"intra_warp_coalescer_\d\.{name}" for name in coalescer.IDLE_CHANGES),
+)
 CYCLES = 2500
 PIPELINE = 3  # requests between their selection and the L1
 FILLING = 140  # cycles in which a warp fills all tags, also at the paper's size
