@@ -12,11 +12,12 @@ from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_t
 from lockstep.models.lsu.path import send
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import l1_holds, set_index
+from lockstep.models.memory.timing import FRONT_END
 from lockstep.models.time import NEVER
 from lockstep.spec.banked_l1 import BANKS
 from lockstep.spec.parameters import CONFIG
 
-COALESCING = 3  # core cycles from the queue to the look-up, as with one coalescer
+COALESCING = FRONT_END - 1  # core cycles from the queue to the look-up, as with one coalescer
 
 COUNTS = record(
     [

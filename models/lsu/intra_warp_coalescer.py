@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import addressof, assign, clear, ctz, i64, inline, jit, lanes_equal, record, slots
+from lockstep.models.jit import addressof, assign, clear, ctz, i64, jit, lanes_equal, record, slots
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import Mapping
 
@@ -24,22 +24,14 @@ ENTRY = record(
         ("ticket", "i8"),
     ]
 )
-FOUND = record(
-    [
-        ("valid", "i8"),  # it is not in the output register yet
-        ("entry", "i8"),  # its instruction
-        ("number", "i8"),
-        ("thread", "i8"),  # its first lane
-        ("mask", "i8"),
-        ("last", "i8"),
-    ]
-)
+ENTRIES = 3  # one served, one waiting, and that of the line found, which may have been served
 STATE = record(
     [
-        ("entry", ENTRY, (3,)),  # circularly: that of the line found outlasts its service
+        ("entry", ENTRY, (ENTRIES,)),  # circularly
         ("head", "i8"),  # entry being served
         ("count", "i8"),  # entries being served or waiting
-        ("found", FOUND),  # the line found last
+        ("found", "i8"),  # the lanes of the line found last, until it goes to the output register
+        ("found_in", "i8"),  # its entry
         ("waits", "i8"),  # the line in the output register, for an entry of the thread-map table
         ("lanes", "i8"),  # parameter
     ]
@@ -53,38 +45,28 @@ def reset(state, io):
     io.o.request.ready = 1
     state.head = 0
     state.count = 0
-    state.found.valid = 0
+    state.found = 0
     state.waits = 0
 
 
 @jit
 def _find(state, io):
     """Find the next line of the instruction that is served."""
-    entry, found = state.entry[state.head], state.found
-    shift = i64(io.i.line_shift)
-    found.valid = 1
-    found.entry = state.head
-    found.thread = ctz(entry.pending)
-    found.number = i64(entry.address[found.thread]) >> shift
-    found.mask = lanes_equal(addressof(entry), shift, 0, found.number) & entry.pending
-    entry.pending &= ~found.mask
-    found.last = entry.pending == 0
+    entry, shift = state.entry[state.head], i64(io.i.line_shift)
+    number = i64(entry.address[ctz(entry.pending)]) >> shift
+    state.found = lanes_equal(addressof(entry), shift, 0, number) & entry.pending
+    state.found_in = state.head
+    entry.pending &= ~state.found
     if entry.pending == 0:
-        state.head = _after(state.head)
+        state.head = (state.head + 1) % ENTRIES
         state.count -= 1
-
-
-@inline
-def _after(entry):
-    return entry + 1 if entry < 2 else i64(0)
 
 
 @jit
 def _present(state, io):
     """Map the line found, and put it into the output register. Whether it must wait for a thread-map entry there."""
-    found, line = state.found, io.o.line.payload
-    entry = state.entry[found.entry]
-    shift, unit, thread, mask = i64(io.i.line_shift), max(entry.size, 2), found.thread, found.mask
+    entry, mask, line = state.entry[state.found_in], state.found, io.o.line.payload
+    shift, unit, thread = i64(io.i.line_shift), max(entry.size, 2), ctz(mask)
     first = i64(entry.address[thread]) >> unit  # the first lane's word, counted from address 0
     addresses = addressof(entry)
     same = lanes_equal(addresses, unit, 0, first)
@@ -115,9 +97,9 @@ def _present(state, io):
         for lane in range(state.lanes):
             line.words[lane] = 0
     assign(line, entry)
-    line.number = found.number
+    line.number = i64(entry.address[thread]) >> shift
     line.mask = mask
-    line.last = found.last
+    line.last = entry.pending == 0
     line.mapping = mapping
     line.thread = thread
     line.word = word
@@ -133,20 +115,17 @@ def step(state, io):
             state.waits = 0
             io.o.line.valid = 1
     elif io.o.line.valid == 0 or io.i.line.ready != 0:
-        if state.found.valid != 0:
+        if state.found != 0:
             state.waits = _present(state, io)
             io.o.line.valid = state.waits == 0
-            state.found.valid = 0
+            state.found = 0
         else:
             io.o.line.valid = 0
-    if state.found.valid == 0 and state.count != 0:
+    if state.found == 0 and state.count != 0:
         _find(state, io)
     if accepted and io.i.request.payload.mask != 0:
         request = io.i.request.payload
-        place = state.head
-        for _ in range(state.count):
-            place = _after(place)
-        entry = state.entry[place]
+        entry = state.entry[(state.head + state.count) % ENTRIES]
         assign(entry, request)
         entry.pending = entry.mask
         state.count += 1
@@ -160,8 +139,8 @@ def idle(state, io):
     if io.i.request.valid & io.o.request.ready != 0 or state.waits != 0:
         return i64(0)
     if io.o.line.valid != 0 and io.i.line.ready == 0:
-        return i64(0) if state.found.valid == 0 and state.count != 0 else i64(NEVER)
-    return i64(0) if io.o.line.valid | state.found.valid | state.count != 0 else i64(NEVER)
+        return i64(0) if state.found == 0 and state.count != 0 else i64(NEVER)
+    return i64(0) if io.o.line.valid | state.found | state.count != 0 else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, idle=idle)
