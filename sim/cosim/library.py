@@ -14,7 +14,7 @@ from lockstep.sim.cosim import build
 
 _FUNCTIONS = {  # result (an integer or nothing), arguments
     "create": "i", "destroy": "-i", "reset": "-ii", "shadow_reset": "-ii", "golden": "-iiii", "steps": "ii",
-    "difference": "ii", "own": "ii", "record": "-i", "play": "iiiii", "dump": "-iii",
+    "rests": "ii", "difference": "ii", "own": "ii", "record": "-i", "play": "iiiii", "dump": "-iii",
     "step": "iii", "comb": "iii", "idle": "iii", "skip": "iii", "shadow_step": "iii", "shadow_comb": "iii",
 }  # fmt: skip
 _TRACED = ("dump", "trace")
@@ -129,6 +129,11 @@ class Instance:
     def steps(self) -> int:
         """Clock edges so far, without those of resets."""
         return self._calls.steps(self.handle)
+
+    @property
+    def rests(self) -> bool:
+        """The last clock edge changed nothing inside, and the next ones will not while the inputs stay."""
+        return bool(self._calls.rests(self.handle))
 
     @property
     def difference(self) -> int:

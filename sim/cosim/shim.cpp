@@ -278,6 +278,7 @@ EXPORT int64_t shadow_comb(int64_t handle, int64_t io) {
 }
 
 EXPORT int64_t steps(int64_t handle) { return instance(handle).steps; }
+EXPORT int64_t rests(int64_t handle) { return instance(handle).rests; }
 EXPORT int64_t difference(int64_t handle) { return instance(handle).difference; }
 EXPORT int64_t own(int64_t handle) { return reinterpret_cast<int64_t>(&instance(handle).own); }
 EXPORT const char *failed() { return failure.c_str(); }

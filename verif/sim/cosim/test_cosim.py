@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from lockstep.models import blocks
-from lockstep.rtl import registry
+from lockstep.rtl import configuration, registry
+from lockstep.sim import description, hardware
 from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.cosim.verilator import Program
@@ -98,6 +99,25 @@ def test_replacing_the_model_leaves_the_same_records(block: str, parameters: Map
         machine.launch(cycles)
         assert alone.records["io"].tobytes() == machine.records["io"].tobytes()
     session.close()
+
+
+COUNTS_FOR_EVER = {"warppool.request_selector"}  # the cycles of its quantum
+
+
+@pytest.mark.parametrize("block", sorted(set(registry.blocks()) - hardware.UNITS))
+def test_hardware_without_work_comes_to_rest(block: str) -> None:
+    """Else it would be evaluated in every cycle of a run; a model does not say so of registers that it has not."""
+    gpu = description.load("gtx480", selected=["warppool"])
+    instance = library.load(block, configuration.parameters(block, gpu)).instance()
+    io = np.zeros((), blocks.ports(block))
+    instance.reset(io)
+    assert not instance.rests
+    for _ in range(100):
+        instance.step(io)
+    assert instance.rests == (block not in COUNTS_FOR_EVER)
+    instance.reset(io)
+    assert not instance.rests
+    instance.close()
 
 
 def _gpu(machine: Machine) -> Any:
