@@ -55,9 +55,10 @@ def pack(negative, significand, exponent, rnd, width, precision):
             else:
                 up = rest != 0 and (rnd == RM) == (negative != 0)
             kept += i64(up)
+        field = exponent + shift - smallest  # the hidden bit of what is kept adds one to it
         encoded = infinity
-        if exponent + shift - smallest <= 2 * bias:
-            encoded = min(infinity, ((exponent + shift - smallest) << (precision - 1)) + kept)
+        if field < 2 * bias:
+            encoded = (field << (precision - 1)) + kept
         down = rnd == RZ or rnd == ODD or (rnd == RM and negative == 0) or (rnd == RP and negative != 0)
         if encoded == infinity and down:
             encoded -= 1

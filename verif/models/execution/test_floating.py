@@ -91,6 +91,18 @@ def test_results_near_the_range_limits(form: Format, rnd: Round) -> None:
             assert int(actual[lane]) == expected, [name, *(hex(v) for v in (*values, int(actual[lane]), expected))]
 
 
+@pytest.mark.parametrize("rnd", MODES, ids=lambda rnd: rnd.name)
+@pytest.mark.parametrize("form", [F32, F64], ids=["f32", "f64"])
+def test_carry_beyond_twice_the_range(form: Format, rnd: Round) -> None:
+    """MAX * (1 + ulp) + MAX lies so little below twice the bound of the range that rounding carries into it."""
+    largest, above_one = form.infinity - 1, (form.bias << form.precision - 1) + 1
+    signs = [(largest | (form.sign if negative else 0)) for negative in (False, True)]
+    operands = [np.array(v, np.uint64 if form.width == 64 else np.uint32) for v in ([above_one] * 2, signs, signs)]
+    actual = Warp(SLOTS[form.width]).map(OPS[form.width]["FMA"], operands, rnd=rnd, **WIDE[form.width])
+    expected = [fused(form, above_one, value, value, rnd) for value in signs]
+    assert [int(v) for v in actual] == expected
+
+
 def flushed(bits: int) -> int:
     return bits & F32.sign if bits & F32.infinity == 0 else bits
 
