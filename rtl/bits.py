@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
@@ -68,6 +69,13 @@ def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: Valu
 def select(onehot: Value, values: list[Value]) -> Value:
     """The value at the only bit set; zero if there is none."""
     return reduce(or_, (Mux(chosen, value, 0) for chosen, value in zip(onehot, values, strict=True)))
+
+
+def multiplex(index: Value, values: Sequence[Value]) -> Value:
+    """The value with this number; there are as many as the index has."""
+    if len(values) == 1:
+        return values[0]
+    return multiplex(index[1:], [Mux(index[0], odd, even) for even, odd in zip(values[::2], values[1::2], strict=True)])
 
 
 def popcount(mask: Value) -> Value:

@@ -6,6 +6,7 @@ from lockstep.spec.mechanism import Mechanism, Parameters
 from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Gpu
 
 COALESCER = "lsu.intra_warp_coalescer"
+CROSSBAR = "lsu.line_crossbar"
 DISPATCHER = "cta.cta_dispatcher"
 SCHEDULER = "scheduling.warp_scheduler"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lockstep.models.core import warp as W
 from lockstep.models.core.control import control
+from lockstep.models.core.delivery import take_values
 from lockstep.models.core.events import EVENTS, RESERVE
 from lockstep.models.core.fetch import flush, want_fetch
 from lockstep.models.core.frame import (
@@ -17,6 +18,7 @@ from lockstep.models.core.frame import (
     HAS_GATES,
     HAS_LIMITS,
     HAS_LISTENERS,
+    HAS_OPERANDS,
     HAS_ORDER,
     ISSUE,
     KINDS,
@@ -440,7 +442,9 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
         write_back(sm, done, slot, pc, now)
     else:
         shared_done = done if in_scratchpad != 0 else i64(0)
-        issue_memory(sm.lsu, config, context, instruction, cached, start, shared_done, slot, pc)
+        number = issue_memory(sm.lsu, config, context, instruction, cached, start, shared_done, slot, pc)
+        if sm.lsu.delivers != 0 and sm.tenants & HAS_OPERANDS == 0:
+            take_values(sm.lsu, warp, instruction, number)
     return start
 
 

@@ -8,7 +8,8 @@ A path has three functions, which take its own state and the unit: ``reset`` at 
 L1 has its initial value; ``step`` in a cycle in which it may have something to do; ``end`` (or none) after the last
 cycle, which is ``now``. In a step it takes instructions off the queue (:func:`take_head`), offers lines
 (:func:`offer`, :func:`accepted`), takes the L1's answers (:func:`complete`, :func:`answered`), forgets who has
-``entered``, and says in ``path_wake`` when it wants to be stepped next. Results leave it only in cycles in which the
+``entered``, and says in ``path_wake`` when it wants to be stepped next. If its reset says that it ``delivers``, loads
+get their values from what it says in ``write``, at most :data:`BACK_END` cycles after they have completed. Results leave it only in cycles in which the
 register file is ``writable``.
 
 What may issue is said in masks of warps, which a path sets if it has reasons: memory instructions in ``admit``, loads
@@ -55,6 +56,7 @@ assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["hig
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
 WORD = 0xFFFF_FFFF
+REGISTERS = 4  # of 32 bits, that an access fills at most
 GROUPS = 32  # more than a warp has instructions in flight
 
 COMPLETIONS = 16  # at most so many instructions complete in one cycle
@@ -76,8 +78,23 @@ TOKEN = record(
         ("texture", "i4"),  # a texture fetch
         ("same", "i4"),  # atomics: most lanes on one address
         ("group", "i4"),  # in the order of its warp
+        ("delivered", "i4"),  # a load whose values come with its answers, ...
+        ("sign", "i4"),  # ... extended to a register
     ]
 )
+
+VALUES = record([("registers", "u4", (REGISTERS, LANES))])
+
+WRITE = record(
+    [
+        ("valid", "i8"),
+        ("warp", "i8"),
+        ("pc", "i8"),
+        ("lanes", "i8"),
+        ("registers", "u4", (REGISTERS, LANES)),  # what arrives: the bytes of each lane, from the lowest on
+    ]
+)
+"""Registers that a path writes with a load's values in this cycle."""
 
 WAITING = record(
     [
@@ -108,6 +125,7 @@ LSU = record(
         ("answers", "i8"),  # of the L1 per cycle that the path takes
         ("writable", "i8"),  # the register file takes results in this cycle
         ("reorders", "i8"),  # the path may exchange requests of different warps
+        ("delivers", "i8"),  # the path moves the values of loads (``delivery``)
         ("clients", "i8"),  # beside the path
         ("turn", "i8"),  # who may access the L1 first in this cycle: 0 the path, then the clients
         ("accessed", "i8"),  # who has accessed it in this cycle: NOBODY, or as ``turn``
@@ -146,6 +164,8 @@ LSU = record(
         ("texture_misses", "i8"),  # ... and the others
         ("order", ORDER, (MAX_WARPS,)),
         ("token", TOKEN, (TOKENS,)),
+        ("values", VALUES, (TOKENS,)),  # that loads have read, by their tokens
+        ("write", WRITE),
         ("client", CLIENT, (MAX_TENANTS,)),
         ("l1", L1.L1),
     ]
@@ -164,6 +184,7 @@ def lsu_reset(lsu, config):
     lsu.config = addressof(config)
     lsu.answers = 1
     lsu.reorders = 0
+    lsu.delivers = 0
     lsu.path_wake = 0
     lsu.fault = Fault.NONE
     lsu.head = 0
@@ -291,7 +312,10 @@ def cohort_mask(lsu, cohort):
 
 @jit
 def issue_memory(lsu, config, context, instruction, mask, start, ready, warp, pc):
-    """Queue an executed instruction whose lanes ``mask`` need the L1; the path may take it at cycle ``start``."""
+    """Queue an executed instruction whose lanes ``mask`` need the L1; the path may take it at cycle ``start``.
+
+    Returns the number of its token.
+    """
     used = i64(lsu.tickets[warp])
     ticket = ctz(~used)
     used |= i64(1) << ticket
@@ -312,6 +336,7 @@ def issue_memory(lsu, config, context, instruction, mask, start, ready, warp, pc
     token.size = ctz(size) if size < 16 else 4
     token.lines = 1
     token.sent = 0
+    token.delivered = 0
     token.texture = 1 if instruction.group == Group.TEXTURE and kind == L1.LOAD else 0
     token.same = _most_on_one_address(context, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
     token.ready = ready
@@ -336,6 +361,7 @@ def issue_memory(lsu, config, context, instruction, mask, start, ready, warp, pc
     waiting.token = number
     waiting.at = start
     lsu.count += 1
+    return number
 
 
 @jit
@@ -519,6 +545,7 @@ def _takes_results(config, now):
 def lsu_step(lsu, port, config, now):
     """One core cycle: L1 answers, line requests, and what lies between the queue and the L1."""
     lsu.now = now
+    lsu.write.valid = 0
     lsu.writable = _takes_results(config, now)
     lsu.refused = 0
     lsu.busy = lsu.unsent != 0

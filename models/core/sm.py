@@ -20,6 +20,7 @@ An SM that can't do anything sleeps until ``wake``; the cycles in between count 
 from __future__ import annotations
 
 from lockstep.models.core.counters import count
+from lockstep.models.core.delivery import write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, request_fetches
 from lockstep.models.core.frame import HAS_LISTENERS, LEFT, STEPPED, emit_of_warp, update
@@ -28,7 +29,7 @@ from lockstep.models.core.lsu import lsu_full, lsu_reset, lsu_step, lsu_wake, ta
 from lockstep.models.core.operands import write_back
 from lockstep.models.core.placement import leave
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
-from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM
+from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM, instruction_of
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, without_lowest
 from lockstep.models.memory.l1 import QUEUE_FULL
@@ -90,6 +91,10 @@ def _memory_side(sm, port, config, now):
     lsu = sm.lsu
     held = held_by_lsu(sm)
     lsu_step(lsu, port, config, now)
+    write = lsu.write
+    if write.valid != 0:
+        warp = sm.warps[write.warp]
+        write_values(warp, instruction_of(warp, i64(write.pc)), write)
     completed = take_completed(lsu)
     while completed >= 0:
         token = lsu.token[completed]

@@ -2,12 +2,14 @@
 
 This is the unit's surroundings: it enters instructions, generates addresses, offers requests to the L1, returns its
 answers and takes the results. The lanes of a result follow from its mapping and its instruction's active lanes. Every
-lane of a load must be in exactly one result, and the word that this gives it must be the one at its address.
+lane of a load must be in exactly one result, and the word that this gives it must be the one at its address. The values
+of loads are what ``line_crossbar`` moves from their lines to their lanes (``models/core/delivery.py``).
 """
 
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
+from lockstep.models.core.delivery import LINE_WORDS, fill_line
 from lockstep.models.core.lsu import (
     LSU,
     accepted,
@@ -35,6 +37,8 @@ from lockstep.models.jit import (
     slot,
     without_lowest,
 )
+from lockstep.models.lsu import line_crossbar
+from lockstep.models.lsu.line_crossbar import lanes_of, word_of
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
 from lockstep.models.time import NEVER
@@ -44,6 +48,7 @@ from lockstep.spec.parameters import CONFIG, TICKETS, layout
 from lockstep.spec.warppool.parameters import MAX_METADATA, WarpPool
 
 SINGLE, BROADCAST, CONSECUTIVE, RANGE, RANDOM = (int(mapping) for mapping in Mapping)
+DELIVERIES = 4  # more than the crossbar holds
 ANSWERS = 4  # more than are between their acceptance and their last result
 
 COUNTS = record(
@@ -65,6 +70,8 @@ REQUEST = record(
     ]
 )
 
+DELIVERY = record([("token", "i8"), ("pc", "i8")])  # the token may stand for another instruction when values arrive
+
 STATE = record(
     [
         ("warppool", layout(WarpPool)),
@@ -75,6 +82,11 @@ STATE = record(
         ("first", "i8"),  # ... from this one ...
         ("last", "i8"),  # ... to before this one: running numbers
         ("warp_pool", instance("warppool.warp_pool", warp_pool.STATE)),
+        ("line_crossbar", instance("lsu.line_crossbar", line_crossbar.STATE)),
+        ("line", "u4", (LINE_WORDS,)),  # of the load that the crossbar takes in this cycle
+        ("delivery", DELIVERY, (DELIVERIES,)),  # a ring of the loads in the crossbar: ...
+        ("delivered", "i8"),  # ... running numbers of the next to enter ...
+        ("written", "i8"),  # ... and to leave it
     ]
 )
 
@@ -92,37 +104,19 @@ def reset(path, lsu, config):
     io = path.warp_pool.io
     warp_pool.reset(path.warp_pool.state, io)
     io.i.line_shift = ctz(i64(config.l1.line_bytes))
+    lsu.delivers = 1
+    path.delivered = 0
+    path.written = 0
+    crossbar = path.line_crossbar.io
+    line_crossbar.reset(path.line_crossbar.state, crossbar)
+    crossbar.i.line_shift = io.i.line_shift
+    crossbar.i.load.valid = 0
 
 
 @jit
 def _word_shift(token):
     """Log2 of the bytes of a word, as mappings count them."""
     return max(i64(token.size), i64(2))
-
-
-@jit
-def lanes_of(token, result, line_shift):
-    """The lanes that a result writes: what its mapping means."""
-    if result.atomic != 0 or result.mapping == RANDOM:
-        return i64(result.mask)
-    thread = i64(result.thread)
-    if result.mapping == SINGLE:
-        return i64(1) << thread
-    if result.mapping == RANGE:
-        words = i64(1) << line_shift - _word_shift(token)
-        end = thread + words - i64(result.word)
-        return i64(token.mask) & ((i64(1) << end) - (i64(1) << thread))
-    return i64(token.mask)
-
-
-@jit
-def word_of(result, lane):
-    """The word of its line that a load's result gives a lane: what its mapping means."""
-    if result.mapping == RANDOM:
-        return i64(result.words[lane])
-    if result.mapping == CONSECUTIVE:
-        return lane
-    return i64(result.word) + (lane - i64(result.thread) if result.mapping == RANGE else i64(0))
 
 
 @jit
@@ -236,12 +230,16 @@ def _access(path, lsu, port, config, io, now):
 
 @jit
 def _result(path, lsu, io, now):
-    """Write the registers of one warp back."""
+    """Answer lanes of one warp. If its values are delivered, they go to the crossbar with their line."""
     result = io.o.result.payload
     number = i64(result.warp) * TICKETS + i64(result.ticket)
     token = lsu.token[number]
     shift = i64(lsu.l1.line_shift)
-    lanes = lanes_of(token, result, shift)
+    load = path.line_crossbar.io.i.load.payload
+    assign(load, result)
+    load.active = token.mask
+    load.size = token.size
+    lanes = i64(result.mask) if result.atomic != 0 else lanes_of(load, i64(path.warp_pool.state.lanes), shift)
     if lanes == 0 or lanes & ~token.pending != 0 or path.first == path.last:
         fail(lsu, Fault.LANES, number)
     answer = path.answer[path.first % ANSWERS]
@@ -249,18 +247,70 @@ def _result(path, lsu, io, now):
     wrong = lanes & ~_right(token, result, lanes, line, shift)
     if wrong != 0:
         lane = ctz(wrong)
-        fail_at(lsu, Fault.WORD, number, lane, (line << shift) + (word_of(result, lane) << _word_shift(token)))
+        fail_at(lsu, Fault.WORD, number, lane, (line << shift) + (word_of(load, lane) << _word_shift(token)))
     answer.results -= 1
     if answer.results == 0:
         path.first += 1
+    if token.delivered != 0:
+        _deliver(path, lsu, number, line)
     token.pending &= ~lanes
     if token.pending == 0:
         complete(lsu, number, now)
 
 
 @jit
+def _deliver(path, lsu, number, line):
+    """Send a load to the crossbar, which takes its line in the next cycle."""
+    load, token = path.line_crossbar.io.i.load, lsu.token[number]
+    load.valid = 1
+    load.payload.sign = token.sign
+    for lane in range(path.warp_pool.state.lanes):
+        load.payload.offset[lane] = i64(token.address[lane]) & 3
+    fill_line(lsu, number, line, path.line)
+    delivery = path.delivery[path.delivered % DELIVERIES]
+    delivery.token = number
+    delivery.pc = token.pc
+    path.delivered += 1
+
+
+@jit
+def _write(path, lsu):
+    """Show the crossbar the line of the last cycle's load, and write the registers with what it gives the lanes."""
+    io = path.line_crossbar.io
+    if io.i.load.valid != 0:
+        io.i.load.valid = 0
+        for k in range(LINE_WORDS):
+            io.i.line[k] = path.line[k]
+    if io.o.write.valid == 0:
+        return
+    values = io.o.write.payload
+    delivery = path.delivery[path.written % DELIVERIES]
+    number = i64(values.warp) * TICKETS + i64(values.ticket)
+    if path.written == path.delivered or delivery.token != number:
+        fail(lsu, Fault.LANES, number)
+        return
+    path.written += 1
+    write = lsu.write
+    write.valid = 1
+    write.pc = delivery.pc
+    assign(write, values)
+
+
+@jit
+def _cross(path, lsu):
+    """A cycle of the crossbar. Returns whether it did anything."""
+    io, binding = path.line_crossbar.io, path.line_crossbar.binding
+    if call(binding.idle, binding.handle, addressof(io)) != 0:
+        return False
+    if call(binding.step, binding.handle, addressof(io)) != 0:
+        fail(lsu, Fault.DIFFERENCE, i64(0))
+    return True
+
+
+@jit
 def step(path, lsu, port, config, now):
     """One core cycle."""
+    _write(path, lsu)
     unit = path.warp_pool
     io, binding = unit.io, unit.binding
     missed = now - i64(path.next)
@@ -288,13 +338,14 @@ def step(path, lsu, port, config, now):
         _result(path, lsu, io, now)
     _gates(path, lsu, io)
     _enter(path, lsu, io, now)
+    moves = _cross(path, lsu)
     idle = call(binding.idle, binding.handle, addressof(io))
     if io.o.result.valid != 0:
         idle = min(idle, i64(1))  # the register file may take it in the next cycle
     if idle != 0:
         counts.by_warp -= i64(io.o.policy)  # this cycle is passed over with those that follow
         path.next = now
-        lsu.path_wake = min(now + idle, i64(NEVER))
+        lsu.path_wake = now + 1 if moves else min(now + idle, i64(NEVER))
         return
     path.next = now + 1
     lsu.path_wake = now + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep.spec.frame import COALESCER
+from lockstep.spec.frame import COALESCER, CROSSBAR, coalescer
 from lockstep.spec.mechanism import Parameters
 from lockstep.spec.parameters import LANES, MAX_MAPS, MAX_WARPS, TICKETS, Gpu, integer
 
@@ -19,7 +19,7 @@ PIPELINE = 3  # requests between their selection and the L1
 UNIT = "warppool.warp_pool"
 BLOCKS = (
     "warppool.instruction_queues", COALESCER, "warppool.thread_map_table", "warppool.inter_warp_queues",
-    "warppool.request_selector", "warppool.mshr_metadata", "warppool.writeback", "warppool.load_store_order",
+    "warppool.request_selector", "warppool.mshr_metadata", "warppool.writeback", "warppool.load_store_order", CROSSBAR,
 )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def parts(
 def arguments(gpu: Gpu) -> Parameters:
     """Of all of them, by block."""
     joined = unit(gpu)
-    return {**parts(**joined), UNIT: joined}
+    return {**parts(**joined), UNIT: joined, CROSSBAR: coalescer(gpu)[COALESCER]}
 
 
 def copies(gpu: Gpu) -> dict[str, int]:

@@ -1,0 +1,128 @@
+"""Values of loads that come with the answer.
+
+Loads read memory when they issue. Where the path ``delivers``, what they have read is taken out of their registers,
+which hold :data:`POISON` from then on; the path moves it from the line to the lanes, and the registers are written with
+what arrives there, in the cycle in which it does. So a kernel computes with what its hardware has moved.
+
+A line holds what the lanes of the load that it answers have read, and elsewhere poison too: loads that share a request
+may have read at different times. Textures are filtered on the way, atomics are answered lane by lane, and accesses of
+more than four bytes to local memory, whose words lie a row apart, are in two lines of which the path sends one: the
+values of these stay in their registers.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.core.lsu import REGISTERS, lanes_of_line
+from lockstep.models.core.warp import register_address
+from lockstep.models.execution.access import data_register
+from lockstep.models.execution.isa import LANES, LOCAL_PHYSICAL, RZ, Flag, Group, Memory
+from lockstep.models.jit import ctz, i64, inline, jit, u32, without_lowest, words_u32
+
+POISON = 0xDEAD_BEEF
+LINE_WORDS = 32
+
+LOAD, MEMORY, SIGNED = int(Memory.LOAD), int(Group.MEMORY), int(Flag.SIGNED)
+
+
+@inline
+def _width(instruction):
+    """Bytes of a piece: an element, or one half of an element of 64 bits."""
+    return min(i64(instruction.bytes), 4)
+
+
+@inline
+def _pieces(instruction):
+    return i64(instruction.vec) * (i64(instruction.bytes) // _width(instruction))
+
+
+@inline
+def _is_extended(instruction):
+    """Whether elements of less than 64 bits fill a pair of registers."""
+    return instruction.data == 8 and instruction.bytes < 8
+
+
+@jit
+def _delivered(instruction, token):
+    """Whether the path moves the values of a load."""
+    size = i64(token.bytes)
+    if instruction.group != MEMORY or instruction.op != LOAD or size > 4 * REGISTERS:
+        return False
+    mask = i64(token.mask)
+    while size > 4 and mask != 0:
+        if i64(token.address[ctz(mask)]) >= LOCAL_PHYSICAL:
+            return False
+        mask = without_lowest(mask)
+    return True
+
+
+@jit
+def take_values(lsu, warp, instruction, number):
+    """Take what a load has read out of its registers, in the lanes that the path answers."""
+    token = lsu.token[number]
+    token.delivered = i64(_delivered(instruction, token))
+    if token.delivered == 0:
+        return
+    token.sign = i64(instruction.vec == 1 and i64(instruction.flags) & SIGNED != 0)
+    values = lsu.values[number]
+    width, mask = _width(instruction), i64(token.mask)
+    keep = (i64(1) << 8 * width) - 1
+    for k in range((i64(token.bytes) + 3) // 4):
+        for lane in range(LANES):
+            values.registers[k, lane] = 0
+    for piece in range(_pieces(instruction)):
+        register = data_register(instruction, piece)
+        if register == RZ:
+            continue
+        at = piece * width
+        words = words_u32(register_address(warp, register), LANES)
+        upper = words_u32(register_address(warp, register + i64(_is_extended(instruction))), LANES)
+        for lane in range(LANES):
+            if (mask >> lane) & 1:
+                values.registers[at >> 2, lane] = u32(i64(values.registers[at >> 2, lane]) | (i64(words[lane]) & keep) << 8 * (at & 3))
+                words[lane] = u32(POISON)
+                upper[lane] = u32(POISON)
+
+
+@jit
+def fill_line(lsu, number, line, words):
+    """The line that answers a load, from what its lanes have read."""
+    token, values = lsu.token[number], lsu.values[number]
+    for k in range(LINE_WORDS):
+        words[k] = u32(POISON)
+    size = i64(token.bytes)
+    keep = (i64(1) << 8 * min(size, i64(4))) - 1
+    lanes = lanes_of_line(lsu, number, line)
+    while lanes != 0:
+        lane = ctz(lanes)
+        lanes = without_lowest(lanes)
+        at = i64(token.address[lane]) & (i64(1) << lsu.l1.line_shift) - 1
+        left = 8 * (at & 3)
+        rest = i64(words[at >> 2]) & ~(keep << left)
+        words[at >> 2] = u32(rest | (i64(values.registers[0, lane]) & keep) << left)
+        for k in range(1, size // 4):
+            words[(at >> 2) + k] = values.registers[k, lane]
+
+
+@jit
+def write_values(warp, instruction, write):
+    """Write the registers of a load with what arrives at its lanes."""
+    width = _width(instruction)
+    keep = (i64(1) << 8 * width) - 1
+    sign = i64(1) << 8 * width - 1 if i64(instruction.flags) & SIGNED else i64(0)
+    written = 0xFFFF if instruction.data == 2 else 0xFFFF_FFFF
+    lanes = i64(write.lanes)
+    for piece in range(_pieces(instruction)):
+        register = data_register(instruction, piece)
+        if register == RZ:
+            continue
+        at = piece * width
+        words = words_u32(register_address(warp, register), LANES)
+        for lane in range(LANES):
+            if (lanes >> lane) & 1:
+                value = (i64(write.registers[at >> 2, lane]) >> 8 * (at & 3)) & keep
+                words[lane] = u32(((value ^ sign) - sign) & written)
+        if _is_extended(instruction):
+            upper = words_u32(register_address(warp, register + 1), LANES)
+            for lane in range(LANES):
+                if (lanes >> lane) & 1:
+                    upper[lane] = u32(-(i64(words[lane]) >> 31)) if sign != 0 else u32(0)
