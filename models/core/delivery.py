@@ -78,7 +78,8 @@ def take_values(lsu, warp, instruction, number):
         upper = words_u32(register_address(warp, register + i64(_is_extended(instruction))), LANES)
         for lane in range(LANES):
             if (mask >> lane) & 1:
-                values.registers[at >> 2, lane] = u32(i64(values.registers[at >> 2, lane]) | (i64(words[lane]) & keep) << 8 * (at & 3))
+                moved = (i64(words[lane]) & keep) << 8 * (at & 3)
+                values.registers[at >> 2, lane] = u32(i64(values.registers[at >> 2, lane]) | moved)
                 words[lane] = u32(POISON)
                 upper[lane] = u32(POISON)
 
@@ -107,8 +108,10 @@ def fill_line(lsu, number, line, words):
 def write_values(warp, instruction, write):
     """Write the registers of a load with what arrives at its lanes."""
     width = _width(instruction)
-    keep = (i64(1) << 8 * width) - 1
-    sign = i64(1) << 8 * width - 1 if i64(instruction.flags) & SIGNED else i64(0)
+    keep, sign = i64(0xFFFF_FFFF), i64(0)  # one element: extended where it was moved
+    if instruction.vec > 1 and width < 4:
+        keep = (i64(1) << 8 * width) - 1
+        sign = i64(1) << 8 * width - 1 if i64(instruction.flags) & SIGNED else i64(0)
     written = 0xFFFF if instruction.data == 2 else 0xFFFF_FFFF
     lanes = i64(write.lanes)
     for piece in range(_pieces(instruction)):
@@ -125,4 +128,5 @@ def write_values(warp, instruction, write):
             upper = words_u32(register_address(warp, register + 1), LANES)
             for lane in range(LANES):
                 if (lanes >> lane) & 1:
-                    upper[lane] = u32(-(i64(words[lane]) >> 31)) if sign != 0 else u32(0)
+                    high = i64(words[lane]) >> 31 if i64(instruction.flags) & SIGNED else i64(0)
+                    upper[lane] = u32(-high)

@@ -8,9 +8,9 @@ A path has three functions, which take its own state and the unit: ``reset`` at 
 L1 has its initial value; ``step`` in a cycle in which it may have something to do; ``end`` (or none) after the last
 cycle, which is ``now``. In a step it takes instructions off the queue (:func:`take_head`), offers lines
 (:func:`offer`, :func:`accepted`), takes the L1's answers (:func:`complete`, :func:`answered`), forgets who has
-``entered``, and says in ``path_wake`` when it wants to be stepped next. If its reset says that it ``delivers``, loads
-get their values from what it says in ``write``, at most :data:`BACK_END` cycles after they have completed. Results leave it only in cycles in which the
-register file is ``writable``.
+``entered``, and says in ``path_wake`` when it wants to be stepped next. Results leave it only in cycles in which the
+register file is ``writable``. If its reset says that it ``delivers``, loads get their values from what it leaves in
+``write``, at most :data:`BACK_END` cycles after they have completed.
 
 What may issue is said in masks of warps, which a path sets if it has reasons: memory instructions in ``admit``, loads
 in ``load_ready``, and stores, atomics, barriers and fences in ``drained``. ``cohort_warps`` warps in a row are a

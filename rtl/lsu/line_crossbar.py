@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -47,14 +47,14 @@ class LineCrossbar(wiring.Component):
     load : In, event
         ``mapping``, ``thread`` and ``word`` of the line (:class:`Mapping`), and with *random* its lanes in ``mask`` and
         their words in ``words``. What the load's own entry has: ``active`` lanes; ``size``, log2 of the bytes per lane,
-        0 to 4; ``sign``, whether it is extended; ``offset``, by lane, of an access of one or two bytes in its word. ``warp`` and ``ticket``
-        come out again.
+        0 to 4; ``sign``, whether values are signed; ``offset``, by lane, of an access of one or two bytes in its word.
+        ``warp`` and ``ticket`` come out again.
     line : In
         The words of 32 bits of the line whose ``load`` was there in the cycle before.
     write : Out, event
         ``lanes`` that get a value, and ``registers``, by number and lane, lowest address first. Accesses of one and two
-        bytes are extended to a register. Registers that the access does not fill, and those of other lanes, are 0. Holds
-        until the next write.
+        bytes are extended to a register. Registers that the access does not fill, and those of other lanes, are 0. The
+        payload holds until the next write.
 
     Raises
     ------
@@ -164,8 +164,8 @@ class LineCrossbar(wiring.Component):
         for lane in range(self.lanes):
             index, shift = found.index[lane], found.shift[lane]
             read = Signal(data.ArrayLayout(32, CLASSES), name=f"read_{lane}")
-            word, half, byte = Signal(32, name=f"word_{lane}"), Signal(16, name=f"half_{lane}"), Signal(8, name=f"byte_{lane}")
-            fill, narrow = Signal(name=f"fill_{lane}"), Signal(32, name=f"narrow_{lane}")
+            word, narrow = (Signal(32, name=f"{name}_{lane}") for name in ("word", "narrow"))
+            half, byte, fill = Signal(16, name=f"half_{lane}"), Signal(8, name=f"byte_{lane}"), Signal(name=f"fill_{lane}")
             m.d.comb += [
                 *(each.eq(multiplex(index[2:], list(self.line)[k::CLASSES])) for k, each in enumerate(read)),
                 word.eq(multiplex(index[:2], list(read))),

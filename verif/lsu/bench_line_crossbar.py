@@ -1,4 +1,4 @@
-"""Stimulus and checks of the line crossbar: every lane must get the bytes at its address, whatever says where they are."""
+"""Stimulus and checks of the line crossbar: every lane must get its bytes, whatever says where they are."""
 
 from __future__ import annotations
 
@@ -74,9 +74,8 @@ def load(rng: random.Random, line_shift: int, lanes: int, warps: int, tickets: i
     else:
         words = {lane: rng.randrange(count) for lane in members if rng.random() < 0.8}
     offset = tuple(rng.randrange(4) for _ in range(lanes))
-    return Load(
-        rng.randrange(warps), rng.randrange(tickets), mapping, thread, word, active, size, rng.randrange(2), offset, words
-    )  # fmt: skip
+    warp, ticket, sign = rng.randrange(warps), rng.randrange(tickets), rng.randrange(2)
+    return Load(warp, ticket, mapping, thread, word, active, size, sign, offset, words)
 
 
 class Environment:
@@ -136,8 +135,8 @@ def protocol(m: Module, parameters: dict[str, int], ports: Any) -> Value:
     return (
         ports["line_shift"].matches(5, 6, 7)
         & (~started | (ports["line_shift"] == shift))
-        & (ports["load__payload__mapping"] <= Mapping.RANDOM)
-        & (ports["load__payload__size"] <= SIZES[-1])
+        & (ports["load_mapping"] <= Mapping.RANDOM)
+        & (ports["load_size"] <= SIZES[-1])
     )
 
 

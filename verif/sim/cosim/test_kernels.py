@@ -48,7 +48,7 @@ def test_classes_of_a_mechanism_reach_the_hardware(tmp_path: Path) -> None:
 def test_every_block_of_warppool(tmp_path: Path) -> None:
     code, result = cosim("spmv", "--rtl", "warppool", "--with", "warppool", json_to=tmp_path / "result.json")
     assert (code, result["mismatches"]) == (0, 0)
-    assert len(result["blocks"]) == 8 and "warppool.warp_pool" not in result["blocks"]
+    assert len(result["blocks"]) == 9 and "warppool.warp_pool" not in result["blocks"]
 
 
 @pytest.mark.long
