@@ -165,7 +165,8 @@ class LineCrossbar(wiring.Component):
             index, shift = found.index[lane], found.shift[lane]
             read = Signal(data.ArrayLayout(32, CLASSES), name=f"read_{lane}")
             word, narrow = (Signal(32, name=f"{name}_{lane}") for name in ("word", "narrow"))
-            half, byte, fill = Signal(16, name=f"half_{lane}"), Signal(8, name=f"byte_{lane}"), Signal(name=f"fill_{lane}")
+            half, byte = Signal(16, name=f"half_{lane}"), Signal(8, name=f"byte_{lane}")
+            fill = Signal(name=f"fill_{lane}")
             m.d.comb += [
                 *(each.eq(multiplex(index[2:], list(self.line)[k::CLASSES])) for k, each in enumerate(read)),
                 word.eq(multiplex(index[:2], list(read))),

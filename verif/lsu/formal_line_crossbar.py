@@ -152,7 +152,7 @@ PROOFS = {
         Moved, "prove", 3, "as its mapping, size and sign say, two cycles after the load: 2 lanes, any load, any line"
     ),
     "every lane gets what is at its address": Proof(
-        FromAddresses, "bmc", 11, "with the coalescer before it: one instruction with any addresses, 4 to 16 bytes, 2 lanes"
+        FromAddresses, "bmc", 11, "with the coalescer before it: any addresses of one instruction, 4 to 16 bytes"
     ),
     "everything can happen": Proof(EverythingHappens, "cover", 4, "writes of all mappings, and without a gap: 2 lanes"),
 }
