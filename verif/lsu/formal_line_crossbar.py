@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from lockstep.rtl.lsu.intra_warp_coalescer import IntraWarpCoalescer
 from lockstep.rtl.lsu.line_crossbar import LineCrossbar
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
+from lockstep.verif.lsu.formal_intra_warp_coalescer import decoded
 
 LANES = 2
 
@@ -50,21 +51,7 @@ class Moved(Elaboratable):
     def expected(m: Module, load: data.View, line: data.View, line_shift: Value, lane: int) -> tuple[Value, Value]:
         """Whether a lane takes part, and its bytes."""
         unit = Mux(load.size > 2, load.size, 2)[:3]  # log2 of the bytes of a word
-        words = (Const(1, 8) << line_shift) >> unit
-        ahead = lane - load.thread  # negative before the first lane
-        with_first = load.word + ahead
-        word, taken = Signal(5, name=f"word_{lane}"), Signal(name=f"taken_{lane}")
-        with m.Switch(load.mapping):
-            with m.Case(Mapping.SINGLE):
-                m.d.comb += [word.eq(load.word), taken.eq(ahead == 0)]
-            with m.Case(Mapping.BROADCAST):
-                m.d.comb += [word.eq(load.word), taken.eq(load.active[lane])]
-            with m.Case(Mapping.CONSECUTIVE):
-                m.d.comb += [word.eq(lane), taken.eq(load.active[lane])]
-            with m.Case(Mapping.RANGE):
-                m.d.comb += [word.eq(with_first), taken.eq(load.active[lane] & (ahead >= 0) & (with_first < words))]
-            with m.Default():
-                m.d.comb += [word.eq(load.words[lane]), taken.eq(load.mask[lane])]
+        taken, word = decoded(m, load, load.active, load.size, line_shift, lane)
         narrow = Mux(load.size == 0, load.offset[lane], Mux(load.size == 1, load.offset[lane] & 2, 0))
         byte = ((word << unit) & 127) + narrow
         found = (Value.cast(line) >> (byte << 3))[:128]
