@@ -41,7 +41,7 @@ class Shape:
     ready: float = 0.7
     stall: float = 0.0  # the L1 begins to refuse everything, for 20 cycles on average
     release: float = 0.9
-    held: float = 0.0  # of the metadata: in use from the start to the end
+    spare: int = 0  # metadata entries that are not in use from the start to the end; 0: all
     hit: float = 0.3  # of the loads
     bypass: float = 0.2  # of the lines
     same: float = 0.0  # of the lines: of the same warp as the one before at their port
@@ -56,7 +56,7 @@ _SHAPES = {
     "missing": Shape(insert=0.8, pause=0.04, merge=0.5, hit=0.0, bypass=0.02, same=0.6),
     "merging": Shape(insert=1.0, merge=0.95, store=0.05, ready=0.9, hit=0.0),
     "stores": Shape(insert=0.05, store=0.9, atomic=0.2, ready=0.9),
-    "scarce": Shape(release=0.15, held=0.99, atomic=0.7, store=0.4),
+    "scarce": Shape(release=0.15, spare=3, atomic=0.7, store=0.4),  # as many as there are requests on their way
     "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0, same=0.6),
     "patient": Shape(insert=0.2, pause=0.01, store=0.02, ready=0.2, hit=0.01, bypass=0.02, same=0.8),
     "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
@@ -92,7 +92,7 @@ class Environment:
         self.budget = 0
         self.warps = [0 for _ in self.ports]  # of the last line at each port
         self.offered: list[dict[str, int] | None] = [None for _ in self.ports]
-        self.held = int(self.shape.held * parameters["metadata"])
+        self.held = max(parameters["metadata"] - self.shape.spare, 0) if self.shape.spare else 0
         self.in_use = self.held
         self.stalled = self.paused = False
         self.checker = Checker(parameters)
