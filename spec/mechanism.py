@@ -61,7 +61,8 @@ class Mechanism:
     check : function
         What contradicts itself in a description, one line per error.
     blocks, unit : names
-        The RTL blocks that come with it, and the unit that joins them, if there is one.
+        The RTL blocks that come with it, and the unit that joins them, or those of them that ``parts`` names, if there
+        is one.
     arguments : function
         The constructor arguments of those blocks, and of the unit, on a GPU.
     parts : function
