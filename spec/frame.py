@@ -11,9 +11,14 @@ DISPATCHER = "cta.cta_dispatcher"
 SCHEDULER = "scheduling.warp_scheduler"
 
 
+def instructions(gpu: Gpu) -> dict[str, int]:
+    """The arguments of a block that names memory instructions, and knows their lanes."""
+    return dict(lanes=LANES, warps=gpu.core.warps, tickets=TICKETS)
+
+
 def coalescer(gpu: Gpu) -> Parameters:
     """The arguments of an intra-warp coalescer, which paths share."""
-    return {COALESCER: dict(lanes=LANES, warps=gpu.core.warps, tickets=TICKETS)}
+    return {COALESCER: instructions(gpu)}
 
 
 FRAME = Mechanism(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+LINE_WORDS = 32  # of 4 bytes, in the longest line
+REGISTERS = 4  # of 32 bits, which the widest access fills in a lane
+
 
 class Mapping(IntEnum):
     """The thread map of one line. Which lanes take part follows from it and the instruction's active lanes.

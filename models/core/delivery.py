@@ -12,27 +12,16 @@ values of these stay in their registers.
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import REGISTERS, lanes_of_line
+from lockstep.models.core.lsu import lanes_of_line
 from lockstep.models.core.warp import register_address
-from lockstep.models.execution.access import data_register
+from lockstep.models.execution.access import data_register, piece_bytes, pieces
 from lockstep.models.execution.isa import LANES, LOCAL_PHYSICAL, RZ, Flag, Group, Memory
 from lockstep.models.jit import ctz, i64, inline, jit, u32, without_lowest, words_u32
+from lockstep.spec.mapping import LINE_WORDS, REGISTERS
 
 POISON = 0xDEAD_BEEF
-LINE_WORDS = 32
 
 LOAD, MEMORY, SIGNED = int(Memory.LOAD), int(Group.MEMORY), int(Flag.SIGNED)
-
-
-@inline
-def _width(instruction):
-    """Bytes of a piece: an element, or one half of an element of 64 bits."""
-    return min(i64(instruction.bytes), 4)
-
-
-@inline
-def _pieces(instruction):
-    return i64(instruction.vec) * (i64(instruction.bytes) // _width(instruction))
 
 
 @inline
@@ -64,12 +53,12 @@ def take_values(lsu, warp, instruction, number):
         return
     token.sign = i64(instruction.vec == 1 and i64(instruction.flags) & SIGNED != 0)
     values = lsu.values[number]
-    width, mask = _width(instruction), i64(token.mask)
+    width, mask = piece_bytes(instruction), i64(token.mask)
     keep = (i64(1) << 8 * width) - 1
     for k in range((i64(token.bytes) + 3) // 4):
         for lane in range(LANES):
             values.registers[k, lane] = 0
-    for piece in range(_pieces(instruction)):
+    for piece in range(pieces(instruction)):
         register = data_register(instruction, piece)
         if register == RZ:
             continue
@@ -107,14 +96,14 @@ def fill_line(lsu, number, line, words):
 @jit
 def write_values(warp, instruction, write):
     """Write the registers of a load with what arrives at its lanes."""
-    width = _width(instruction)
+    width = piece_bytes(instruction)
     keep, sign = i64(0xFFFF_FFFF), i64(0)  # one element: extended where it was moved
     if instruction.vec > 1 and width < 4:
         keep = (i64(1) << 8 * width) - 1
         sign = i64(1) << 8 * width - 1 if i64(instruction.flags) & SIGNED else i64(0)
     written = 0xFFFF if instruction.data == 2 else 0xFFFF_FFFF
     lanes = i64(write.lanes)
-    for piece in range(_pieces(instruction)):
+    for piece in range(pieces(instruction)):
         register = data_register(instruction, piece)
         if register == RZ:
             continue

@@ -48,6 +48,7 @@ from lockstep.models.jit import (
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.time import NEVER
+from lockstep.spec.mapping import REGISTERS
 from lockstep.spec.parameters import L1 as L1_PARAMETERS
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
 
@@ -56,7 +57,6 @@ assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["hig
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
 WORD = 0xFFFF_FFFF
-REGISTERS = 4  # of 32 bits, that an access fills at most
 GROUPS = 32  # more than a warp has instructions in flight
 
 COMPLETIONS = 16  # at most so many instructions complete in one cycle

@@ -40,6 +40,18 @@ def data_register(instruction, piece):
 
 
 @inline
+def piece_bytes(instruction):
+    """Bytes of a piece."""
+    return min(i64(instruction.bytes), 4)
+
+
+@inline
+def pieces(instruction):
+    """The pieces of a lane's access."""
+    return i64(instruction.vec) * (i64(instruction.bytes) // piece_bytes(instruction))
+
+
+@inline
 def _displacement(piece, width, row):
     """Bytes from the first piece of a lane to another."""
     return ((piece * width) >> 2) * row + ((piece * width) & 3)
@@ -52,13 +64,13 @@ def load_elements(x, instruction, space, lanes, shape):
     ``shape`` is CONSECUTIVE, UNIFORM or 0.
     """
     bytes_ = i64(instruction.bytes)
-    width = min(bytes_, 4)
+    width = piece_bytes(instruction)
     memory = words_u32(host_address(x, space), words_of(x, space))
     address = x.address
     keep = (1 << 8 * width) - 1
     sign = 1 << 8 * width - 1 if i64(instruction.flags) & SIGNED else 0
     written = 0xFFFF if instruction.data == 2 else 0xFFFF_FFFF
-    for piece in range(i64(instruction.vec) * (bytes_ // width)):
+    for piece in range(pieces(instruction)):
         register = data_register(instruction, piece)
         if register == RZ:
             continue
@@ -92,11 +104,11 @@ def load_elements(x, instruction, space, lanes, shape):
 def store_elements(x, instruction, space, lanes, shape):
     """Store the data registers of ``lanes``, whose addresses lie in ``space``."""
     bytes_ = i64(instruction.bytes)
-    width = min(bytes_, 4)
+    width = piece_bytes(instruction)
     memory = words_u32(host_address(x, space), words_of(x, space))
     address = x.address
     keep = (1 << 8 * width) - 1
-    for piece in range(i64(instruction.vec) * (bytes_ // width)):
+    for piece in range(pieces(instruction)):
         register = data_register(instruction, piece)
         where = register_address(x, register)
         if register == RZ:

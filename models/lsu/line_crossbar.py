@@ -5,11 +5,10 @@ from __future__ import annotations
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots
 from lockstep.models.time import NEVER
-from lockstep.spec.mapping import Mapping
+from lockstep.spec.mapping import LINE_WORDS, REGISTERS, Mapping
 
 SINGLE, RANGE, RANDOM = int(Mapping.SINGLE), int(Mapping.RANGE), int(Mapping.RANDOM)
 CONSECUTIVE = int(Mapping.CONSECUTIVE)
-WORDS = 32
 
 PORTS = ports("lsu.line_crossbar")
 LOAD = PORTS["i"]["load"]["payload"]
@@ -76,8 +75,8 @@ def _move(state, io):
     for lane in range(state.lanes):
         filled = i64(1) << shift if (lanes >> lane) & 1 else i64(0)
         first = word_of(load, lane) << shift
-        for k in range(4):
-            write.registers[k, lane] = io.i.line[first + k & WORDS - 1] if k < filled else 0
+        for k in range(REGISTERS):
+            write.registers[k, lane] = io.i.line[first + k & LINE_WORDS - 1] if k < filled else 0
         if filled != 0 and size < 2:
             word = i64(write.registers[0, lane])
             write.registers[0, lane] = _extended(word, size, i64(load.offset[lane]), load.sign)

@@ -9,7 +9,7 @@ of loads are what ``line_crossbar`` moves from their lines to their lanes (``mod
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
-from lockstep.models.core.delivery import LINE_WORDS, fill_line
+from lockstep.models.core.delivery import fill_line
 from lockstep.models.core.lsu import (
     LSU,
     accepted,
@@ -43,11 +43,11 @@ from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
 from lockstep.models.time import NEVER
 from lockstep.models.warppool import warp_pool
-from lockstep.spec.mapping import Mapping
+from lockstep.spec.mapping import LINE_WORDS, Mapping
 from lockstep.spec.parameters import CONFIG, TICKETS, layout
 from lockstep.spec.warppool.parameters import MAX_METADATA, WarpPool
 
-SINGLE, BROADCAST, CONSECUTIVE, RANGE, RANDOM = (int(mapping) for mapping in Mapping)
+CONSECUTIVE, RANGE, RANDOM = int(Mapping.CONSECUTIVE), int(Mapping.RANGE), int(Mapping.RANDOM)
 DELIVERIES = 4  # more than the crossbar holds
 ANSWERS = 4  # more than are between their acceptance and their last result
 

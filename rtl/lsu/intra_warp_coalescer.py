@@ -15,13 +15,12 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import lowest, select
-from lockstep.spec.mapping import Mapping
+from lockstep.spec.mapping import LINE_WORDS, Mapping
 from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
 
 ADDRESS_BITS = 32
 LINE_SHIFTS = range(5, 8)  # lines of 32, 64 and 128 bytes
 SIZES = range(5)  # accesses of 1 to 16 bytes
-WORDS = 32  # of 4 bytes in the longest line
 LEAD_BITS = 6  # of a word's number minus a lane's
 SOURCE = ("store", "atomic", "bypass", "warp", "ticket")  # what a line has from its instruction
 GROUP = 8  # lanes that are searched as one; with 4 to 7 the longest path is no shorter
@@ -81,8 +80,8 @@ class IntraWarpCoalescer(wiring.Component):
                 "last": 1,
                 "mapping": Mapping,
                 "thread": bits_for(lanes - 1),
-                "word": range(WORDS),
-                "words": data.ArrayLayout(range(WORDS), lanes),
+                "word": range(LINE_WORDS),
+                "words": data.ArrayLayout(range(LINE_WORDS), lanes),
                 **source,
             }
         )
@@ -157,13 +156,13 @@ class IntraWarpCoalescer(wiring.Component):
         """What is kept of the instruction that comes."""
         request, entry = self.request.p, Signal(self._entries[0].shape(), name="entry")
         unit = Mux(request.size > 2, request.size, 2)  # log2 of the bytes of a word
-        words = ((1 << self.line_shift) >> unit)[: bits_for(WORDS)]  # in a line
+        words = ((1 << self.line_shift) >> unit)[: bits_for(LINE_WORDS)]  # in a line
         m.d.comb += [
             entry.outside.eq(-words),  # the bits that the number of a word in a line does not have
             *(entry[name].eq(request[name]) for name in ("mask", *SOURCE)),
         ]
         for lane, (address, sector, lead) in enumerate(zip(request.address, entry.sectors, entry.leads, strict=True)):
-            word = (address >> unit) & (words - 1)[: bits_for(WORDS - 1)]
+            word = (address >> unit) & (words - 1)[: bits_for(LINE_WORDS - 1)]
             m.d.comb += [sector.eq(address[LINE_SHIFTS[0] :]), lead.eq(word - lane)]
         return entry
 
@@ -220,7 +219,8 @@ class IntraWarpCoalescer(wiring.Component):
     def _map(self, m: Module) -> tuple[Signal, list[Signal]]:
         """The pattern that the words of the line found make with its lanes; the first lane's word, and all lanes'."""
         found, here = self._found, self._found.here
-        first, words = Signal(range(WORDS)), [Signal(range(WORDS), name=f"word_{lane}") for lane in range(self.lanes)]
+        first = Signal(range(LINE_WORDS), name="first")
+        words = [Signal(range(LINE_WORDS), name=f"word_{lane}") for lane in range(self.lanes)]
         same, run, span = (Signal(self.lanes, name=name) for name in ("same", "run", "span"))
         m.d.comb += first.eq(found.lead + found.thread)
         for lane, (word, lead) in enumerate(zip(words, found.leads, strict=True)):

@@ -14,12 +14,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import multiplex
-from lockstep.rtl.lsu.intra_warp_coalescer import LEAD_BITS, LINE_SHIFTS, SIZES, WORDS
+from lockstep.rtl.lsu.intra_warp_coalescer import LEAD_BITS, LINE_SHIFTS, SIZES
 from lockstep.rtl.signatures import event
-from lockstep.spec.mapping import Mapping
+from lockstep.spec.mapping import LINE_WORDS, REGISTERS, Mapping
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
 
-REGISTERS = 4  # of 32 bits, which the widest access fills
 CLASSES = 4  # words of the line by their number modulo 4: a wide access takes its words from neighbouring classes
 
 
@@ -74,9 +73,9 @@ class LineCrossbar(wiring.Component):
             **source,
             "mapping": Mapping,
             "thread": bits_for(lanes - 1),
-            "word": range(WORDS),
+            "word": range(LINE_WORDS),
             "mask": lanes,
-            "words": data.ArrayLayout(range(WORDS), lanes),
+            "words": data.ArrayLayout(range(LINE_WORDS), lanes),
             "active": lanes,
             "size": bits_for(SIZES[-1]),
             "sign": 1,
@@ -87,13 +86,13 @@ class LineCrossbar(wiring.Component):
             {
                 "line_shift": In(bits_for(LINE_SHIFTS[-1])),
                 "load": In(event(data.StructLayout(load))),
-                "line": In(data.ArrayLayout(32, WORDS)),
+                "line": In(data.ArrayLayout(32, LINE_WORDS)),
                 "write": Out(event(data.StructLayout({**source, "lanes": lanes, "registers": registers}))),
             }
         )
         # The load whose line comes now: of each lane the first word, and the byte in it where the access is narrow.
         width = {"byte": 1, "narrow": 1, "sign": 1, "double": 1, "quadruple": 1}
-        chosen = {"index": data.ArrayLayout(range(WORDS), lanes), "shift": data.ArrayLayout(2, lanes)}
+        chosen = {"index": data.ArrayLayout(range(LINE_WORDS), lanes), "shift": data.ArrayLayout(2, lanes)}
         self._moves = Signal(name="moves")
         self._found = Signal(data.StructLayout({**source, "lanes": lanes, **width, **chosen}), name="found")
         # What was read last. Lanes and widths are reset, so that the registers need not be.
@@ -115,7 +114,7 @@ class LineCrossbar(wiring.Component):
         """Which lanes take part, and where in the line their bytes begin."""
         load, found = self.load.payload, self._found
         unit = Mux(load.size > 2, load.size - 2, 0)[:2]  # log2 of the words of an access
-        words = ((1 << self.line_shift) >> (unit + 2))[: bits_for(WORDS)]  # of that size, in a line
+        words = ((1 << self.line_shift) >> (unit + 2))[: bits_for(LINE_WORDS)]  # of that size, in a line
         ranges, run = load.mapping == Mapping.RANGE, Signal(LEAD_BITS, name="run")
         m.d.comb += run.eq(Mux(ranges, load.word - load.thread, 0))
         lanes, follows = Signal(self.lanes, name="lanes"), Signal(name="follows")
@@ -133,7 +132,7 @@ class LineCrossbar(wiring.Component):
                 found.quadruple.eq(load.size == 4),
             ]
         for lane in range(self.lanes):
-            in_run, first = Signal(LEAD_BITS, name=f"in_run_{lane}"), Signal(range(WORDS), name=f"first_{lane}")
+            in_run, first = Signal(LEAD_BITS, name=f"in_run_{lane}"), Signal(range(LINE_WORDS), name=f"first_{lane}")
             m.d.comb += [
                 in_run.eq(run + lane),
                 first.eq(Mux(load.mapping == Mapping.RANDOM, load.words[lane], Mux(follows, in_run, load.word))),

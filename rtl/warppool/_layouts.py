@@ -5,8 +5,8 @@ from __future__ import annotations
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
-from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, WORDS
-from lockstep.spec.mapping import Mapping
+from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS
+from lockstep.spec.mapping import LINE_WORDS, Mapping
 
 NUMBER_BITS = ADDRESS_BITS - LINE_SHIFTS[0]  # of a line
 
@@ -19,7 +19,7 @@ def slot_layout(*, lanes: int, warps: int, tickets: int) -> data.StructLayout:
             "ticket": bits_for(tickets - 1),
             "mapping": Mapping,
             "thread": bits_for(lanes - 1),
-            "word": range(WORDS),
+            "word": range(LINE_WORDS),
         }
     )
 

@@ -12,9 +12,8 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from lockstep.rtl.bits import index_of, lowest, popcount, select
-from lockstep.rtl.lsu.intra_warp_coalescer import WORDS
 from lockstep.rtl.signatures import observed
-from lockstep.spec.mapping import Mapping
+from lockstep.spec.mapping import LINE_WORDS, Mapping
 from lockstep.spec.parameters import MAX_MAPS
 from lockstep.spec.warppool.parameters import MAX_COALESCERS
 
@@ -71,9 +70,9 @@ class ThreadMapTable(wiring.Component):
             raise ValueError(f"entries must be a multiple of the {coalescers} coalescers, not {entries}")
         self._entries = entries
         self._coalescers = coalescers
-        words = data.ArrayLayout(range(WORDS), lanes)
+        words = data.ArrayLayout(range(LINE_WORDS), lanes)
         line = data.StructLayout({"mask": lanes, "mapping": Mapping, "words": words, "store": 1, "atomic": 1})
-        result = data.StructLayout({"mapping": Mapping, "word": range(WORDS), "atomic": 1})
+        result = data.StructLayout({"mapping": Mapping, "word": range(LINE_WORDS), "atomic": 1})
         super().__init__(
             {
                 "line": In(observed(line)).array(coalescers),

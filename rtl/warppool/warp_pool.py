@@ -10,10 +10,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl import registry
-from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, SIZES, WORDS
+from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, SIZES
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
-from lockstep.spec.mapping import Mapping
+from lockstep.spec.mapping import LINE_WORDS, Mapping
 from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
 from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_METADATA, parts
 
@@ -89,7 +89,7 @@ class WarpPool(wiring.Component):
         self.parts |= {f"intra_warp_coalescer_{k}": part("lsu.intra_warp_coalescer") for k in range(self.coalescers)}
         warp, ticket = bits_for(p["warps"] - 1), bits_for(p["tickets"] - 1)
         identity = bits_for(p["metadata"] - 1)
-        words = data.ArrayLayout(range(WORDS), p["lanes"])
+        words = data.ArrayLayout(range(LINE_WORDS), p["lanes"])
         source = {"warp": warp, "ticket": ticket}
         slot = slot_layout(lanes=p["lanes"], warps=p["warps"], tickets=p["tickets"])
         kind = {"store": 1, "atomic": 1, "bypass": 1}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep.spec.frame import COALESCER, CROSSBAR, coalescer
+from lockstep.spec.frame import COALESCER, CROSSBAR, instructions
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import LANES, MAX_MAPS, MAX_WARPS, TICKETS, Gpu, integer
+from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, Gpu, integer
 
 # The most that the records are sized for.
 MAX_COALESCERS = 4
@@ -42,10 +42,10 @@ def unit(gpu: Gpu) -> dict[str, int]:
     """Of ``warp_pool``, which joins the others. Sizes follow the GPU: metadata entries are MSHRs x merges."""
     pool = gpu.sections["warppool"]
     return dict(
-        lanes=LANES, warps=gpu.core.warps, tickets=TICKETS, warps_per_queue=pool.warps_per_queue,
-        depth=pool.instructions, coalescers=pool.coalescers, queues=pool.queues, tags=pool.tags, merges=pool.merges,
-        maps=pool.maps, set_bits=(gpu.l1.sets - 1).bit_length(), metadata=gpu.l1.mshrs * gpu.l1.merges,
-        quantum=pool.quantum, store_wait=pool.store_wait,
+        **instructions(gpu), warps_per_queue=pool.warps_per_queue, depth=pool.instructions, coalescers=pool.coalescers,
+        queues=pool.queues, tags=pool.tags, merges=pool.merges, maps=pool.maps,
+        set_bits=(gpu.l1.sets - 1).bit_length(), metadata=gpu.l1.mshrs * gpu.l1.merges, quantum=pool.quantum,
+        store_wait=pool.store_wait,
     )  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def parts(
 def arguments(gpu: Gpu) -> Parameters:
     """Of all of them, by block."""
     joined = unit(gpu)
-    return {**parts(**joined), UNIT: joined, CROSSBAR: coalescer(gpu)[COALESCER]}
+    return {**parts(**joined), UNIT: joined, CROSSBAR: instructions(gpu)}
 
 
 def copies(gpu: Gpu) -> dict[str, int]:

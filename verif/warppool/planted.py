@@ -128,6 +128,11 @@ MISLEADING = [
         "saxpy", r"lane 1 loads 0x\w+, and its result names the word at 0x\w+",
     ),
     Misleading(
+        "lsu.line_crossbar", "rtl", "values arrive for another instruction of the warp",
+        "found.ticket.eq(load.ticket)", "found.ticket.eq(~load.ticket)",
+        "spmv", r"a lane's access was sent or answered twice, or a line or a result has none",
+    ),
+    Misleading(
         "warppool.writeback", "rtl", "the second result of an answer has the first one's place",
         "result[name].eq(slots.slots[0][name]) for name in slots.slots[0].shape().members",
         "result[name].eq(slots.slots[0][name]) for name in slots.slots[0].shape().members if name != \"thread\"",
