@@ -284,6 +284,7 @@ class ModelFault(RuntimeError):
             Fault.LINE: f"lane {stop.lane} accesses {stop.address:#x}, and its line was sent as {stop.named:#x}",
             Fault.KIND: "a load, store or atomic was sent as another kind",
             Fault.WORD: f"lane {stop.lane} loads {stop.address:#x}, and its result names the word at {stop.named:#x}",
+            Fault.BYTES: f"lane {stop.lane} stores to {stop.address:#x}, and the byte sent to {stop.named:#x} is wrong",
             Fault.DIFFERENCE: "hardware and model differ",
             Fault.NO_ROOM: "a CTA was placed here, and there are not enough warp slots in a row",
         }[stop.code]
@@ -558,10 +559,9 @@ class Machine:
             return Stop(fault, int(state["now"]), int(state["fault_sm"]))
         sm = self.sms[int(state["fault_sm"])]
         stop = self._place(fault, int(state["fault_sm"]), int(sm["fault_warp"]), int(sm["fault_pc"]))
-        if fault in (Fault.LINE, Fault.WORD):
+        if fault in (Fault.LINE, Fault.WORD, Fault.BYTES):
             lsu = sm["lsu"]
-            stop.lane, stop.named = int(lsu["fault_lane"]), int(lsu["fault_address"])
-            stop.address = int(lsu["token"][int(lsu["fault_token"])]["address"][stop.lane])
+            stop.lane, stop.address, stop.named = (int(lsu[f"fault_{name}"]) for name in ("lane", "address", "named"))
         else:
             stop.lane, stop.address = int(self._context["fault_lane"]), int(self._context["fault_address"])
         return stop

@@ -7,6 +7,7 @@ from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Gpu
 
 COALESCER = "lsu.intra_warp_coalescer"
 CROSSBAR = "lsu.line_crossbar"
+STORE_CROSSBAR = "lsu.store_crossbar"
 DISPATCHER = "cta.cta_dispatcher"
 SCHEDULER = "scheduling.warp_scheduler"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 _ASSIGNED = re.compile(r"^\s+(?:if \(\S+\) )?(\w+)(?:\[[\d:]+\])? <= ", re.MULTILINE)
 _MEMORY = re.compile(r"^  reg (?:\[\d+:0\] )?(\w+) \[(\d+):0\];$", re.MULTILINE)
+_WIRE = re.compile(r"^  wire (?:\[\d+:0\] )?(\w+);$")
 _PART = re.compile(r"^  (\w+) (\w+) \($", re.MULTILINE)
 
 
@@ -37,6 +38,16 @@ def registers(module: str) -> set[str]:
 def memories(module: str) -> dict[str, int]:
     """The words of each memory of a module."""
     return {name: int(last) + 1 for name, last in _MEMORY.findall(module)}
+
+
+def wires(verilog: str) -> Iterator[tuple[int, str, str]]:
+    """The declarations of wires, ports among them: line, module and name."""
+    module = ""
+    for line, text in enumerate(verilog.split("\n"), 1):
+        if found := re.match(r"module (\w+)", text):
+            module = found[1]
+        elif found := _WIRE.match(text):
+            yield line, module, found[1]
 
 
 def state(verilog: str, top: str) -> list[State]:

@@ -1,13 +1,16 @@
-"""Values of loads that come with the answer.
+"""Values that loads get with the answer, and that stores send with their lines.
 
 Loads read memory when they issue. Where the path ``delivers``, what they have read is taken out of their registers,
 which hold :data:`POISON` from then on; the path moves it from the line to the lanes, and the registers are written with
 what arrives there, in the cycle in which it does. So a kernel computes with what its hardware has moved.
 
-A line holds what the lanes of the load that it answers have read, and elsewhere poison too: loads that share a request
-may have read at different times. Textures are filtered on the way, atomics are answered lane by lane, and accesses of
-more than four bytes to local memory, whose words lie a row apart, are in two lines of which the path sends one: the
-values of these stay in their registers.
+A store writes memory when it issues. What its lanes have written is kept, the path moves it from the lanes to the lines
+that it sends, and compares these with what memory was given: so a wrong byte stops the launch.
+
+A load's line holds what the lanes of the load that it answers have read, and elsewhere poison too: loads that share a
+request may have read at different times. Not moved are textures, which are filtered on the way, atomics, which are
+answered lane by lane, and accesses of more than four bytes to local memory, whose words lie a row apart, in two lines
+of which the path sends one.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from lockstep.spec.mapping import LINE_WORDS, REGISTERS
 
 POISON = 0xDEAD_BEEF
 
-LOAD, MEMORY, SIGNED = int(Memory.LOAD), int(Group.MEMORY), int(Flag.SIGNED)
+LOAD, PREFETCH, MEMORY, SIGNED = int(Memory.LOAD), int(Memory.PREFETCH), int(Group.MEMORY), int(Flag.SIGNED)
 
 
 @inline
@@ -32,9 +35,9 @@ def _is_extended(instruction):
 
 @jit
 def _delivered(instruction, token):
-    """Whether the path moves the values of a load."""
+    """Whether the path moves the values of an instruction."""
     size = i64(token.bytes)
-    if instruction.group != MEMORY or instruction.op != LOAD or size > 4 * REGISTERS:
+    if instruction.group != MEMORY or instruction.op == PREFETCH or size > 4 * REGISTERS:
         return False
     mask = i64(token.mask)
     while size > 4 and mask != 0:
@@ -46,14 +49,14 @@ def _delivered(instruction, token):
 
 @jit
 def take_values(lsu, warp, instruction, number):
-    """Take what a load has read out of its registers, in the lanes that the path answers."""
+    """Take what a load has read out of its registers, in the lanes that the path answers; keep what a store writes."""
     token = lsu.token[number]
     token.delivered = i64(_delivered(instruction, token))
     if token.delivered == 0:
         return
     token.sign = i64(instruction.vec == 1 and i64(instruction.flags) & SIGNED != 0)
     values = lsu.values[number]
-    width, mask = piece_bytes(instruction), i64(token.mask)
+    width = piece_bytes(instruction)
     keep = (i64(1) << 8 * width) - 1
     for k in range((i64(token.bytes) + 3) // 4):
         for lane in range(LANES):
@@ -64,13 +67,21 @@ def take_values(lsu, warp, instruction, number):
             continue
         at = piece * width
         words = words_u32(register_address(warp, register), LANES)
-        upper = words_u32(register_address(warp, register + i64(_is_extended(instruction))), LANES)
         for lane in range(LANES):
-            if (mask >> lane) & 1:
-                moved = (i64(words[lane]) & keep) << 8 * (at & 3)
-                values.registers[at >> 2, lane] = u32(i64(values.registers[at >> 2, lane]) | moved)
-                words[lane] = u32(POISON)
-                upper[lane] = u32(POISON)
+            moved = (i64(words[lane]) & keep) << 8 * (at & 3)
+            values.registers[at >> 2, lane] = u32(i64(values.registers[at >> 2, lane]) | moved)
+        if instruction.op == LOAD:
+            _poison(warp, register, i64(token.mask))
+            if _is_extended(instruction):
+                _poison(warp, register + 1, i64(token.mask))
+
+
+@jit
+def _poison(warp, register, mask):
+    words = words_u32(register_address(warp, register), LANES)
+    for lane in range(LANES):
+        if (mask >> lane) & 1:
+            words[lane] = u32(POISON)
 
 
 @jit
@@ -91,6 +102,28 @@ def fill_line(lsu, number, line, words):
         words[at >> 2] = u32(rest | (i64(values.registers[0, lane]) & keep) << left)
         for k in range(1, size // 4):
             words[(at >> 2) + k] = values.registers[k, lane]
+
+
+@jit
+def fill_stored(lsu, number, lanes, words, stored):
+    """The line that these lanes of a store write, the highest lane last, and which bytes of each word."""
+    token, values = lsu.token[number], lsu.values[number]
+    for k in range(LINE_WORDS):
+        words[k] = 0
+        stored[k] = 0
+    size = i64(token.bytes)
+    keep = (i64(1) << 8 * min(size, i64(4))) - 1
+    while lanes != 0:
+        lane = ctz(lanes)
+        lanes = without_lowest(lanes)
+        at = i64(token.address[lane]) & (i64(1) << lsu.l1.line_shift) - 1
+        left = at & 3
+        rest = i64(words[at >> 2]) & ~(keep << 8 * left)
+        words[at >> 2] = u32(rest | (i64(values.registers[0, lane]) & keep) << 8 * left)
+        stored[at >> 2] |= (i64(1) << min(size, i64(4))) - 1 << left
+        for k in range(1, size // 4):
+            words[(at >> 2) + k] = values.registers[k, lane]
+            stored[(at >> 2) + k] = 15
 
 
 @jit

@@ -10,7 +10,7 @@ cycle, which is ``now``. In a step it takes instructions off the queue (:func:`t
 (:func:`offer`, :func:`accepted`), takes the L1's answers (:func:`complete`, :func:`answered`), forgets who has
 ``entered``, and says in ``path_wake`` when it wants to be stepped next. Results leave it only in cycles in which the
 register file is ``writable``. If its reset says that it ``delivers``, loads get their values from what it leaves in
-``write``, at most :data:`BACK_END` cycles after they have completed.
+``write``, at most :data:`BACK_END` cycles after they have completed; and it moves those of stores to their lines.
 
 What may issue is said in masks of warps, which a path sets if it has reasons: memory instructions in ``admit``, loads
 in ``load_ready``, and stores, atomics, barriers and fences in ``drained``. ``cohort_warps`` warps in a row are a
@@ -78,12 +78,12 @@ TOKEN = record(
         ("texture", "i4"),  # a texture fetch
         ("same", "i4"),  # atomics: most lanes on one address
         ("group", "i4"),  # in the order of its warp
-        ("delivered", "i4"),  # a load whose values come with its answers, ...
+        ("delivered", "i4"),  # a load or store whose values the path moves; those of a load ...
         ("sign", "i4"),  # ... extended to a register
     ]
 )
 
-VALUES = record([("registers", "u4", (REGISTERS, LANES))])
+VALUES = record([("registers", "u4", (REGISTERS, LANES))])  # the bytes of each lane, from the lowest on
 
 WRITE = record(
     [
@@ -125,7 +125,7 @@ LSU = record(
         ("answers", "i8"),  # of the L1 per cycle that the path takes
         ("writable", "i8"),  # the register file takes results in this cycle
         ("reorders", "i8"),  # the path may exchange requests of different warps
-        ("delivers", "i8"),  # the path moves the values of loads (``delivery``)
+        ("delivers", "i8"),  # the path moves the values of loads and stores (``delivery``)
         ("clients", "i8"),  # beside the path
         ("turn", "i8"),  # who may access the L1 first in this cycle: 0 the path, then the clients
         ("accessed", "i8"),  # who has accessed it in this cycle: NOBODY, or as ``turn``
@@ -134,8 +134,10 @@ LSU = record(
         ("path_wake", "i8"),  # the next cycle in which the path has something to do by itself
         ("fault", "i8"),
         ("fault_token", "i8"),
+        ("fault_pc", "i8"),
         ("fault_lane", "i8"),  # -1: the whole token
-        ("fault_address", "i8"),  # that was named for the lane, which asked for another
+        ("fault_address", "i8"),  # that the lane asked for ...
+        ("fault_named", "i8"),  # ... and that was named for it
         ("head", "i8"),
         ("count", "i8"),
         ("kept", "i8"),  # entries kept for instructions that schedulers have granted
@@ -164,7 +166,7 @@ LSU = record(
         ("texture_misses", "i8"),  # ... and the others
         ("order", ORDER, (MAX_WARPS,)),
         ("token", TOKEN, (TOKENS,)),
-        ("values", VALUES, (TOKENS,)),  # that loads have read, by their tokens
+        ("values", VALUES, (TOKENS,)),  # that loads have read and stores have written, by their tokens
         ("write", WRITE),
         ("client", CLIENT, (MAX_TENANTS,)),
         ("l1", L1.L1),
@@ -377,15 +379,17 @@ def fail(lsu, fault, number):
     """An internal fault at a token: the launch stops after this cycle."""
     lsu.fault = fault
     lsu.fault_token = number
+    lsu.fault_pc = lsu.token[number].pc
     lsu.fault_lane = -1
 
 
 @jit
-def fail_at(lsu, fault, number, lane, address):
+def fail_at(lsu, fault, number, lane, named):
     """An internal fault at one lane of a token, for which this address was named."""
     fail(lsu, fault, number)
     lsu.fault_lane = lane
-    lsu.fault_address = address
+    lsu.fault_address = lsu.token[number].address[lane]
+    lsu.fault_named = named
 
 
 @jit

@@ -107,7 +107,7 @@ def _memory_side(sm, port, config, now):
     if lsu.fault != Fault.NONE:
         sm.fault = lsu.fault
         sm.fault_warp = lsu.fault_token // TICKETS
-        sm.fault_pc = lsu.token[lsu.fault_token].pc
+        sm.fault_pc = lsu.fault_pc
     sm.memory_wake = lsu_wake(lsu, port, config, now)
 
 

@@ -601,6 +601,7 @@ class Fault(IntEnum):
     LINE = 104  # a line was sent for a lane whose address lies elsewhere
     WORD = 105  # a lane was given another word than it asked for
     KIND = 106  # a load, store or atomic was sent as something else
+    BYTES = 107  # a lane's bytes were not in the line that was sent for it, or others were
 
 
 # Device addresses. Everything lies below 4 GiB, so a physical address is 32 bits.

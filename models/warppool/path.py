@@ -3,15 +3,17 @@
 This is the unit's surroundings: it enters instructions, generates addresses, offers requests to the L1, returns its
 answers and takes the results. The lanes of a result follow from its mapping and its instruction's active lanes. Every
 lane of a load must be in exactly one result, and the word that this gives it must be the one at its address. The values
-of loads are what ``line_crossbar`` moves from their lines to their lanes (``models/core/delivery.py``).
+of loads are what ``line_crossbar`` moves from their lines to their lanes, and what ``store_crossbar`` moves from the
+lanes of stores to their lines must be what these have written (``models/core/delivery.py``).
 """
 
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
-from lockstep.models.core.delivery import fill_line
+from lockstep.models.core.delivery import fill_line, fill_stored
 from lockstep.models.core.lsu import (
     LSU,
+    VALUES,
     accepted,
     cohort_mask,
     complete,
@@ -23,7 +25,7 @@ from lockstep.models.core.lsu import (
     offer,
     take_head,
 )
-from lockstep.models.execution.isa import Fault
+from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.jit import (
     addressof,
     assign,
@@ -37,7 +39,7 @@ from lockstep.models.jit import (
     slot,
     without_lowest,
 )
-from lockstep.models.lsu import line_crossbar
+from lockstep.models.lsu import line_crossbar, store_crossbar
 from lockstep.models.lsu.line_crossbar import lanes_of, word_of
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
@@ -48,7 +50,7 @@ from lockstep.spec.parameters import CONFIG, TICKETS, layout
 from lockstep.spec.warppool.parameters import MAX_METADATA, WarpPool
 
 CONSECUTIVE, RANGE, RANDOM = int(Mapping.CONSECUTIVE), int(Mapping.RANGE), int(Mapping.RANDOM)
-DELIVERIES = 4  # more than the crossbar holds
+DELIVERIES = 4  # more than a crossbar holds
 ANSWERS = 4  # more than are between their acceptance and their last result
 
 COUNTS = record(
@@ -59,6 +61,8 @@ COUNTS = record(
         ("by_warp", "i8"),  # core cycles in which the lowest warp goes first, not the oldest request
         ("answers_held", "i8"),  # core cycles in which writeback took no answer of the L1
         ("mappings", "i8", (len(Mapping),)),  # of the merged lines
+        ("stores_sent", "i8"),  # lines of stores whose lanes' values are moved, ...
+        ("stores_moved", "i8"),  # ... and those that have been
     ]
 )
 
@@ -71,6 +75,19 @@ REQUEST = record(
 )
 
 DELIVERY = record([("token", "i8"), ("pc", "i8")])  # the token may stand for another instruction when values arrive
+
+STORED = record(
+    [
+        ("token", "i8"),  # which may stand for another instruction when the line arrives
+        ("pc", "i8"),
+        ("number", "i8"),  # of the line
+        ("mask", "i8"),
+        ("bytes", "i8"),  # per lane
+        ("address", "u4", (LANES,)),
+        ("words", "u4", (LINE_WORDS,)),  # the line as it must be, ...
+        ("stored", "u1", (LINE_WORDS,)),  # ... and which bytes of each word
+    ]
+)
 
 STATE = record(
     [
@@ -87,6 +104,9 @@ STATE = record(
         ("delivery", DELIVERY, (DELIVERIES,)),  # a ring of the loads in the crossbar: ...
         ("delivered", "i8"),  # ... running numbers of the next to enter ...
         ("written", "i8"),  # ... and to leave it
+        ("store_crossbar", instance("lsu.store_crossbar", store_crossbar.STATE)),
+        ("values", VALUES),  # of the store that this crossbar takes in this cycle
+        ("stored", STORED, (DELIVERIES,)),  # a ring of the stores in it, by the counts of those sent and moved
     ]
 )
 
@@ -111,6 +131,10 @@ def reset(path, lsu, config):
     line_crossbar.reset(path.line_crossbar.state, crossbar)
     crossbar.i.line_shift = io.i.line_shift
     crossbar.i.load.valid = 0
+    stores = path.store_crossbar.io
+    store_crossbar.reset(path.store_crossbar.state, stores)
+    stores.i.line_shift = io.i.line_shift
+    stores.i.store.valid = 0
 
 
 @jit
@@ -212,6 +236,8 @@ def _access(path, lsu, port, config, io, now):
     if not _of_kind(access, lsu.token[first].kind):
         fail(lsu, Fault.KIND, first)
     if access.store | access.atomic != 0:
+        if access.store & lsu.token[first].delivered != 0:
+            _send(path, lsu, first, lanes, line)
         if accepted(lsu, first, lanes, line, code) and access.store != 0:
             complete(lsu, first, now)
         return
@@ -226,6 +252,73 @@ def _access(path, lsu, port, config, io, now):
         if not _of_kind(access, lsu.token[number].kind):
             fail(lsu, Fault.KIND, number)
         accepted(lsu, number, lanes_of_line(lsu, number, line), line, code)
+
+
+@jit
+def _send(path, lsu, number, lanes, line):
+    """Send these lanes of a store to the crossbar, which takes their values in the next cycle."""
+    store, token = path.store_crossbar.io.i.store, lsu.token[number]
+    store.valid = 1
+    store.payload.mask = lanes
+    store.payload.size = token.size
+    for lane in range(LANES):
+        store.payload.place[lane] = i64(token.address[lane]) & 127
+    assign(path.values, lsu.values[number])
+    stored = path.stored[path.counts.stores_sent % DELIVERIES]
+    assign(stored, token)
+    stored.token = number
+    stored.number = line
+    stored.mask = lanes
+    fill_stored(lsu, number, lanes, stored.words, stored.stored)
+    path.counts.stores_sent += 1
+
+
+@jit
+def _stored(path, lsu):
+    """Show the crossbar the values of the last cycle's store, and compare the line that it gives with what is right."""
+    io = path.store_crossbar.io
+    if io.i.store.valid != 0:
+        io.i.store.valid = 0
+        assign(io.i, path.values)
+    if io.o.write.valid == 0:
+        return
+    found = io.o.write.payload
+    stored = path.stored[path.counts.stores_moved % DELIVERIES]
+    if path.counts.stores_moved == path.counts.stores_sent:
+        fail(lsu, Fault.LANES, i64(stored.token))
+        return
+    path.counts.stores_moved += 1
+    wrong = i64(0)
+    for k in range(LINE_WORDS):
+        wrong |= i64(found.line[k]) ^ i64(stored.words[k]) | i64(found.bytes[k]) ^ i64(stored.stored[k])
+    if wrong != 0:
+        _fail_at_byte(lsu, stored, _wrong_byte(found, stored))
+
+
+@jit
+def _wrong_byte(found, stored):
+    """The place in its line of the first byte that is wrong."""
+    for byte in range(4 * LINE_WORDS):
+        k, shift = byte >> 2, 8 * (byte & 3)
+        bits = i64(found.line[k]) ^ i64(stored.words[k])
+        enabled = i64(found.bytes[k]) ^ i64(stored.stored[k])
+        if bits >> shift & 255 | enabled >> (byte & 3) & 1 != 0:
+            return byte
+    return i64(-1)
+
+
+@jit
+def _fail_at_byte(lsu, stored, byte):
+    """Stop at a byte of a line: at the highest lane that stores it, or at the first one if there is none."""
+    shift = i64(lsu.l1.line_shift)
+    lane = ctz(i64(stored.mask))
+    for k in range(LANES):
+        first = i64(stored.address[k]) & (i64(1) << shift) - 1
+        if (i64(stored.mask) >> k) & 1 and first <= byte < first + stored.bytes:
+            lane = k
+    fail_at(lsu, Fault.BYTES, i64(stored.token), lane, (i64(stored.number) << shift) + byte)
+    lsu.fault_pc = stored.pc
+    lsu.fault_address = stored.address[lane]
 
 
 @jit
@@ -297,9 +390,9 @@ def _write(path, lsu):
 
 
 @jit
-def _cross(path, lsu):
-    """A cycle of the crossbar. Returns whether it did anything."""
-    io, binding = path.line_crossbar.io, path.line_crossbar.binding
+def _cross(crossbar, lsu):
+    """A cycle of a crossbar. Returns whether it did anything."""
+    io, binding = crossbar.io, crossbar.binding
     if call(binding.idle, binding.handle, addressof(io)) != 0:
         return False
     if call(binding.step, binding.handle, addressof(io)) != 0:
@@ -311,6 +404,7 @@ def _cross(path, lsu):
 def step(path, lsu, port, config, now):
     """One core cycle."""
     _write(path, lsu)
+    _stored(path, lsu)
     unit = path.warp_pool
     io, binding = unit.io, unit.binding
     missed = now - i64(path.next)
@@ -338,7 +432,7 @@ def step(path, lsu, port, config, now):
         _result(path, lsu, io, now)
     _gates(path, lsu, io)
     _enter(path, lsu, io, now)
-    moves = _cross(path, lsu)
+    moves = _cross(path.line_crossbar, lsu) | _cross(path.store_crossbar, lsu)
     idle = call(binding.idle, binding.handle, addressof(io))
     if io.o.result.valid != 0:
         idle = min(idle, i64(1))  # the register file may take it in the next cycle

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep.spec.frame import COALESCER, CROSSBAR, instructions
+from lockstep.spec.frame import COALESCER, CROSSBAR, STORE_CROSSBAR, instructions
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, Gpu, integer
+from lockstep.spec.parameters import LANES, MAX_MAPS, MAX_WARPS, Gpu, integer
 
 # The most that the records are sized for.
 MAX_COALESCERS = 4
@@ -20,6 +20,7 @@ UNIT = "warppool.warp_pool"
 BLOCKS = (
     "warppool.instruction_queues", COALESCER, "warppool.thread_map_table", "warppool.inter_warp_queues",
     "warppool.request_selector", "warppool.mshr_metadata", "warppool.writeback", "warppool.load_store_order", CROSSBAR,
+    STORE_CROSSBAR,
 )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def parts(
 def arguments(gpu: Gpu) -> Parameters:
     """Of all of them, by block."""
     joined = unit(gpu)
-    return {**parts(**joined), UNIT: joined, CROSSBAR: instructions(gpu)}
+    return {**parts(**joined), UNIT: joined, CROSSBAR: instructions(gpu), STORE_CROSSBAR: dict(lanes=LANES)}
 
 
 def copies(gpu: Gpu) -> dict[str, int]:

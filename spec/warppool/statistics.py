@@ -26,5 +26,6 @@ def laws(c: Counts) -> list[Law]:
     """Every line that is not sent itself is merged, and every line of a load has a mapping."""
     return [
         ("WarpPool's lines without a request", c("lsu.merged"), c("warppool.merged") - c("warppool.requests")),
+        ("lines of stores in WarpPool's crossbar", c("warppool.stores_sent"), c("warppool.stores_moved")),
         ("WarpPool's lines by mapping", c("warppool.mappings"), c("warppool.merged")),
     ]

@@ -1,26 +1,29 @@
-"""Loads of every type and width whose values come through the line crossbar, against NumPy."""
+"""Loads and stores of every type and width, whose values the crossbars move, against NumPy."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lockstep.models.gpu import ModelFault
 from lockstep.sim import Gpu
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.errors import KernelFault
+from lockstep.sim.module import Module
 from lockstep.verif.bench import seeded
 from lockstep.verif.planted import Fault, component
 
-CROSSBAR = "lsu.line_crossbar"
+CROSSBAR, STORE_CROSSBAR = "lsu.line_crossbar", "lsu.store_crossbar"
 THREADS = 80  # the last warp is not full
 ELEMENTS = 512
 UNLOADED = 7  # what the registers of a thread that does not load hold
 
-# Type of the load, elements, and bits of the registers.
-LOADS = [
+# Type of the access, elements, and bits of the registers.
+ACCESSES = [
     *((kind, 1, bits) for kind in ("u8", "s8") for bits in (16, 32, 64)),
     *((kind, 1, bits) for kind in ("u16", "s16") for bits in (16, 32, 64)),
     *((kind, 1, bits) for kind in ("u32", "s32") for bits in (32, 64)),
@@ -45,8 +48,22 @@ FAULTS = [
     )
 ]  # fmt: skip
 
+STORE_FAULTS = [
+    Fault(STORE_CROSSBAR, "rtl", mistake, old, new)
+    for mistake, old, new in (
+        ("of lanes that store the same byte not the last one wins", "[*number, upper]", "[*number, upper & ~lower]"),
+        ("the second words of eight bytes are the first", "pair.eq(Mux(width.double, register[1], word))",
+         "pair.eq(word)"),
+        ("bytes are where they are in the register", "register[0][:8].replicate(4)", "register[0]"),
+        ("two bytes are stored as four", "store.size >= byte.bit_length()",
+         "store.size + store.size[0] >= byte.bit_length()"),
+        ("all rows are the first", "place[ROW_BITS:] & rows", "place[ROW_BITS:] & 0"),
+        ("lanes that take no part store", "store.mask[lane] << ", "1 << "),
+    )
+]  # fmt: skip
 
-def kernel(kind: str, count: int, bits: int) -> str:
+
+def load_kernel(kind: str, count: int, bits: int) -> str:
     """Every thread but some loads the element that ``index`` names, and stores its registers."""
     size = int(kind[1:]) // 8 * count
     registers = "%v0" if count == 1 else "{" + ", ".join(f"%v{k}" for k in range(count)) + "}"
@@ -80,22 +97,96 @@ def kernel(kind: str, count: int, bits: int) -> str:
 """
 
 
-def expected(kind: str, count: int, bits: int, data: np.ndarray, index: np.ndarray) -> np.ndarray:
+def store_kernel(kind: str, count: int, bits: int) -> str:
+    """Every thread but some stores its registers to the element that ``index`` names."""
+    size = int(kind[1:]) // 8 * count
+    registers = "%v0" if count == 1 else "{" + ", ".join(f"%v{k}" for k in range(count)) + "}"
+    loads = "\n".join(f"    ld.global.u{bits} %v{k}, [%from+{k * bits // 8}];" for k in range(count))
+    vector = f".v{count}" if count > 1 else ""
+    return f"""
+.visible .entry store_{kind}_{count}_{bits}(.param .u64 data, .param .u64 index, .param .u64 values)
+{{
+    .reg .pred %stores;
+    .reg .b32 %thread, %at, %quarter;
+    .reg .b64 %from, %to, %wide;
+    .reg .b{bits} %v<{count}>;
+    mov.u32 %thread, %tid.x;
+    ld.param.u64 %from, [index];
+    mul.wide.u32 %wide, %thread, 4;
+    add.s64 %from, %from, %wide;
+    ld.global.u32 %at, [%from];
+    and.b32 %quarter, %thread, 3;
+    setp.ne.u32 %stores, %quarter, 2;
+    ld.param.u64 %from, [values];
+    mul.wide.u32 %wide, %thread, {bits // 8 * count};
+    add.s64 %from, %from, %wide;
+{loads}
+    ld.param.u64 %to, [data];
+    mul.wide.u32 %wide, %at, {size};
+    add.s64 %to, %to, %wide;
+    @%stores st.global{vector}.{kind} [%to], {registers};
+    ret;
+}}
+"""
+
+
+LOCAL = """
+.visible .entry local(.param .u64 result)
+{
+    .local .align 4 .b8 mine[16];
+    .reg .b32 %thread, %value, %at;
+    .reg .b64 %to, %wide, %base;
+    mov.u32 %thread, %tid.x;
+    mul.lo.u32 %value, %thread, 0x01030507;
+    mov.u64 %base, mine;
+    st.local.u32 [%base], %value;
+    and.b32 %at, %thread, 3;
+    cvt.u64.u32 %wide, %at;
+    add.s64 %base, %base, %wide;
+    st.local.u8 [%base], %thread;
+    sub.s64 %base, %base, %wide;
+    ld.local.u32 %value, [%base];
+    ld.param.u64 %to, [result];
+    mul.wide.u32 %wide, %thread, 4;
+    add.s64 %to, %to, %wide;
+    st.global.u32 [%to], %value;
+    ret;
+}
+"""
+
+
+def loaded(kind: str, count: int, bits: int, data: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """What the registers of all threads hold."""
     elements = data.view(f"{'i' if kind[0] == 's' else 'u'}{int(kind[1:]) // 8}").reshape(-1, count)
     loaded = elements[index].astype(f"i{bits // 8}").view(f"u{bits // 8}")
     loaded[np.arange(THREADS) % 4 == 2] = UNLOADED
     return loaded
 
 
-def run(mode: str, makes: dict[str, Any] | None = None) -> None:
-    """Run all kernels and compare; with the hardware in the place of the model, or not."""
+def stored(kind: str, count: int, data: np.ndarray, index: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What memory holds; of the threads of a warp that store to one place the last one counts."""
+    after = data.copy()
+    elements = after.view(f"u{int(kind[1:]) // 8}").reshape(-1, count)
+    for thread in np.flatnonzero(np.arange(THREADS) % 4 != 2):
+        elements[index[thread]] = values[thread].astype(elements.dtype)
+    return after
+
+
+@contextmanager
+def machine(block: str, mode: str, makes: dict[str, Any] | None = None) -> Iterator[tuple[Gpu, Module]]:
+    """All kernels on a GPU with the hardware of a block in the place of its model, or not."""
     gpu = Gpu("gtx480", ["warppool"], {"core.sms": 1})
-    ptx = ".version 8.0\n.target sm_70\n.address_size 64\n" + "".join(kernel(*load) for load in LOADS)
-    module = gpu.load(ptx)
-    rng = np.random.default_rng(seeded().getrandbits(32))
-    instances = chosen(CROSSBAR, gpu.machine.instances) if mode == "replace" else []
+    kernels = [kernel(*access) for access in ACCESSES for kernel in (load_kernel, store_kernel)]
+    module = gpu.load("".join([".version 8.0\n.target sm_70\n.address_size 64\n", *kernels, LOCAL]))
+    instances = chosen(block, gpu.machine.instances) if mode == "replace" else []
     with closing(Session(gpu.machine, instances, "replace", makes)):
-        for kind, count, bits in LOADS:
+        yield gpu, module
+
+
+def run_loads(mode: str, makes: dict[str, Any] | None = None) -> None:
+    rng = np.random.default_rng(seeded().getrandbits(32))
+    with machine(CROSSBAR, mode, makes) as (gpu, module):
+        for kind, count, bits in ACCESSES:
             for shuffled in (False, True):
                 data = rng.integers(0, 256, ELEMENTS * 16, np.uint8)
                 index = np.arange(THREADS, dtype=np.uint32) + rng.integers(0, 40, dtype=np.uint32)
@@ -104,16 +195,52 @@ def run(mode: str, makes: dict[str, Any] | None = None) -> None:
                 result = gpu.empty((THREADS, count), f"u{bits // 8}")
                 arguments = [gpu.to_device(data), gpu.to_device(index), result]
                 module.launch(f"load_{kind}_{count}_{bits}", 1, THREADS, arguments)
-                right = expected(kind, count, bits, data, index)
+                right = loaded(kind, count, bits, data, index)
                 np.testing.assert_array_equal(gpu.from_device(result), right, f"{kind} x {count} to {bits} bits")
 
 
+def run_stores(mode: str, makes: dict[str, Any] | None = None) -> None:
+    rng = np.random.default_rng(seeded().getrandbits(32))
+    with machine(STORE_CROSSBAR, mode, makes) as (gpu, module):
+        for kind, count, bits in ACCESSES:
+            for shuffled in (False, True):
+                data = rng.integers(0, 256, ELEMENTS * 16, np.uint8)
+                index = np.arange(THREADS, dtype=np.uint32) + rng.integers(0, 40, dtype=np.uint32)
+                if shuffled:  # only threads of one warp store to the same place
+                    index = (rng.integers(0, 40, THREADS) + 40 * (np.arange(THREADS) // 32)).astype(np.uint32)
+                values = rng.integers(0, 256, (THREADS, count * bits // 8), np.uint8).view(f"u{bits // 8}")
+                memory = gpu.to_device(data)
+                arguments = [memory, gpu.to_device(index), gpu.to_device(values)]
+                module.launch(f"store_{kind}_{count}_{bits}", 1, THREADS, arguments)
+                right = stored(kind, count, data, index, values)
+                np.testing.assert_array_equal(gpu.from_device(memory), right, f"{kind} x {count} of {bits} bits")
+        result = gpu.empty(THREADS, np.uint32)
+        module.launch("local", 1, THREADS, [result])
+        right = (np.arange(THREADS, dtype=np.uint32) * np.uint32(0x01030507)).view(np.uint8).reshape(THREADS, 4)
+        right[np.arange(THREADS), np.arange(THREADS) % 4] = np.arange(THREADS)
+        np.testing.assert_array_equal(gpu.from_device(result), right.view(np.uint32)[:, 0])
+
+
 @pytest.mark.parametrize("mode", ["model", "replace"])
-def test_every_type_and_width(mode: str) -> None:
+@pytest.mark.parametrize("run", [run_loads, run_stores])
+def test_every_type_and_width(run: Callable[[str], None], mode: str) -> None:
     run(mode)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_results_are_what_the_hardware_moved(fault: Fault) -> None:
     with pytest.raises((AssertionError, KernelFault), match=r"\d bits|address 0xeeadc0ef"):  # 0xdeadbeef + 0x10000000
-        run("replace", {CROSSBAR: component(fault)})
+        run_loads("replace", {CROSSBAR: component(fault)})
+
+
+@pytest.mark.parametrize("fault", STORE_FAULTS, ids=str)
+def test_lines_of_stores_are_what_the_hardware_moved(fault: Fault) -> None:
+    message = r"lane \d+ stores to 0x\w+, and the byte sent to 0x\w+ is wrong"
+    with pytest.raises(ModelFault, match=message):
+        run_stores("replace", {STORE_CROSSBAR: component(fault)})
+
+
+def test_a_line_that_does_not_arrive_is_missed() -> None:
+    fault = Fault(STORE_CROSSBAR, "rtl", "nothing", "self.write.valid.eq(self._moves)", "self.write.valid.eq(0)")
+    with pytest.raises(RuntimeError, match=r"conservation is broken .*: lines of stores in WarpPool's crossbar"):
+        run_stores("replace", {STORE_CROSSBAR: component(fault)})

@@ -88,6 +88,16 @@ FAULTS = [
         "spmv", r"o\.write\.payload\.registers\[\d\]\[\d+\]", appears,
     ),
     Differing(
+        "lsu.store_crossbar", "rtl", "lanes that take no part store the first row",
+        "row.eq(store.mask[lane] << ", "row.eq(1 << ",
+        "spmv", r"o\.write\.payload\.(bytes|line)\[\d+\]", another,
+    ),
+    Differing(
+        "lsu.store_crossbar", "models", "the last byte of a word is not stored",
+        "write.bytes[word + k] = 15", "write.bytes[word + k] = 7",
+        "spmv", r"o\.write\.payload\.bytes\[\d+\]", bits_less,
+    ),
+    Differing(
         "warppool.load_store_order", "rtl", "a request that merges several loads counts for the first of them",
         "slot < payload.count", "int(slot == 0)",
         "spmv", r"o\.drained", bits_less,
@@ -131,6 +141,11 @@ MISLEADING = [
         "lsu.line_crossbar", "rtl", "values arrive for another instruction of the warp",
         "found.ticket.eq(load.ticket)", "found.ticket.eq(~load.ticket)",
         "spmv", r"a lane's access was sent or answered twice, or a line or a result has none",
+    ),
+    Misleading(
+        "lsu.store_crossbar", "rtl", "the first and the third word of a row are exchanged",
+        "span << (place[:ROW_BITS] & begin)", "span << (place[:ROW_BITS] & begin ^ 8)",
+        "saxpy", r"lane \d+ stores to 0x\w+, and the byte sent to 0x\w+ is wrong",
     ),
     Misleading(
         "warppool.writeback", "rtl", "the second result of an answer has the first one's place",
