@@ -102,7 +102,7 @@ def _find(state, line):
 @jit
 def _decide(state, io):
     """What the ports insert in the next cycle."""
-    taken, budget = i64(0), state.budget
+    taken, budget = i64(0), state.budget  # less what the heads of the ports below may take
     for k in range(state.coalescers):
         insert = io.o.insert[k]
         tag = i64(-1)
@@ -110,17 +110,17 @@ def _decide(state, io):
             line = state.line[2 * k + state.head[k]]
             if taken >> line.queue & 1 == 0:
                 tag = _find(state, line)
+            taken |= i64(1) << line.queue
             if tag >= 0:
                 allocated = state.valid >> tag & 1 ^ 1
                 if allocated <= budget:
-                    budget -= allocated
-                    taken |= i64(1) << line.queue
                     insert.valid = 1
                     insert.payload.tag = tag
                     insert.payload.warp = line.slot.warp
                     insert.payload.allocated = allocated
                 else:
                     tag = i64(-1)
+            budget = max(budget - 1, i64(0))
         if tag < 0 and insert.valid != 0:
             clear(insert)
 

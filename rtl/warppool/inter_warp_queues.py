@@ -34,11 +34,13 @@ class InterWarpQueues(wiring.Component):
     the head, and then follows what happens to them. The head is inserted as soon as a cycle allows it:
 
     * a tag of its queue has the same number and bypass: merged into it, if that has a slot left, or else it waits;
-    * none has: it takes the queue's lowest free tag, if the selector has room for another one.
+    * none has: it takes the queue's lowest free tag, if the selector has room for it and for one more per head of a
+      lower port.
 
-    A queue takes one line per cycle, from the lowest port that can insert. So two tags never have the same line. What
-    is inserted is decided from state alone: a tag that is popped in this cycle still merges, and what is merged leaves
-    with it; it is free in the next cycle.
+    A queue takes one line per cycle, from the lowest port whose head is of this queue; while that waits, so do those of
+    the ports above. So two tags never have the same line, and no port's decision depends on another's. What is inserted
+    is decided from state alone: a tag that is popped in this cycle still merges, and what is merged leaves with it; it
+    is free in the next cycle.
 
     Latency: a line transferred in cycle t is inserted in t + 1 at the earliest; a tag popped in t is presented in
     t + 1, for that cycle only. Full throughput on every port.
@@ -126,17 +128,16 @@ class InterWarpQueues(wiring.Component):
         self._slot = slot_layout(lanes=lanes, warps=warps, tickets=tickets)
         self._line = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **self._slot.members})
         self._valid = Signal(queues * tags, name="valid")  # of the tags
-        # By tag, while it is in use: what it stands for, its slots in use, and these. The ports insert into different
-        # queues in a cycle, so that no two write ports of a memory meet.
+        # By tag, while it is in use: what it stands for, its slots in use, and these. Ports write to different queues
+        # in a cycle, so that no two write ports of a memory meet.
         size, count = queues * tags, range(merges + 1)
         key = data.StructLayout({"number": NUMBER_BITS, "bypass": 1})
         self._keys, self._counts = Memory(shape=key, depth=size, init=[]), Memory(shape=count, depth=size, init=[])
         self._slots = [Memory(shape=self._slot, depth=size, init=[]) for _ in range(merges)]
-        # Per port: its lines, of which the head is inserted next. The head's queue; by place in it, whether the tag is
-        # in use and, while it is, whether it has the head's number and bypass, and its slots in use.
+        # Per port: its lines with their queues, of which the head is inserted next. By place in the head's queue,
+        # whether the tag is in use and, while it is, whether it has the head's number and bypass, and its slots in use.
         ports = range(coalescers)
-        self._buffers = [Buffer(self._line) for _ in ports]
-        self._queue_of = [Signal(range(queues), reset_less=True, name=f"queue_{k}") for k in ports]
+        self._buffers = [Buffer(data.StructLayout({**self._line.members, "queue": range(queues)})) for _ in ports]
         self._alike = [Signal(tags, reset_less=True, name=f"alike_{k}") for k in ports]
         self._used = [Signal(tags, reset_less=True, name=f"used_{k}") for k in ports]
         self._filled = [[Signal(count, reset_less=True, name=f"filled_{k}_{i}") for i in range(tags)] for k in ports]
@@ -184,9 +185,12 @@ class InterWarpQueues(wiring.Component):
         return m
 
     def _insert(self, m: Module, k: int) -> None:
-        """Whether port k's head is inserted, and where; the ports below come first."""
-        buffer, queue, hits, free = self._buffers[k], self._queue_of[k], self._hits[k], self._frees[k]
-        head = buffer.o.p
+        """Whether port k's head is inserted, and where; the heads of the ports below come first.
+
+        Number and slot are written where they would go, before it is known whether the line is inserted.
+        """
+        buffer, hits, free = self._buffers[k], self._hits[k], self._frees[k]
+        head, queue = buffer.head, buffer.head.queue
         known = Signal(name=f"known_{k}")
         count = Signal(range(self._merges + 1), name=f"count_{k}")  # of the tag that is merged into, else 0
         tag = self._targets[k]
@@ -197,12 +201,15 @@ class InterWarpQueues(wiring.Component):
             count.eq(select(hits, self._filled[k])),
             tag.eq(queue * self._tags + index_of(Mux(known, hits, free))),
         ]
-        below = list(self.insert)[:k]
-        taken = Cat(insert.valid & (where == queue) for insert, where in zip(below, self._queue_of, strict=False)).any()
-        left = self._budget > sum(insert.payload.allocated for insert in below)
+        below = [(each.o.valid, each.head.queue) for each in self._buffers[:k]]
+        taken = Cat(valid & (other == queue) for valid, other in below).any()
+        left = self._budget > sum(valid for valid, _ in below)
         valid, insert = self.insert[k].valid, self.insert[k].payload
-        can_insert = Mux(known, count != self._merges, free.any() & left)
-        m.d.comb += valid.eq(buffer.o.valid & ~taken & can_insert)
+        placed = Signal(name=f"placed_{k}")
+        m.d.comb += [
+            placed.eq(buffer.o.valid & ~taken & (known | free.any())),
+            valid.eq(placed & Mux(known, count != self._merges, left)),
+        ]
         with m.If(valid):
             m.d.comb += [
                 insert.tag.eq(tag),
@@ -210,9 +217,9 @@ class InterWarpQueues(wiring.Component):
                 insert.allocated.eq(~known),
             ]
         writes = [
-            (self._keys, Cat(head.number, head.bypass), insert.allocated),
+            (self._keys, Cat(head.number, head.bypass), placed & ~known),
             (self._counts, count + 1, valid),
-            *((memory, self._slot_of(head), valid & (count == i)) for i, memory in enumerate(self._slots)),
+            *((memory, self._slot_of(head), placed & (count == i)) for i, memory in enumerate(self._slots)),
         ]
         for memory, value, enable in writes:
             port = memory.write_port()
@@ -220,21 +227,18 @@ class InterWarpQueues(wiring.Component):
 
     def _look_up(self, m: Module, k: int) -> None:
         """What port k's head needs to know in the next cycle: read for the next head, else kept up to date."""
-        buffer, shift, queue = self._buffers[k], self._set_bits, Signal.like(self._queue_of[k], name=f"next_queue_{k}")
-        line, number = buffer.following, buffer.following.number
-        m.d.comb += queue.eq(number ^ number >> shift ^ number >> 2 * shift)
-        key, first = Cat(line.number, line.bypass), Signal(range(self._queues * self._tags), name=f"first_{k}")
+        buffer, line = self._buffers[k], self._buffers[k].following
+        key, queue = Cat(line.number, line.bypass), line.queue
+        first = Signal(range(self._queues * self._tags), name=f"first_{k}")
         m.d.comb += first.eq(queue * self._tags)
         alike = [Value.cast(_read(m, self._keys, first + i)) == key for i in range(self._tags)]
         counts = [_read(m, self._counts, first + i) for i in range(self._tags)]
         of_next = self._after(m, key, queue, alike, self._valid >> first, counts)
         head, kept = buffer.head, (self._alike[k], self._used[k], self._filled[k])
-        of_head = self._after(m, Cat(head.number, head.bypass), self._queue_of[k], *kept)
+        of_head = self._after(m, Cat(head.number, head.bypass), head.queue, *kept)
         moves = buffer.moves
         states = (state for of_tag in zip(*kept, strict=True) for state in of_tag)
         m.d.sync += [state.eq(Mux(moves, new, old)) for state, new, old in zip(states, of_next, of_head, strict=True)]
-        with m.If(moves):
-            m.d.sync += self._queue_of[k].eq(queue)
 
     def _after(
         self, m: Module, key: Value, queue: Value, alike: Sequence[Value], used: Value, counts: Sequence[Value]
@@ -243,7 +247,7 @@ class InterWarpQueues(wiring.Component):
         ports = range(self._coalescers)
         near, same = Signal(self._coalescers), Signal(self._coalescers)  # ports whose head has this queue, and key
         m.d.comb += [
-            near.eq(Cat(where == queue for where in self._queue_of)),
+            near.eq(Cat(buffer.head.queue == queue for buffer in self._buffers)),
             same.eq(Cat(Cat(buffer.head.number, buffer.head.bypass) == key for buffer in self._buffers)),
         ]
         for i in range(self._tags):
@@ -262,8 +266,8 @@ class InterWarpQueues(wiring.Component):
         into = Signal(self._coalescers)  # ports whose head belongs to it; only the first of them can be inserted
         merged, late = Signal(self._slot), Signal()
         count = Signal(range(self._merges + 1))
-        for k, (buffer, hits, queue) in enumerate(zip(self._buffers, self._hits, self._queue_of, strict=True)):
-            found = Cat(hits[i] & (tag == queue * self._tags + i) for i in range(self._tags))
+        for k, (buffer, hits) in enumerate(zip(self._buffers, self._hits, strict=True)):
+            found = Cat(hits[i] & (tag == buffer.head.queue * self._tags + i) for i in range(self._tags))
             m.d.comb += into[k].eq(buffer.o.valid & found.any())
         m.d.comb += [
             merged.eq(select(lowest(into), [self._slot_of(buffer.head) for buffer in self._buffers])),
@@ -294,7 +298,8 @@ class InterWarpQueues(wiring.Component):
         m.d.comb += [
             line.ready.eq(buffer.i.ready),
             buffer.i.valid.eq(line.valid),
-            buffer.i.p.eq(line.p),
+            buffer.i.p.queue.eq(line.p.number ^ line.p.number >> self._set_bits ^ line.p.number >> 2 * self._set_bits),
+            *(buffer.i.p[name].eq(getattr(line.p, name)) for name, _ in self._line),
             buffer.o.ready.eq(self.insert[k].valid),
         ]
         with m.If(line.p.mapping == Mapping.RANDOM):

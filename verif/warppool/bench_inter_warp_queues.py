@@ -211,8 +211,8 @@ class Environment:
         """Follow the inserts of this cycle; the tags allocated."""
         old = {tag.key: (place, len(tag.slots)) for place, tag in self.tag.items()}
         in_use = set(self.tag)
-        allocations = 0
-        taken: set[int] = set()
+        allocations = heads = 0  # heads: of the ports below
+        taken: set[int] = set()  # queues of these
         self.inserted = [0 for _ in self.ports]
         for k in self.ports:
             event, payload = events[k], events[k].payload
@@ -221,13 +221,16 @@ class Environment:
             if not event.valid:
                 assert (payload.tag, payload.warp, payload.allocated) == (0, 0, 0)
                 if self.buffered[k]:
-                    self._may_wait(k, old, in_use, taken, self.budget - allocations)
+                    self._may_wait(k, old, in_use, taken, self.budget - heads)
+                    taken.add(queue_of(self.buffered[k][0][0][0], self.parameters))
+                    heads += 1
                 continue
+            heads += 1
             key, slot = self.buffered[k].pop(0)
             self.inserted[k] = 1
             queue = queue_of(key[0], self.parameters)
             assert payload.tag // self.parameters["tags"] == queue, "a tag of another queue"
-            assert queue not in taken, "two lines into one queue"
+            assert queue not in taken, "a lower port's head has this queue"
             assert payload.warp == slot[0]
             taken.add(queue)
             if payload.allocated:
@@ -235,6 +238,7 @@ class Environment:
                 assert key not in old, "a line got a second tag"
                 first = queue * self.parameters["tags"]
                 assert in_use.issuperset(range(first, payload.tag)), "a lower tag of the queue is free"
+                assert self.budget >= heads, "the selector has no room for the lower ports' heads and this one"
                 self.tag[payload.tag] = Tag(key)
                 allocations += 1
             else:
@@ -246,7 +250,7 @@ class Environment:
     def _may_wait(
         self, k: int, old: dict[Key, tuple[int, int]], in_use: set[int], taken: set[int], budget: int
     ) -> None:
-        """A head is inserted unless its queue takes another line, its tag is full, no tag is free, or no position."""
+        """A head is inserted unless a lower port's has its queue, its tag is full, no tag is free, or no position."""
         key = self.buffered[k][0][0]
         queue, tags = queue_of(key[0], self.parameters), self.parameters["tags"]
         if queue in taken:

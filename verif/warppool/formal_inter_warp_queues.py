@@ -67,11 +67,14 @@ class _Property(InterWarpQueues):
 
     def _head(self, m: Module, k: int) -> None:
         """What a head knows of its queue is so."""
-        buffer, queue = self._buffers[k], self._queue_of[k]
-        head = buffer.head
+        buffer, head = self._buffers[k], self._buffers[k].head
+        queue = head.queue
         m.d.comb += Assert(buffer.count <= 2)
         with m.If(buffer.count != 0):
-            m.d.comb += Assert(queue == _queue(head.number))
+            m.d.comb += [
+                Assert(queue == _queue(head.number)),
+                Assert((buffer.count < 2) | (buffer.second.queue == _queue(buffer.second.number))),
+            ]
             for i in range(TAGS):
                 tag, used = queue * TAGS + i, self._used[k][i]
                 m.d.comb += [
@@ -112,7 +115,7 @@ class _Progress(_Property):
         known = Signal()  # the room of a previous cycle
         m.d.sync += known.eq(1)
         for k, buffer in enumerate(self._buffers):
-            lower = list(self.insert)[:k]
+            lower = self._buffers[:k]
             head = buffer.head
             same, places, full = Signal(TOTAL), Signal(TOTAL), Signal(TOTAL)
             for tag in range(TOTAL):
@@ -121,8 +124,8 @@ class _Progress(_Property):
                     places[tag].eq(~self._valid[tag] & (_queue(head.number) == tag // TAGS)),
                     full[tag].eq(self.counts[tag] == MERGES),
                 ]
-            taken = Cat(i.valid & (i.payload.tag // TAGS == _queue(head.number)) for i in lower).any()
-            before = sum(i.payload.allocated for i in lower)
+            taken = Cat((b.count != 0) & (_queue(b.head.number) == _queue(head.number)) for b in lower).any()
+            before = sum(b.count != 0 for b in lower)
             no_room = (before >= self.spare) | ~known
             reason = taken | Mux(same.any(), (same & full).any(), ~places.any() | no_room)
             m.d.comb += Assert((buffer.count == 0) | self.insert[k].valid | reason)
@@ -159,7 +162,7 @@ class _Delivery(_Property):
                     payload = self.insert[k].payload
                     count = self.counts[payload.tag]
                     with m.If(port == k):
-                        line = Mux(behind, buffer.second, buffer.head)
+                        line = Mux(behind, buffer.second, buffer.head)[: self._line.size]
                         m.d.comb += Assert(buffer.count > behind)
                         m.d.comb += Assert(line == Cat(key, slot))
                         with m.If(self.insert[k].valid):
@@ -222,7 +225,7 @@ PROOFS = {
     ),
     "progress": Proof(
         _Progress, "prove", 2,
-        "A head is inserted unless a lower port inserts into its queue, its tag is full, or there is none for it",
+        "A head is inserted unless a lower port's head has its queue, its tag is full, or there is none left for it",
     ),
     "delivery": Proof(
         _Delivery, "prove", 2, "A line leaves in the request of its number and bypass, in the order of insertion"

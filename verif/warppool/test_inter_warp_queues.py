@@ -165,14 +165,38 @@ def test_one_insert_per_queue_and_cycle(other: int, second: tuple[int, int, int,
     assert bench.inserts() == [second]
 
 
-def test_a_port_that_waits_does_not_hold_the_others() -> None:
+def test_a_port_that_waits_holds_the_ports_above_out_of_its_queue_alone() -> None:
     bench = started()
     for warp in range(5):
         bench.offer(0, 7, warp)
         bench.cycle()
+    bench.offer(1, 8, warp=9)
+    bench.cycle()
+    assert bench.inserts() == [(1, 16, 9, 1)]
     bench.offer(1, 7 + 32 * 65, warp=9)
     bench.cycle()
+    assert not bench.inserts()
+    bench.pop(14)
+    bench.cycle()
+    assert bench.inserts() == [(0, 14, 4, 1)], "the port below goes first"
+    bench.cycle()
     assert bench.inserts() == [(1, 15, 9, 1)]
+
+
+def test_a_head_leaves_room_for_those_of_the_ports_below() -> None:
+    """Although the head below needs none: it waits for its tag, which is full."""
+    bench = started()
+    for warp in range(5):
+        bench.offer(0, 7, warp)
+        bench.cycle()
+    bench.ports.i.room = 1
+    bench.offer(1, 8, warp=9)
+    bench.cycle()
+    bench.cycle()
+    assert not bench.inserts()
+    bench.ports.i.room = 2
+    bench.cycle()
+    assert bench.inserts() == [(1, 16, 9, 1)]
 
 
 def test_bypass_and_number_make_a_line() -> None:
