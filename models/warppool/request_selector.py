@@ -30,7 +30,7 @@ STATE = record(
         ("waiting", "i8"),  # mask of positions
         ("head", "i8"),
         ("used", "i8"),  # positions from the head to the tail
-        ("position", "i8"),  # that of the pop of this cycle
+        ("position", "i8"),  # that of the pop of this cycle, if there is one
         ("popped", "i8"),  # a pop in the cycle before: its request arrives
         ("waited", "i8", (MAX_COALESCERS,)),  # cycles for which a store has waited, at most store_wait
         ("atomic", "i8"),  # mask of ports: their store is an atomic
@@ -256,18 +256,18 @@ def _choose(state, io):
                     overdue |= bit
     io.o.overdue = 0
     io.o.pop.valid = 0
-    io.o.pop.payload.tag = 0
+    by_warp = _by_warp(state, io)
+    waits = state.choice >= 0 if by_warp else state.waiting != 0
+    state.position = state.choice if by_warp else state.head
+    io.o.pop.payload.tag = state.tag_at[state.position] if waits else i64(0)
     if state.popped + state.count == PIPELINE:
         return
-    by_warp = _by_warp(state, io)
-    load = state.metadata_left != 0 and (state.choice >= 0 if by_warp else state.waiting != 0)
+    load = state.metadata_left != 0 and waits
     if overdue != 0 and not (load and state.load_next != 0):
         io.o.overdue = 1
         stores = overdue
     elif load:
-        state.position = state.choice if by_warp else state.head
         io.o.pop.valid = 1
-        io.o.pop.payload.tag = state.tag_at[state.position]
         return
     if stores != 0:
         after = stores & (i64(-2) << state.last)

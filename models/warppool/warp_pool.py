@@ -120,10 +120,9 @@ def _coalescer(state, k):
     coalescer.i.line.ready = ready
     merging.i.line[k].valid = valid & ~aside
     selector.i.store[k].valid = valid & aside
-    table.i.line[k].valid = valid
-    table.i.line[k].ready = ready
-    order.valid = valid
-    order.ready = ready
+    for_loads = merging.i.line[k].valid, merging.o.line[k].ready
+    table.i.line[k].valid, table.i.line[k].ready = for_loads
+    order.valid, order.ready = for_loads
     if valid == 0:
         return
     assign(order.payload, line)

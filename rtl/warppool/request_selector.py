@@ -95,7 +95,7 @@ class RequestSelector(wiring.Component):
     request : In, event
         What was in the tag popped in the cycle before: exactly then.
     pop : Out, event
-        ``tag`` leaves the inter-warp queues; 0 while not valid.
+        ``tag`` leaves the inter-warp queues. While not valid, the tag that would be popped; 0 if there is none.
     room : Out
         Free positions.
     store : In, stream per coalescer
@@ -266,7 +266,7 @@ class RequestSelector(wiring.Component):
             by_warp.eq(self.policy & (self.room != 0) & (count != 1)),
             load.eq(Mux(by_warp, self._choice_valid, count != 0) & self._metadata_left),
             position.eq(Mux(by_warp, self._choice, head)),
-            self.pop.payload.tag.eq(Mux(self.pop.valid, Mux(by_warp, self._choice_tag, self._head_tag), 0)),
+            self.pop.payload.tag.eq(Mux(by_warp, Mux(self._choice_valid, self._choice_tag, 0), self._head_tag)),
         ]
         head_goes, second_goes = Signal(), Signal()
         kept_head, kept_second = Signal.like(head), Signal.like(second)

@@ -168,8 +168,8 @@ class WarpPool(wiring.Component):
                 m.d.comb += getattr(coalescer.request.p, name).eq(getattr(instruction.p, name))
             copy(merging.line[k].p, line.p)
             copy(selector.store[k].p, line.p)
-            observe(table.line[k], line.valid, line.ready, line.p)
-            observe(order.line[k], line.valid, line.ready, line.p)
+            for observer in table, order:  # of loads alone: their ready depends on less
+                observe(observer.line[k], merging.line[k].valid, merging.line[k].ready, line.p)
 
         access, answer, result = self.access, self.answer, self.result
         random = (writeback.result.p.mapping == Mapping.RANDOM) & ~writeback.result.p.atomic
