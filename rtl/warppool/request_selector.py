@@ -6,6 +6,7 @@ policies *oldest* and *warp ID*, the quanta after which a miss rate above 99 % t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import ClassVar
@@ -168,19 +169,22 @@ class RequestSelector(wiring.Component):
                 "overdue": Out(1),
             }
         )
-        # State of the order, by position but for the places of the tags. ``second`` is the first behind the head.
+        # State of the order, by position but for the places of the tags; how many lines wait, and whether some or one
+        # do. ``second`` is the first position behind the head.
         index = bits_for(tags - 1)
         self._waiting, self._count_waiting = Signal(tags, name="waiting"), Signal(range(tags + 1), name="count_waiting")
+        self._some_wait, self._one_waits = Signal(name="some_wait"), Signal(name="one_waits")
         self._head, self._second, self._tail = (Signal(index, name=name) for name in ("head", "second", "tail"))
         self._head_tag = Signal(tag, name="head_tag")
         self._lowest = [Signal(tags, reset_less=True, name=f"lowest_{bit}") for bit in range(warp)]  # bits of the warp
         self._tag_at = Memory(shape=index, depth=tags, init=[])
         self._position_of = Memory(shape=index, depth=tags, init=[])
-        # Of the lines inserted in the cycle before, whose warps are written now.
+        # Of the lines inserted in the cycle before, whose warps and places are written now.
         self._inserted = [Signal(name=f"inserted_{k}") for k in range(coalescers)]
         self._allocated = [Signal(name=f"allocated_{k}") for k in range(coalescers)]
         self._at = [Signal(index, name=f"at_{k}") for k in range(coalescers)]
         self._warp = [Signal(warp, name=f"warp_{k}") for k in range(coalescers)]
+        self._tag = [Signal(tag, name=f"tag_{k}") for k in range(coalescers)]
         # Of the search: its cycle, one-hot, the first bit also while there is none, the last while what was found
         # follows; what may still be the lowest, or is and has not been the choice; the oldest of them; the choice.
         self._comparisons = (warp + 1) // 2
@@ -191,9 +195,10 @@ class RequestSelector(wiring.Component):
         self._choice, self._choice_tag = Signal(index, name="choice"), Signal(tag, name="choice_tag")
         self._choice_valid = Signal(name="choice_valid")
         self._lowered = Signal(name="lowered")  # a warp was, in the cycle before
-        # Of the choice: cycles for which each store has waited, and whether it is an atomic; the port that was last to
-        # have one taken; an overdue store went, and no load since.
+        # Of the choice: cycles for which each store has waited, whether it has at all, and for ``store_wait``; whether
+        # it is an atomic; the port that was last to have one taken; an overdue store went, and no load since.
         self._waited = [Signal(range(store_wait + 1), name=f"waited_{k}") for k in range(coalescers)]
+        self._seen, self._late = Signal(coalescers, name="seen"), Signal(coalescers, name="late")
         self._atomic = [Signal(name=f"atomic_{k}") for k in range(coalescers)]
         self._last, self._load_next = Signal(range(coalescers), name="last"), Signal(name="load_next")
         # Of what is on its way: popped in the cycle before, how many are in the queue (one-hot), the queue, the loads
@@ -238,12 +243,13 @@ class RequestSelector(wiring.Component):
 
         possible = Signal()
         preferred = Signal()
-        asks = Signal(self.coalescers)
+        first_due, first = Signal(self.coalescers), Signal(self.coalescers)
         m.d.comb += [
             possible.eq(~(self._count[-1] | (self._popped & self._count[-2]))),
             preferred.eq(due.any() & ~(load & self._load_next)),
-            asks.eq(Mux(preferred, due, may_go)),
-            ready.eq(Mux(possible & (preferred | ~load), next_after(asks, self._last), 0)),
+            first_due.eq(next_after(due, self._last)),
+            first.eq(next_after(may_go, self._last)),
+            ready.eq(Mux(possible, Mux(preferred, first_due, Mux(load, 0, first)), 0)),
             taken.eq(ready & Cat(port.valid for port in self.store)),
             Cat(port.ready for port in self.store).eq(ready),
             self.pop.valid.eq(possible & load & ~preferred),
@@ -263,8 +269,8 @@ class RequestSelector(wiring.Component):
 
         by_warp, load, position = Signal(), Signal(), Signal.like(head)
         m.d.comb += [
-            by_warp.eq(self.policy & (self.room != 0) & (count != 1)),
-            load.eq(Mux(by_warp, self._choice_valid, count != 0) & self._metadata_left),
+            by_warp.eq(self.policy & (self.room != 0) & ~self._one_waits),
+            load.eq(Mux(by_warp, self._choice_valid, self._some_wait) & self._metadata_left),
             position.eq(Mux(by_warp, self._choice, head)),
             self.pop.payload.tag.eq(Mux(by_warp, Mux(self._choice_valid, self._choice_tag, 0), self._head_tag)),
         ]
@@ -273,10 +279,8 @@ class RequestSelector(wiring.Component):
         after, allocations = Signal.like(tail), Signal(range(self.coalescers + 1))
         none_left, one_left = Signal(), Signal()
         third = first_after(m, waiting, second, "third")
-        reader = self._tag_at.read_port(domain="comb")
         allocates, places, place, added = self._insert(m)
         m.d.comb += [
-            reader.addr.eq(second),
             head_goes.eq(self.pop.valid & (~by_warp | (self._choice == head))),
             second_goes.eq(self.pop.valid & by_warp & (self._choice == second)),
             kept_head.eq(Mux(head_goes, second, head)),
@@ -293,8 +297,10 @@ class RequestSelector(wiring.Component):
         m.d.sync += [
             waiting.eq((waiting & ~Mux(self.pop.valid, Const(1) << position, 0)) | added),
             count.eq(Mux(self.pop.valid, count + allocations - 1, count + allocations)),
+            self._some_wait.eq(~none_left | (allocations != 0)),
+            self._one_waits.eq((one_left & (allocations == 0)) | (none_left & (allocations == 1))),
             head.eq(Mux(none_left, tail, kept_head)),
-            self._head_tag.eq(Mux(none_left, first_tag, Mux(head_goes, reader.data, self._head_tag))),
+            self._head_tag.eq(Mux(none_left, first_tag, Mux(head_goes, self._tag_of(m, second), self._head_tag))),
             second.eq(Mux(none_left, after, Mux(one_left, tail, kept_second))),
             tail.eq(place),
         ]
@@ -311,20 +317,32 @@ class RequestSelector(wiring.Component):
         for k, insert in enumerate(self.insert):
             line = insert.payload
             allocates.append(Signal(name=f"allocates_{k}"))
-            find = self._position_of.read_port(domain="comb")
             following = Signal.like(self._tail, name=f"tail_after_{k}")
             m.d.comb += [
                 allocates[k].eq(insert.valid & line.allocated),
-                find.addr.eq(line.tag),
                 following.eq(Mux(allocates[k], Mux(place == self.tags - 1, 0, place + 1), place)),
             ]
-            tag_at, position_of = self._tag_at.write_port(), self._position_of.write_port()
-            for port, address, content in ((tag_at, place, line.tag), (position_of, line.tag, place)):
-                m.d.comb += [port.en.eq(allocates[k]), port.addr.eq(address), port.data.eq(content)]
-            places.append(Mux(allocates[k], place, find.data))
+            places.append(Mux(allocates[k], place, self._place_of(m, line.tag)))
             added.append(Mux(allocates[k], Const(1) << place, 0))
             place = following
         return allocates, places, place, reduce(or_, added)
+
+    def _tag_of(self, m: Module, place: Value) -> Value:
+        return self._recent(m, self._tag_at, place, self._at, self._tag)
+
+    def _place_of(self, m: Module, tag: Value) -> Value:
+        return self._recent(m, self._position_of, tag, self._tag, self._at)
+
+    def _recent(
+        self, m: Module, memory: Memory, address: Value, addresses: Sequence[Value], contents: Sequence[Value]
+    ) -> Value:
+        """What a memory of places will hold when the lines inserted in the cycle before are written."""
+        reader = memory.read_port(domain="comb")
+        m.d.comb += reader.addr.eq(address)
+        result: Value = reader.data
+        for k, (written, content) in enumerate(zip(addresses, contents, strict=True)):
+            result = Mux(self._inserted[k] & self._allocated[k] & (written == address), content, result)
+        return result
 
     def _lower(self, m: Module, places: list[Value], by_warp: Value) -> None:
         """The warps of the lines inserted in the cycle before, and the search for the lowest."""
@@ -344,11 +362,18 @@ class RequestSelector(wiring.Component):
                 ),
             ]
             written.append(at)
+            both = ((self._tag_at, self._at[k], self._tag[k]), (self._position_of, self._tag[k], self._at[k]))
+            for memory, address, content in both:
+                port = memory.write_port()
+                m.d.comb += [
+                    port.en.eq(self._inserted[k] & allocated), port.addr.eq(address), port.data.eq(content)
+                ]  # fmt: skip
             m.d.sync += self._inserted[k].eq(insert.valid)
             with m.If(insert.valid):
                 m.d.sync += [
                     allocated.eq(insert.payload.allocated),
                     self._at[k].eq(places[k]),
+                    self._tag[k].eq(insert.payload.tag),
                     warp.eq(insert.payload.warp),
                 ]
         by_kind = list(zip(written, self._allocated, strict=True))
@@ -387,11 +412,9 @@ class RequestSelector(wiring.Component):
             first.eq(lowest(some)),
             narrowed.eq(select(first, classes)),
         ]
-        reader = self._tag_at.read_port(domain="comb")
         chosen, left = Signal(tags), Signal(tags)
         ends, begins, follows, anew = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            reader.addr.eq(self._found),
             chosen.eq(Mux(self._choice_valid, Const(1) << self._choice, 0)),
             left.eq(candidates & ~(Const(1) << self._found)),
             ends.eq(~self.policy | (self.pop.valid & ~by_warp)),
@@ -416,7 +439,7 @@ class RequestSelector(wiring.Component):
         with m.If(search[-2] | follows):
             m.d.sync += self._found.eq(oldest)
         with m.If(follows):
-            m.d.sync += [self._choice.eq(self._found), self._choice_tag.eq(reader.data)]
+            m.d.sync += [self._choice.eq(self._found), self._choice_tag.eq(self._tag_of(m, self._found))]
         with m.If(ends | anew):
             m.d.sync += search.eq(1)
         with m.Elif(begins | ~(search[0] | search[-1])):
@@ -430,14 +453,16 @@ class RequestSelector(wiring.Component):
         for k, port in enumerate(self.store):
             waited, atomic = self._waited[k], self._atomic[k]
             m.d.comb += [
-                may_go[k].eq((waited != 0) & (self._metadata_left | ~atomic)),
-                due[k].eq((waited == self.store_wait) & may_go[k]),
+                may_go[k].eq(self._seen[k] & (self._metadata_left | ~atomic)),
+                due[k].eq(self._late[k] & may_go[k]),
             ]
             m.d.sync += atomic.eq(port.p.atomic)
             with m.If(~port.valid | port.ready):
-                m.d.sync += waited.eq(0)
-            with m.Elif(waited != self.store_wait):
-                m.d.sync += waited.eq(waited + 1)
+                m.d.sync += [waited.eq(0), self._seen[k].eq(0), self._late[k].eq(0)]
+            with m.Elif(~self._late[k]):
+                m.d.sync += [
+                    waited.eq(waited + 1), self._seen[k].eq(1), self._late[k].eq(waited == self.store_wait - 1)
+                ]  # fmt: skip
         return may_go, due
 
     def _output(self, m: Module, taken: Signal) -> None:

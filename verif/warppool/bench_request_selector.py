@@ -23,7 +23,7 @@ CONFIGURATIONS = {
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=100_000, store_wait=64
     ),
 }
-IDLE_CHANGES = (r"cycle", r"waited_\d", r"atomic_\d", r"least")  # atomics follow what is offered, valid or not
+IDLE_CHANGES = (r"cycle", r"waited_\d", r"late", r"atomic_\d", r"least")  # atomics follow what is offered, valid or not
 
 
 BEFORE, SINCE = "a lower warp came just before the search", "a lower warp came during the search"

@@ -110,6 +110,8 @@ class Neighbours(Elaboratable):
                 Assume(~offered | (port.valid & (Value.cast(port.p) == Value.cast(before)))),
                 Assert(offered == (self.dut._waited[k] != 0)),
                 Assert(self.dut._waited[k] <= STORE_WAIT),
+                Assert(self.dut._seen[k] == (self.dut._waited[k] != 0)),
+                Assert(self.dut._late[k] == (self.dut._waited[k] == STORE_WAIT)),
                 Assert(~offered | (self.dut._atomic[k] == before.atomic)),
             ]
 
@@ -166,20 +168,23 @@ class Order(Neighbours):
             Assert((dut._head < self.tags) & (dut._second < self.tags) & (dut._tail < self.tags)),
             Assert(popcount(dut._waiting) == popcount(self.here)),
             Assert(dut._count_waiting == popcount(self.here)),
+            Assert(dut._some_wait == (dut._count_waiting != 0)),
+            Assert(dut._one_waits == (dut._count_waiting == 1)),
             Assert(dut._head == self._position(m, self.oldest, "oldest")),
             Assert((second == 0) | (dut._second == self._position(m, second, "second"))),
         ]
         for t in tags:
-            where, what = dut._position_of.read_port(domain="comb"), dut._tag_at.read_port(domain="comb")
-            m.d.comb += [where.addr.eq(t), what.addr.eq(where.data)]
+            where = Signal.like(dut._head, name=f"place_{t}")
+            m.d.comb += where.eq(dut._place_of(m, Const(t)))
+            what = dut._tag_of(m, where)
             with m.If(self.here[t]):
                 m.d.comb += [
-                    Assert(where.data == self._position(m, self.age[t], f"tag_{t}")),
+                    Assert(where == self._position(m, self.age[t], f"tag_{t}")),
                     Assert(self.age[t] != 0),
-                    Assert(what.data == t),
-                    Assert(dut._waiting.bit_select(where.data, 1)),
+                    Assert(what == t),
+                    Assert(dut._waiting.bit_select(where, 1)),
                     Assert((self.age[t] != self.oldest) | (dut._head_tag == t)),
-                    Assert(~(self.is_chosen & self.choice[t]) | (dut._choice == where.data)),
+                    Assert(~(self.is_chosen & self.choice[t]) | (dut._choice == where)),
                 ]
         return m
 
@@ -240,19 +245,20 @@ class Order(Neighbours):
                 Assert(popcount(allocated | merged) <= 1),
                 Assert(dut._inserted[k] == (allocated | merged).any()),
                 Assert(~dut._inserted[k] | ((dut._warp[k] == late) & (dut._allocated[k] == allocated.any()))),
+                Assert(~allocated.any() | allocated.bit_select(dut._tag[k], 1)),
             ]
         m.d.comb += lowers.eq(Cat(lowering).any())
         m.d.sync += least.eq(least_now)
 
         for t in tags:
-            where = dut._position_of.read_port(domain="comb")
-            m.d.comb += where.addr.eq(t)
-            kept = Cat(bits.bit_select(where.data, 1) for bits in dut._lowest)
+            where = Signal.like(dut._head, name=f"searched_{t}")
+            m.d.comb += where.eq(dut._place_of(m, Const(t)))
+            kept = Cat(bits.bit_select(where, 1) for bits in dut._lowest)
             m.d.comb += Assert(~seen[t] | (kept == warp[t]))
             with m.If((searched == follow) | (searched == follow - 1)):
-                m.d.comb += Assert(~found[t] | dut._candidates.bit_select(where.data, 1))
+                m.d.comb += Assert(~found[t] | dut._candidates.bit_select(where, 1))
             with m.If(searched == follow):
-                m.d.comb += Assert(~first[t] | (dut._found == where.data))
+                m.d.comb += Assert(~first[t] | (dut._found == where))
         with m.If((searched == follow) | (searched == follow - 1)):
             m.d.comb += [
                 Assert(found.any() & ((found & ~self.here) == 0) & ~(self.is_chosen & (self.choice & found).any())),
