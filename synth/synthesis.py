@@ -8,8 +8,7 @@ no compiler of SRAMs offers, are made of flip-flops and multiplexers, and the pa
 Without a library, cells are generic gates; the area is in gate equivalents, a quarter of Yosys' estimate of CMOS
 transistors, so that a NAND of two inputs is 1. With one, abc maps for delay, puts buffers where a cell drives many, and
 chooses cells of the size that the clock needs; where it cannot do this with a library, trees of buffers are ours, and
-sizes are as mapped. The parts of a unit are mapped one by one, and paths through several of them timed as a whole. No
-figure includes wires or a clock tree.
+sizes are as mapped. No figure includes wires or a clock tree.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,6 @@ _PLAIN = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&p
 _PATH = 0.5  # of the period: abc knows neither flip-flops' delays nor their setup, and its own estimate is optimistic
 _TRANSISTORS_PER_GATE = 4
 _TOP = "block"
-
-Modules = dict[str, gates.Module]
 
 
 @dataclass(frozen=True)
@@ -98,51 +95,51 @@ def synthesise(
     memories that are read asynchronously of flip-flops.
     """
     netlist = Netlist(copy)
+    module, arcs = _coarse(component, build)
     if library is None:
-        return _generic(_coarse(component, build), netlist)
-    parts = [f"{_TOP}.{name}" for name in getattr(component, "parts", ())]
-    return _mapped(_coarse(component, build, parts), netlist, library, period, getattr(component, "constant", ()))
+        return _generic(module, arcs, netlist)
+    return _mapped(module, arcs, netlist, library, period, getattr(component, "constant", ()))
 
 
-def _coarse(component: wiring.Component, build: bool, parts: Sequence[str] = ()) -> Modules:
-    """The optimised netlist of operators, flip-flops and memories, flat but for these parts."""
-    kept = [f"setattr -mod -set keep_hierarchy 1 {part}" for part in parts]
+def _coarse(component: wiring.Component, build: bool) -> tuple[gates.Module, list[gates.Arc]]:
+    """The optimised netlist of operators and flip-flops; the memories are built or cut out."""
     coarse = f"synth -top {_TOP} -flatten -nordff -run begin:fine"
-    script = ["read_rtlil block.il", "proc -norom", *kept, coarse, "write_json out.json"]
-    modules = _modules(yosys.run(script, {"block.il": export.rtlil(component, _TOP)}, ["out.json"]))
-    built = [f"{module}/{name}" for module in modules for name in gates.asynchronous(modules[module])]
-    if not build or not built:
-        return modules
-    script = ["read_json in.json", f"select {' '.join(built)}", "memory_map", "select -clear", "opt -fast -full"]
-    return _modules(yosys.run([*script, "write_json out.json"], {"in.json": _pack(modules)}, ["out.json"]))
+    script = ["read_rtlil block.il", "proc -norom", coarse, "write_json out.json"]
+    files = yosys.run(script, {"block.il": export.rtlil(component, _TOP)}, ["out.json"])
+    module = _module(files["out.json"])
+    if build and (names := gates.asynchronous(module)):
+        script = ["read_json in.json", f"select {' '.join(f'{_TOP}/{name}' for name in names)}", "memory_map"]
+        script += ["select -clear", "opt -fast -full", "write_json out.json"]
+        module = _module(yosys.run(script, {"in.json": _pack(module)}, ["out.json"])["out.json"])
+    return module, gates.cut_memories(module)
 
 
-def _pack(modules: Modules) -> str:
-    return json.dumps({"modules": modules})
+def _pack(module: gates.Module) -> str:
+    return json.dumps({"modules": {_TOP: module}})
 
 
-def _generic(modules: Modules, netlist: Netlist) -> Synthesis:
-    arcs = gates.cut_memories(modules[_TOP])
+def _generic(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist) -> Synthesis:
     script = [
         "read_json in.json", "opt -fast -full", "techmap", "opt -fast",
         "dfflegalize -cell $_DFF_P_ 01 -cell $_DFF_PP0_ 01 -cell $_DFF_PP1_ 01",
         "opt -fast -nodffe -nosdff", "abc", "opt_clean -purge", "tee -q -o stat.json stat -json -tech cmos",
         "write_json out.json",
     ]  # fmt: skip
-    files = yosys.run(script, {"in.json": _pack(modules)}, ["stat.json", "out.json"])
+    files = yosys.run(script, {"in.json": _pack(module)}, ["stat.json", "out.json"])
     types, stat = _types(files["stat.json"])
     transistors = float(str(stat["estimated_num_transistors"]).rstrip("+"))
     flops = sum(count for kind, count in types.items() if kind.startswith("$_DFF"))
     return Synthesis(
         cells=sum(types.values()), flip_flops=flops, cells_by_type=types, area=transistors / _TRANSISTORS_PER_GATE,
         sequential_area=16 * flops / _TRANSISTORS_PER_GATE, area_unit="gate equivalents",
-        levels=gates.depth(_modules(files)[_TOP], lambda kind: kind.startswith(("$_DFF", "$_DLATCH")), arcs),
+        levels=gates.depth(_module(files["out.json"]), lambda kind: kind.startswith(("$_DFF", "$_DLATCH")), arcs),
         critical_path=None, registers=netlist.registers(), memories=netlist.memories(),
     )  # fmt: skip
 
 
 def _mapped(
-    modules: Modules,
+    module: gates.Module,
+    arcs: list[gates.Arc],
     netlist: Netlist,
     library: Library,
     period: float,
@@ -150,21 +147,20 @@ def _mapped(
 ) -> Synthesis:
     cells = {"cells.lib": library.text}
     driver = f"set_driving_cell {library.buffers[len(library.buffers) // 2].cell}\n" if library.buffers else ""
-    inputs = {"in.json": _pack(modules), "drivers": driver, **cells}
+    inputs = {"in.json": _pack(module), "drivers": driver, **cells}
     sized = _SIZED.format(max(1, round(1000 * _PATH * period)))
     try:
-        mapped = _modules(yosys.run(_mapping(sized), inputs, ["out.json"]))[_TOP]
+        mapped = _module(yosys.run(_mapping(sized), inputs, ["out.json"])["out.json"])
     except yosys.YosysError:  # there are libraries that abc maps to, but cannot buffer and size
-        mapped = _modules(yosys.run(_mapping(_PLAIN), inputs, ["out.json"]))[_TOP]
+        mapped = _module(yosys.run(_mapping(_PLAIN), inputs, ["out.json"])["out.json"])
         if library.buffers:
             gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
-    arcs = gates.cut_memories(mapped)
     script = [
         "read_json in.json", "read_liberty -lib cells.lib", f"hierarchy -top {_TOP}", "splitnets -ports", "opt_clean",
         "rename -wire", f"tee -q -o stat.json stat -json -top {_TOP} -liberty cells.lib", f"select {_TOP}",
         "write_verilog -selected -noattr -noexpr -nohex -nodec net.v",
     ]  # fmt: skip
-    files = yosys.run(script, {"in.json": _pack({_TOP: mapped}), **cells}, ["stat.json", "net.v"])
+    files = yosys.run(script, {"in.json": _pack(mapped), **cells}, ["stat.json", "net.v"])
     types, stat = _types(files["stat.json"])
     return Synthesis(
         cells=sum(types.values()), flip_flops=sum(types[kind] for kind in types if kind in library.sequential),
@@ -179,15 +175,13 @@ def _mapped(
 def _mapping(script: str) -> list[str]:
     return [
         "read_json in.json", "opt -fast -full", "techmap", "opt -fast", "dfflibmap -liberty cells.lib",
-        f"abc -liberty cells.lib -constr drivers -script {script}", "setundef -zero",
-        "setattr -mod -unset keep_hierarchy *", f"hierarchy -top {_TOP}", "flatten", "opt_clean -purge",
+        f"abc -liberty cells.lib -constr drivers -script {script}", "setundef -zero", "opt_clean -purge",
         "read_liberty -lib cells.lib", "write_json out.json",
     ]  # fmt: skip
 
 
-def _modules(files: Mapping[str, str]) -> Modules:
-    """Those of the JSON netlist that Yosys has written."""
-    return json.loads(files["out.json"])["modules"]
+def _module(text: str) -> gates.Module:
+    return json.loads(text)["modules"][_TOP]
 
 
 def _types(text: str) -> tuple[dict[str, int], dict[str, Any]]:

@@ -155,15 +155,23 @@ class IntraWarpCoalescer(wiring.Component):
     def _entry(self, m: Module) -> data.View:
         """What is kept of the instruction that comes."""
         request, entry = self.request.p, Signal(self._entries[0].shape(), name="entry")
-        unit = Mux(request.size > 2, request.size, 2)  # log2 of the bytes of a word
-        words = ((1 << self.line_shift) >> unit)[: bits_for(LINE_WORDS)]  # in a line
+        inside, double = Signal(LINE_SHIFTS[-1], name="inside"), Signal(name="double")
+
+        def word(place: Value) -> Value:
+            """The number of the word, of 4, 8 or 16 bytes, at a place in the line."""
+            return Mux(request.size[2], place >> 4, Mux(double, place >> 3, place >> 2))
+
         m.d.comb += [
-            entry.outside.eq(-words),  # the bits that the number of a word in a line does not have
+            inside.eq(Cat(self.line_shift > bit for bit in range(LINE_SHIFTS[-1]))),  # bits of a place in a line
+            double.eq(request.size[:2] == 3),
+            entry.outside.eq(~word(inside)[:LEAD_BITS]),  # bits that the number of a word in a line does not have
             *(entry[name].eq(request[name]) for name in ("mask", *SOURCE)),
         ]
         for lane, (address, sector, lead) in enumerate(zip(request.address, entry.sectors, entry.leads, strict=True)):
-            word = (address >> unit) & (words - 1)[: bits_for(LINE_WORDS - 1)]
-            m.d.comb += [sector.eq(address[LINE_SHIFTS[0] :]), lead.eq(word - lane)]
+            m.d.comb += [
+                sector.eq(address[LINE_SHIFTS[0] :]),
+                lead.eq(word(address[: LINE_SHIFTS[-1]] & inside) - lane),
+            ]
         return entry
 
     def _line_of(self, m: Module, k: int) -> data.View:
