@@ -51,7 +51,7 @@ _EMPTY_MEMORY = re.compile(
     r"^  memory width 0 .*\n|^  cell \$mem\w+ \S+\n(?:    .*\n)*?    parameter \\WIDTH 0\n(?:    .*\n)*?  end\n",
     re.MULTILINE,
 )
-_ADDRESSED = re.compile(r"^connect (\\\S+) (\\\S+__addr(?:\$\d+)?) \[\d+:0\]$", re.MULTILINE)
+_CONNECTED = re.compile(r"^connect (\\\S+) (\\\S+__(?:addr|data)(?:\$\d+)?) \[\d+:0\]$", re.MULTILINE)
 _MODULE = re.compile(r"^module (\w+)\(", re.MULTILINE)
 _LATCH = re.compile(r"\b(_\d+_) <= (\w+)\[")
 _WORD = re.compile(r"\w+")
@@ -95,14 +95,14 @@ def rtlil(component: wiring.Component, name: str) -> str:
 
 
 def _registers_named(text: str) -> str:
-    """Of a register that is also the address of a memory's port, Amaranth may take either name: the register's."""
+    """Of a register that also is a memory's address or data, Amaranth may take the name of either: the register's."""
     return "\nmodule ".join(_register_named(module) for module in text.split("\nmodule "))
 
 
 def _register_named(module: str) -> str:
-    for register, address in _ADDRESSED.findall(module):
-        if f"    connect \\Q {address}\n" in module:
-            module = _TOKEN.sub(partial(_replaced, {register: address, address: register}), module)
+    for register, port in _CONNECTED.findall(module):
+        if f"    connect \\Q {port}\n" in module:
+            module = _TOKEN.sub(partial(_replaced, {register: port, port: register}), module)
     return module
 
 
