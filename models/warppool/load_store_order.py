@@ -63,7 +63,7 @@ def step(state, io):
         changed = True
     for port in range(state.coalescers):
         line = io.i.line[port].payload
-        if io.i.line[port].valid & io.i.line[port].ready & ~(line.last | line.store | line.atomic) & 1 != 0:
+        if io.i.line[port].valid & io.i.line[port].ready & ~line.last & 1 != 0:
             _more(state, i64(line.warp))
             changed = True
     if io.i.access.valid & io.i.access.ready != 0:

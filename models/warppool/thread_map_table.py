@@ -41,8 +41,7 @@ def reset(state, io):
 
 @jit
 def _takes(line):
-    p = line.payload
-    return line.valid & line.ready != 0 and p.mapping == RANDOM and p.store | p.atomic == 0
+    return line.valid & line.ready != 0 and line.payload.mapping == RANDOM
 
 
 @jit

@@ -54,7 +54,7 @@ class LoadStoreOrder(wiring.Component):
     enter_load : In
         Those of them whose instruction is a load.
     line : In, array of observed streams
-        The lines that leave each coalescer: ``warp``, ``last`` of its instruction, ``store``, ``atomic``.
+        The loads' lines that leave each coalescer: ``warp``, ``last`` of its instruction.
     access : In, observed stream
         What the L1 takes: ``store``, ``atomic``, ``last`` line of its instruction; a load is of the first ``count`` of
         ``warps``, a store or atomic of the first.
@@ -77,7 +77,7 @@ class LoadStoreOrder(wiring.Component):
             if not 1 <= value <= self.LARGEST[what]:
                 raise ValueError(f"{what} must be 1 to {self.LARGEST[what]}, not {value}")
         warp = bits_for(warps - 1)
-        line = data.StructLayout({"warp": warp, "last": 1, "store": 1, "atomic": 1})
+        line = data.StructLayout({"warp": warp, "last": 1})
         access = data.StructLayout(
             {
                 "store": 1,
@@ -111,8 +111,7 @@ class LoadStoreOrder(wiring.Component):
         more: list[Value] = [self.enter]
         for line in self.line:
             payload = line.payload
-            load = ~payload.store & ~payload.atomic
-            more.append(one(line.valid & line.ready & load & ~payload.last, payload.warp))  # the last one: +1 - 1
+            more.append(one(line.valid & line.ready & ~payload.last, payload.warp))  # the last one: +1 - 1
 
         payload = self.access.payload
         taken = Signal()

@@ -38,7 +38,7 @@ class ThreadMapTable(wiring.Component):
     Members
     -------
     line : In, observed, array
-        The lines of each coalescer. A load's, with the mapping *random*, takes the lowest free entry of its bank, which
+        The loads' lines of each coalescer. One with the mapping *random* takes the lowest free entry of its bank, which
         keeps ``mask`` and ``words``.
     free : Out, array
         Free entries of each bank.
@@ -71,7 +71,7 @@ class ThreadMapTable(wiring.Component):
         self._entries = entries
         self._coalescers = coalescers
         words = data.ArrayLayout(range(LINE_WORDS), lanes)
-        line = data.StructLayout({"mask": lanes, "mapping": Mapping, "words": words, "store": 1, "atomic": 1})
+        line = data.StructLayout({"mask": lanes, "mapping": Mapping, "words": words})
         result = data.StructLayout({"mapping": Mapping, "word": range(LINE_WORDS), "atomic": 1})
         super().__init__(
             {
@@ -113,7 +113,6 @@ class ThreadMapTable(wiring.Component):
             write = bank.write_port()
             read = bank.read_port(domain="comb")
             line = self.line[k]
-            take = line.valid & line.ready & (line.payload.mapping == Mapping.RANDOM)
             free, first = Signal(size, name=f"free_{k}"), Signal(size, name=f"first_{k}")
             here = slice(k * size, (k + 1) * size)
             m.d.comb += [
@@ -121,7 +120,7 @@ class ThreadMapTable(wiring.Component):
                 first.eq(lowest(free)),
                 self.free[k].eq(popcount(free)),
                 self.entry[k].eq(k * size + index_of(first)),
-                write.en.eq(take & ~line.payload.store & ~line.payload.atomic),
+                write.en.eq(line.valid & line.ready & (line.payload.mapping == Mapping.RANDOM)),
                 write.addr.eq(index_of(first)),
                 write.data.mask.eq(line.payload.mask),
                 write.data.words.eq(line.payload.words),

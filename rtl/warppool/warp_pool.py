@@ -168,7 +168,7 @@ class WarpPool(wiring.Component):
                 m.d.comb += getattr(coalescer.request.p, name).eq(getattr(instruction.p, name))
             copy(merging.line[k].p, line.p)
             copy(selector.store[k].p, line.p)
-            for observer in table, order:  # of loads alone: their ready depends on less
+            for observer in table, order:
                 observe(observer.line[k], merging.line[k].valid, merging.line[k].ready, line.p)
 
         access, answer, result = self.access, self.answer, self.result

@@ -69,6 +69,7 @@ class Environment:
         warps, coalescers = parameters["warps"], parameters["coalescers"]
         self.waiting: list[Instruction] = []  # for a coalescer
         self.coalescer: list[Instruction | None] = [None] * coalescers
+        self.leaves = [False] * coalescers  # a line does in this cycle, unless there is none
         self.slots: list[int] = []  # warps of the loads' lines that wait to be merged and sent
         self.ordered: list[Request] = []  # lines of stores and atomics
         self.request: Request | None = None
@@ -99,16 +100,14 @@ class Environment:
         if self.coalescer[port] is None and self.waiting and rng.random() < leave:
             self.coalescer[port] = self.waiting.pop(rng.randrange(len(self.waiting)))
         found, payload = self.coalescer[port], line.payload
-        line.valid = found is not None
-        line.ready = rng.random() < leave
-        if found is None:
+        line.ready = self.leaves[port] = rng.random() < leave
+        line.valid = found is not None and found.load
+        if found is None or not found.load:
             payload.warp, payload.last = rng.randrange(self.parameters["warps"]), rng.getrandbits(1)
-            payload.store, payload.atomic = rng.getrandbits(1), rng.getrandbits(1)
             return
         payload.warp, payload.last = found.warp, found.lines == 1
-        payload.store, payload.atomic = found.store, found.atomic
-        if line.ready and found.load and found.lines > 1:
-            line.ready = inside[found.warp] < self.parameters["limit"]
+        if line.ready and found.lines > 1:
+            line.ready = self.leaves[port] = inside[found.warp] < self.parameters["limit"]
             inside[found.warp] += line.ready
 
     def _drive_enter(self, i: Any, inside: list[int]) -> None:
@@ -168,7 +167,7 @@ class Environment:
         assert o.drained == drained, "drained: the warps whose every line has been sent"
         assert o.load_ready == drained | loads, "load_ready: drained, or nothing but loads on the way"
         for port, found in enumerate(self.coalescer):
-            if found is not None and i.line[port].ready:
+            if found is not None and self.leaves[port]:
                 self._leave(port, found)
         if self.request is not None and i.access.ready:
             for warp in self.request.warps:
@@ -225,7 +224,7 @@ def _ordered(kind: str, last: int) -> Predicate:
 
 def _more(p: dict[str, int], i: Any) -> list[int]:
     """The warps of loads' lines that others follow."""
-    return [line.warp for line in _lines(p, i) if not (line.last or line.store or line.atomic)]
+    return [line.warp for line in _lines(p, i) if not line.last]
 
 
 def _entered(i: Any) -> int:
@@ -242,11 +241,7 @@ BINS: dict[str, Predicate] = {
     "a store enters a drained warp": lambda p, i, o, c: i.enter & ~i.enter_load & o.drained != 0,
     "a store enters behind loads": lambda p, i, o, c: i.enter & ~i.enter_load & ~o.drained & o.load_ready != 0,
     "a load's line leaves, not the last": lambda p, i, o, c: bool(_more(p, i)),
-    "a load's last line leaves": lambda p, i, o, c: any(
-        line.last and not line.store and not line.atomic for line in _lines(p, i)
-    ),
-    "a store's line leaves": lambda p, i, o, c: any(line.store for line in _lines(p, i)),
-    "an atomic's line leaves": lambda p, i, o, c: any(line.atomic for line in _lines(p, i)),
+    "a load's last line leaves": lambda p, i, o, c: any(line.last for line in _lines(p, i)),
     "a line is refused": lambda p, i, o, c: any(x.valid and not x.ready for x in list(i.line)[: p["coalescers"]]),
     "all coalescers send on a load's line": lambda p, i, o, c: len(_more(p, i)) == p["coalescers"],
     "two coalescers send on lines of one warp": lambda p, i, o, c: len(set(_more(p, i))) < len(_more(p, i)),

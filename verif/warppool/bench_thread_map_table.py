@@ -54,12 +54,8 @@ class Environment:
             line, p = i.line[k], i.line[k].payload
             line.valid, line.ready = rng.random() < offered[k], rng.random() < 0.8
             needs = rng.random() < self.needing and o.free[k] > 0
-            p.mapping = Mapping.RANDOM if needs or rng.random() < 0.3 else rng.choice(list(Mapping)[:-1])
-            p.store = p.atomic = 0
-            if not needs and p.mapping == Mapping.RANDOM:
-                p.store, p.atomic = rng.choice([(0, 1), (1, 0), (1, 1)])
-            elif not needs:
-                p.store, p.atomic = rng.getrandbits(1), rng.getrandbits(1)
+            stays = not (line.valid and line.ready) and rng.random() < 0.3  # whether or not there is an entry
+            p.mapping = Mapping.RANDOM if needs or stays else rng.choice(list(Mapping)[:-1])
             p.mask = mask(rng, self.lanes) or 1
             for lane in range(self.lanes):
                 p.words[lane] = rng.randrange(32)
@@ -82,7 +78,7 @@ class Environment:
         taken = {}
         for k in range(self.banks):
             line = i.line[k]
-            if line.valid and line.ready and _needs_entry(line.payload):
+            if _takes(i, k):
                 entry = o.entry[k]
                 assert entry // self.bank == k, f"coalescer {k} got entry {entry} of another bank"
                 assert entry not in self.kept, f"entry {entry} is in use"
@@ -100,12 +96,9 @@ class Environment:
         assert self.stored > 0
 
 
-def _needs_entry(payload: Any) -> bool:
-    return bool(payload.mapping == Mapping.RANDOM and not payload.store and not payload.atomic)
-
-
 def _takes(i: Any, k: int) -> bool:
-    return bool(i.line[k].valid and i.line[k].ready and _needs_entry(i.line[k].payload))
+    line = i.line[k]
+    return bool(line.valid and line.ready and line.payload.mapping == Mapping.RANDOM)
 
 
 def _releases(i: Any) -> bool:
@@ -149,14 +142,7 @@ BINS: dict[str, Bin] = {
     "an unused entry looked up": lambda p, i, o, c: c.map.mask == 0,
     "the last entry looked up": lambda p, i, o, c: i.lookup == p["entries"] - 1 and c.map.mask != 0,
     "a random line refused": lambda p, i, o, c: any(
-        line.valid and not line.ready and _needs_entry(line.payload) for line in list(i.line)[: p["coalescers"]]
-    ),
-    "a random store passes": lambda p, i, o, c: any(
-        line.valid and line.ready and line.payload.mapping == Mapping.RANDOM and line.payload.store
-        for line in list(i.line)[: p["coalescers"]]
-    ),
-    "a random atomic passes": lambda p, i, o, c: any(
-        line.valid and line.ready and line.payload.mapping == Mapping.RANDOM and line.payload.atomic
+        line.valid and not line.ready and line.payload.mapping == Mapping.RANDOM
         for line in list(i.line)[: p["coalescers"]]
     ),
     "a random result waits": lambda p, i, o, c: (

@@ -50,7 +50,7 @@ class Warp(Elaboratable):
         lines, lasts = Signal(COALESCERS), Signal(COALESCERS)  # of the warp's loads
         for port, line in enumerate(dut.line):
             payload = line.payload
-            load = line.valid & line.ready & ~payload.store & ~payload.atomic & (payload.warp == warp)
+            load = line.valid & line.ready & (payload.warp == warp)
             m.d.comb += [lines[port].eq(load), lasts[port].eq(load & payload.last)]
         access, sent, done = dut.access, Signal(MERGES), Signal()
         payload = access.payload

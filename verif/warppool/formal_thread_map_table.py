@@ -43,7 +43,7 @@ class Kept(Elaboratable):
             p = line.payload
             entry = dut.entry[k][:2]
             m.d.comb += [
-                takes[k].eq(line.valid & line.ready & (p.mapping == Mapping.RANDOM) & ~p.store & ~p.atomic),
+                takes[k].eq(line.valid & line.ready & (p.mapping == Mapping.RANDOM)),
                 Assume(~takes[k] | (dut.free[k] != 0) & p.mask.any()),
                 Assert(dut.free[k] == SIZE - popcount(used[k * SIZE : (k + 1) * SIZE])),
                 Assert(dut.entry[k] // SIZE == k),

@@ -30,11 +30,10 @@ class Order(Bench):
         self.ports.i.enter |= 1 << warp
         self.ports.i.enter_load |= (kind == "load") << warp
 
-    def line(self, warp: int, last: int, kind: str = "load", port: int = 0, ready: int = 1) -> None:
+    def line(self, warp: int, last: int, port: int = 0, ready: int = 1) -> None:
         line = self.ports.i.line[port]
         line.valid, line.ready = 1, ready
         line.payload.warp, line.payload.last = warp, last
-        line.payload.store, line.payload.atomic = kind == "store", kind == "atomic"
 
     def send(self, *warps: int, last: int = 0, kind: str = "load", ready: int = 1) -> None:
         access = self.ports.i.access
@@ -98,10 +97,6 @@ def test_a_store_is_drained_when_the_cache_has_its_last_line(kind: str) -> None:
     bench.enter(3, kind)
     bench.clock()
     assert bench.busy == {3} and bench.load_ready == EVERY - {3}
-    for last in (0, 1):
-        bench.line(3, last, kind)
-        bench.clock()
-        assert bench.busy == {3}
     bench.send(3, kind=kind, last=0)
     bench.clock()
     assert bench.busy == {3}
