@@ -58,7 +58,7 @@ def broken(verilog: str) -> str:
 def test_cocotb_finds_a_fault(declared: Declaration, simulator: str) -> None:
     """Also under Icarus Verilog; and the right hardware passes, although the file of results is all that tells."""
     if not available(simulator):
-        pytest.skip("iverilog is not installed, and PyPI has none; Verilator plays the bench, random contents for X")
+        pytest.skip("needs the program iverilog, which is not in PyPI; with Verilator the same bench runs everywhere")
     runs = [RUN, Run("odd", "mixed", 1)]
     assert simulate(declared, "odd", runs, CYCLES, simulator=simulator).failures == []
     failures = simulate(

@@ -85,45 +85,41 @@ def _poison(warp, register, mask):
 
 
 @jit
+def _put(lsu, number, lane, words):
+    """Put what a lane has read or written at its place in the line. Returns the place."""
+    token, values = lsu.token[number], lsu.values[number]
+    size, at = i64(token.bytes), i64(token.address[lane]) & (i64(1) << lsu.l1.line_shift) - 1
+    keep, left = (i64(1) << 8 * min(size, i64(4))) - 1, 8 * (at & 3)
+    rest = i64(words[at >> 2]) & ~(keep << left)
+    words[at >> 2] = u32(rest | (i64(values.registers[0, lane]) & keep) << left)
+    for k in range(1, size // 4):
+        words[(at >> 2) + k] = values.registers[k, lane]
+    return at
+
+
+@jit
 def fill_line(lsu, number, line, words):
     """The line that answers a load, from what its lanes have read."""
-    token, values = lsu.token[number], lsu.values[number]
     for k in range(LINE_WORDS):
         words[k] = u32(POISON)
-    size = i64(token.bytes)
-    keep = (i64(1) << 8 * min(size, i64(4))) - 1
     lanes = lanes_of_line(lsu, number, line)
     while lanes != 0:
-        lane = ctz(lanes)
+        _put(lsu, number, ctz(lanes), words)
         lanes = without_lowest(lanes)
-        at = i64(token.address[lane]) & (i64(1) << lsu.l1.line_shift) - 1
-        left = 8 * (at & 3)
-        rest = i64(words[at >> 2]) & ~(keep << left)
-        words[at >> 2] = u32(rest | (i64(values.registers[0, lane]) & keep) << left)
-        for k in range(1, size // 4):
-            words[(at >> 2) + k] = values.registers[k, lane]
 
 
 @jit
 def fill_stored(lsu, number, lanes, words, stored):
     """The line that these lanes of a store write, the highest lane last, and which bytes of each word."""
-    token, values = lsu.token[number], lsu.values[number]
     for k in range(LINE_WORDS):
         words[k] = 0
         stored[k] = 0
-    size = i64(token.bytes)
-    keep = (i64(1) << 8 * min(size, i64(4))) - 1
+    size = i64(lsu.token[number].bytes)
     while lanes != 0:
-        lane = ctz(lanes)
+        at = _put(lsu, number, ctz(lanes), words)
         lanes = without_lowest(lanes)
-        at = i64(token.address[lane]) & (i64(1) << lsu.l1.line_shift) - 1
-        left = at & 3
-        rest = i64(words[at >> 2]) & ~(keep << 8 * left)
-        words[at >> 2] = u32(rest | (i64(values.registers[0, lane]) & keep) << 8 * left)
-        stored[at >> 2] |= (i64(1) << min(size, i64(4))) - 1 << left
-        for k in range(1, size // 4):
-            words[(at >> 2) + k] = values.registers[k, lane]
-            stored[(at >> 2) + k] = 15
+        for k in range((size + 3) // 4):
+            stored[(at >> 2) + k] |= (i64(1) << min(size, i64(4))) - 1 << (at & 3)
 
 
 @jit

@@ -384,11 +384,15 @@ def fail(lsu, fault, number):
 
 
 @jit
-def fail_at(lsu, fault, number, lane, named):
-    """An internal fault at one lane of a token, for which this address was named."""
+def fail_at(lsu, fault, number, access, lane, named):
+    """An internal fault at one lane, for which this address was named.
+
+    ``access`` has pc and addresses: the token, or a copy, if the token may stand for another instruction by now.
+    """
     fail(lsu, fault, number)
+    lsu.fault_pc = access.pc
     lsu.fault_lane = lane
-    lsu.fault_address = lsu.token[number].address[lane]
+    lsu.fault_address = access.address[lane]
     lsu.fault_named = named
 
 
@@ -412,7 +416,7 @@ def accepted(lsu, number, lanes, line, code):
         fail(lsu, Fault.LANES, number)
     astray = lanes & ~lanes_of_line(lsu, number, line)
     if astray != 0:
-        fail_at(lsu, Fault.LINE, number, ctz(astray), line << lsu.l1.line_shift)
+        fail_at(lsu, Fault.LINE, number, token, ctz(astray), line << lsu.l1.line_shift)
     lsu.lines += 1
     token.sent += 1
     if lsu.events != 0:

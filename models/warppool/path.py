@@ -316,9 +316,7 @@ def _fail_at_byte(lsu, stored, byte):
         first = i64(stored.address[k]) & (i64(1) << shift) - 1
         if (i64(stored.mask) >> k) & 1 and first <= byte < first + stored.bytes:
             lane = k
-    fail_at(lsu, Fault.BYTES, i64(stored.token), lane, (i64(stored.number) << shift) + byte)
-    lsu.fault_pc = stored.pc
-    lsu.fault_address = stored.address[lane]
+    fail_at(lsu, Fault.BYTES, i64(stored.token), stored, lane, (i64(stored.number) << shift) + byte)
 
 
 @jit
@@ -340,7 +338,8 @@ def _result(path, lsu, io, now):
     wrong = lanes & ~_right(token, result, lanes, line, shift)
     if wrong != 0:
         lane = ctz(wrong)
-        fail_at(lsu, Fault.WORD, number, lane, (line << shift) + (word_of(load, lane) << _word_shift(token)))
+        named = (line << shift) + (word_of(load, lane) << _word_shift(token))
+        fail_at(lsu, Fault.WORD, number, token, lane, named)
     answer.results -= 1
     if answer.results == 0:
         path.first += 1

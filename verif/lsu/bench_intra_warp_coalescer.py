@@ -11,7 +11,7 @@ from amaranth.hdl import Module, Signal, Value
 
 from lockstep.spec.mapping import Mapping as ThreadMap
 from lockstep.verif.bench import mask
-from lockstep.verif.blocks import Waiver
+from lockstep.verif.lsu.lines import WAIVER, one_size
 
 BLOCK = "lsu.intra_warp_coalescer"
 CONFIGURATIONS = {
@@ -199,9 +199,7 @@ class Environment:
 
 def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal]) -> Value:
     """The line size is constant, and 32, 64 or 128 bytes."""
-    shift, started = Signal(3), Signal()
-    m.d.sync += [started.eq(1), shift.eq(ports["line_shift"])]
-    return ports["line_shift"].matches(5, 6, 7) & (~started | (ports["line_shift"] == shift))
+    return one_size(m, ports["line_shift"])
 
 
 def drive(payload: Any, instruction: Instruction) -> None:
@@ -240,7 +238,7 @@ BINS = {
     },
 }
 
-WAIVERS = (Waiver(r"line_shift\[2\] 1->0", "lines have 2 ** 5 to 2 ** 7 bytes: the bit is 1"),)
+WAIVERS = (WAIVER,)
 
 
 def _one_lane(parameters: dict[str, int]) -> bool:

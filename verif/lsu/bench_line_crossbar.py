@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Value
 
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
-from lockstep.verif.blocks import Waiver
+from lockstep.verif.lsu.lines import RATES, WAIVER, one_size
 
 BLOCK = "lsu.line_crossbar"
 CONFIGURATIONS = {
@@ -23,8 +23,6 @@ CONFIGURATIONS = {
     "largest": {"lanes": 32, "warps": 64, "tickets": 16},
 }
 CYCLES = 1500
-# Probability that a load comes; log2 of the line size.
-RATES = {"steady": (1.0, 7), "sparse": (0.2, 6), "mixed": (0.6, 5), "long": (0.7, 7)}
 SHAPES = tuple(RATES)
 SIZES = range(5)
 
@@ -130,11 +128,8 @@ class Environment:
 
 def protocol(m: Module, parameters: dict[str, int], ports: Any) -> Value:
     """The line size is constant, and 32, 64 or 128 bytes; the rest of a load is what one can be."""
-    shift, started = Signal(3), Signal()
-    m.d.sync += [started.eq(1), shift.eq(ports["line_shift"])]
     return (
-        ports["line_shift"].matches(5, 6, 7)
-        & (~started | (ports["line_shift"] == shift))
+        one_size(m, ports["line_shift"])
         & (ports["load_mapping"] <= Mapping.RANDOM)
         & (ports["load_size"] <= SIZES[-1])
     )
@@ -168,5 +163,5 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "nothing to do": lambda p, i, o, c: not i.load.valid and not o.write.valid,
 }
 
-WAIVERS = (Waiver(r"line_shift\[2\] 1->0", "lines have 2 ** 5 to 2 ** 7 bytes: the bit is 1"),)
+WAIVERS = (WAIVER,)
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {}

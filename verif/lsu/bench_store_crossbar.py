@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Value
 
 from lockstep.verif.bench import mask
-from lockstep.verif.blocks import Waiver
+from lockstep.verif.lsu.lines import RATES, WAIVER, one_size
 
 BLOCK = "lsu.store_crossbar"
 CONFIGURATIONS = {"paper": {"lanes": 32}, "one": {"lanes": 1}, "odd": {"lanes": 5}}
 CYCLES = 1500
-# Probability that a store comes; log2 of the line size.
-RATES = {"steady": (1.0, 7), "sparse": (0.2, 6), "mixed": (0.6, 5), "long": (0.7, 7)}
 SHAPES = tuple(RATES)
 SIZES = range(5)
 
@@ -105,13 +103,7 @@ class Environment:
 
 def protocol(m: Module, parameters: dict[str, int], ports: Any) -> Value:
     """The line size is constant, and 32, 64 or 128 bytes; accesses have 1 to 16 bytes a lane."""
-    shift, started = Signal(3), Signal()
-    m.d.sync += [started.eq(1), shift.eq(ports["line_shift"])]
-    return (
-        ports["line_shift"].matches(5, 6, 7)
-        & (~started | (ports["line_shift"] == shift))
-        & (ports["store_size"] <= SIZES[-1])
-    )
+    return one_size(m, ports["line_shift"]) & (ports["store_size"] <= SIZES[-1])
 
 
 def _sized(size: int, p: dict[str, int], i: Any, o: Any, c: Any) -> bool:
@@ -145,7 +137,7 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "nothing to do": lambda p, i, o, c: not i.store.valid and not o.write.valid,
 }
 
-WAIVERS = (Waiver(r"line_shift\[2\] 1->0", "lines have 2 ** 5 to 2 ** 7 bytes: the bit is 1"),)
+WAIVERS = (WAIVER,)
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "lanes that store the same bytes": lambda p: p["lanes"] == 1,
     "a whole line": lambda p: p["lanes"] == 1,

@@ -10,6 +10,7 @@ from lockstep.rtl.lsu.line_crossbar import LineCrossbar
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
 from lockstep.verif.lsu.formal_intra_warp_coalescer import decoded
+from lockstep.verif.lsu.lines import one_size
 
 LANES = 2
 
@@ -25,13 +26,8 @@ class Moved(Elaboratable):
         m.d.sync += [coming.eq(load), moving.eq(dut.load.valid), due.eq(moving)]
         lanes, values = Signal(LANES), [Signal(128, name=f"value_{lane}") for lane in range(LANES)]
         source = Signal(data.StructLayout({"warp": 1, "ticket": 1}))
-        shift = Signal(3)
-        m.d.sync += shift.eq(dut.line_shift)
-        started = Signal()
-        m.d.sync += started.eq(1)
         m.d.comb += [
-            Assume(dut.line_shift.matches(5, 6, 7)),
-            Assume(~started | (dut.line_shift == shift)),
+            Assume(one_size(m, dut.line_shift)),
             Assume((load.size <= 4) & (Value.cast(load.mapping) <= Mapping.RANDOM)),
         ]
         with m.If(moving):
@@ -82,13 +78,10 @@ class FromAddresses(Elaboratable):
         m.submodules.coalescer = coalescer = IntraWarpCoalescer(lanes=LANES, warps=1, tickets=1)
         m.submodules.dut = dut = LineCrossbar(lanes=LANES, warps=1, tickets=1)
         request, line, load = coalescer.request.p, coalescer.line, dut.load.payload
-        shift, started = Signal(3), Signal()
         asked, size, busy = Signal(request.address.shape()), Signal(3), Signal()
         active = Signal(LANES)
-        m.d.sync += [shift.eq(coalescer.line_shift), started.eq(1)]
         m.d.comb += [
-            Assume(coalescer.line_shift.matches(5, 6, 7)),
-            Assume(~started | (coalescer.line_shift == shift)),
+            Assume(one_size(m, coalescer.line_shift)),
             dut.line_shift.eq(coalescer.line_shift),
             Assume((request.size >= 2) & (request.size <= 4)),
             *(Assume((address & ((1 << request.size) - 1)[:4]) == 0) for address in request.address),

@@ -8,17 +8,12 @@ from lockstep.rtl.lsu.line_crossbar import LineCrossbar
 from lockstep.rtl.lsu.store_crossbar import StoreCrossbar
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.formal import Proof
+from lockstep.verif.lsu.lines import one_size
 
 
 def any_stores(m: Module, dut: StoreCrossbar) -> Value:
     """Stores of every width, to lines of one size; returns the bits of an address that say where one begins in it."""
-    shift, started = Signal(3), Signal()
-    m.d.sync += [shift.eq(dut.line_shift), started.eq(1)]
-    m.d.comb += [
-        Assume(dut.line_shift.matches(5, 6, 7)),
-        Assume(~started | (dut.line_shift == shift)),
-        Assume(dut.store.payload.size <= 4),
-    ]
+    m.d.comb += [Assume(one_size(m, dut.line_shift)), Assume(dut.store.payload.size <= 4)]
     inside = Signal(7)
     m.d.comb += inside.eq((1 << dut.line_shift) - (1 << dut.store.payload.size))
     return inside

@@ -20,7 +20,6 @@ from lockstep.verif.planted import Fault, component
 CROSSBAR, STORE_CROSSBAR = "lsu.line_crossbar", "lsu.store_crossbar"
 THREADS = 80  # the last warp is not full
 ELEMENTS = 512
-UNLOADED = 7  # what the registers of a thread that does not load hold
 
 # Type of the access, elements, and bits of the registers.
 ACCESSES = [
@@ -63,68 +62,40 @@ STORE_FAULTS = [
 ]  # fmt: skip
 
 
-def load_kernel(kind: str, count: int, bits: int) -> str:
-    """Every thread but some loads the element that ``index`` names, and stores its registers."""
-    size = int(kind[1:]) // 8 * count
-    registers = "%v0" if count == 1 else "{" + ", ".join(f"%v{k}" for k in range(count)) + "}"
-    stores = "\n".join(f"    st.global.u{bits} [%to+{k * bits // 8}], %v{k};" for k in range(count))
+def kernel(access: str, kind: str, count: int, bits: int) -> str:
+    """Every thread but some loads (``ld``) or stores (``st``) the element of ``data`` that ``index`` names.
+
+    Its registers begin with, and are in the end, those of the thread in ``registers``.
+    """
+    size, own = int(kind[1:]) // 8 * count, bits // 8 * count
     vector = f".v{count}" if count > 1 else ""
+    names = "%v0" if count == 1 else "{" + ", ".join(f"%v{k}" for k in range(count)) + "}"
+    operands = f"{names}, [%element]" if access == "ld" else f"[%element], {names}"
+    before = "\n".join(f"    ld.global.u{bits} %v{k}, [%own+{k * bits // 8}];" for k in range(count))
+    after = "\n".join(f"    st.global.u{bits} [%own+{k * bits // 8}], %v{k};" for k in range(count))
     return f"""
-.visible .entry load_{kind}_{count}_{bits}(.param .u64 data, .param .u64 index, .param .u64 result)
+.visible .entry {access}_{kind}_{count}_{bits}(.param .u64 data, .param .u64 index, .param .u64 registers)
 {{
-    .reg .pred %loads;
+    .reg .pred %takes_part;
     .reg .b32 %thread, %at, %quarter;
-    .reg .b64 %from, %to, %wide;
+    .reg .b64 %element, %own, %wide;
     .reg .b{bits} %v<{count}>;
     mov.u32 %thread, %tid.x;
-    ld.param.u64 %from, [index];
+    ld.param.u64 %own, [index];
     mul.wide.u32 %wide, %thread, 4;
-    add.s64 %from, %from, %wide;
-    ld.global.u32 %at, [%from];
+    add.s64 %own, %own, %wide;
+    ld.global.u32 %at, [%own];
     and.b32 %quarter, %thread, 3;
-    setp.ne.u32 %loads, %quarter, 2;
-    ld.param.u64 %from, [data];
+    setp.ne.u32 %takes_part, %quarter, 2;
+    ld.param.u64 %element, [data];
     mul.wide.u32 %wide, %at, {size};
-    add.s64 %from, %from, %wide;
-{"".join(f"    mov.u{bits} %v{k}, {UNLOADED};" for k in range(count))}
-    @%loads ld.global{vector}.{kind} {registers}, [%from];
-    ld.param.u64 %to, [result];
-    mul.wide.u32 %wide, %thread, {bits // 8 * count};
-    add.s64 %to, %to, %wide;
-{stores}
-    ret;
-}}
-"""
-
-
-def store_kernel(kind: str, count: int, bits: int) -> str:
-    """Every thread but some stores its registers to the element that ``index`` names."""
-    size = int(kind[1:]) // 8 * count
-    registers = "%v0" if count == 1 else "{" + ", ".join(f"%v{k}" for k in range(count)) + "}"
-    loads = "\n".join(f"    ld.global.u{bits} %v{k}, [%from+{k * bits // 8}];" for k in range(count))
-    vector = f".v{count}" if count > 1 else ""
-    return f"""
-.visible .entry store_{kind}_{count}_{bits}(.param .u64 data, .param .u64 index, .param .u64 values)
-{{
-    .reg .pred %stores;
-    .reg .b32 %thread, %at, %quarter;
-    .reg .b64 %from, %to, %wide;
-    .reg .b{bits} %v<{count}>;
-    mov.u32 %thread, %tid.x;
-    ld.param.u64 %from, [index];
-    mul.wide.u32 %wide, %thread, 4;
-    add.s64 %from, %from, %wide;
-    ld.global.u32 %at, [%from];
-    and.b32 %quarter, %thread, 3;
-    setp.ne.u32 %stores, %quarter, 2;
-    ld.param.u64 %from, [values];
-    mul.wide.u32 %wide, %thread, {bits // 8 * count};
-    add.s64 %from, %from, %wide;
-{loads}
-    ld.param.u64 %to, [data];
-    mul.wide.u32 %wide, %at, {size};
-    add.s64 %to, %to, %wide;
-    @%stores st.global{vector}.{kind} [%to], {registers};
+    add.s64 %element, %element, %wide;
+    ld.param.u64 %own, [registers];
+    mul.wide.u32 %wide, %thread, {own};
+    add.s64 %own, %own, %wide;
+{before}
+    @%takes_part {access}.global{vector}.{kind} {operands};
+{after}
     ret;
 }}
 """
@@ -155,20 +126,22 @@ LOCAL = """
 """
 
 
-def loaded(kind: str, count: int, bits: int, data: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """What the registers of all threads hold."""
-    elements = data.view(f"{'i' if kind[0] == 's' else 'u'}{int(kind[1:]) // 8}").reshape(-1, count)
-    loaded = elements[index].astype(f"i{bits // 8}").view(f"u{bits // 8}")
-    loaded[np.arange(THREADS) % 4 == 2] = UNLOADED
-    return loaded
+TAKES_PART = np.arange(THREADS) % 4 != 2
 
 
-def stored(kind: str, count: int, data: np.ndarray, index: np.ndarray, values: np.ndarray) -> np.ndarray:
+def loaded(kind: str, data: np.ndarray, index: np.ndarray, registers: np.ndarray) -> np.ndarray:
+    """What the registers of all threads hold in the end."""
+    elements = data.view(f"{'i' if kind[0] == 's' else 'u'}{int(kind[1:]) // 8}").reshape(-1, registers.shape[1])
+    extended = elements[index].astype(f"i{registers.itemsize}").view(registers.dtype)
+    return np.where(TAKES_PART[:, None], extended, registers)
+
+
+def stored(kind: str, data: np.ndarray, index: np.ndarray, registers: np.ndarray) -> np.ndarray:
     """What memory holds; of the threads of a warp that store to one place the last one counts."""
     after = data.copy()
-    elements = after.view(f"u{int(kind[1:]) // 8}").reshape(-1, count)
-    for thread in np.flatnonzero(np.arange(THREADS) % 4 != 2):
-        elements[index[thread]] = values[thread].astype(elements.dtype)
+    elements = after.view(f"u{int(kind[1:]) // 8}").reshape(-1, registers.shape[1])
+    for thread in np.flatnonzero(TAKES_PART):
+        elements[index[thread]] = registers[thread].astype(elements.dtype)
     return after
 
 
@@ -176,44 +149,42 @@ def stored(kind: str, count: int, data: np.ndarray, index: np.ndarray, values: n
 def machine(block: str, mode: str, makes: dict[str, Any] | None = None) -> Iterator[tuple[Gpu, Module]]:
     """All kernels on a GPU with the hardware of a block in the place of its model, or not."""
     gpu = Gpu("gtx480", ["warppool"], {"core.sms": 1})
-    kernels = [kernel(*access) for access in ACCESSES for kernel in (load_kernel, store_kernel)]
+    kernels = [kernel(access, *each) for each in ACCESSES for access in ("ld", "st")]
     module = gpu.load("".join([".version 8.0\n.target sm_70\n.address_size 64\n", *kernels, LOCAL]))
     instances = chosen(block, gpu.machine.instances) if mode == "replace" else []
     with closing(Session(gpu.machine, instances, "replace", makes)):
         yield gpu, module
 
 
-def run_loads(mode: str, makes: dict[str, Any] | None = None) -> None:
+def launches(gpu: Gpu, module: Module, access: str) -> Iterator[tuple[str, list[np.ndarray], list[np.ndarray]]]:
+    """Launch each kernel with elements in a row and scattered. Yields its type, and what it was given and has left.
+
+    What is given and left: the elements, which of them the threads access, and the threads' registers.
+    """
     rng = np.random.default_rng(seeded().getrandbits(32))
+    for kind, count, bits in ACCESSES:
+        for scattered in (False, True):
+            data = rng.integers(0, 256, ELEMENTS * 16, np.uint8)
+            index = np.arange(THREADS, dtype=np.uint32) + rng.integers(0, 40, dtype=np.uint32)
+            if scattered:  # threads of a warp may meet, those of two do not
+                index = (rng.integers(0, 40, THREADS) + 150 * (np.arange(THREADS) // 32)).astype(np.uint32)
+            registers = rng.integers(0, 256, (THREADS, count * bits // 8), np.uint8).view(f"u{bits // 8}")
+            before = [data, index, registers]
+            arguments = [gpu.to_device(array) for array in before]
+            module.launch(f"{access}_{kind}_{count}_{bits}", 1, THREADS, arguments)
+            yield kind, before, [gpu.from_device(array) for array in arguments]
+
+
+def run_loads(mode: str, makes: dict[str, Any] | None = None) -> None:
     with machine(CROSSBAR, mode, makes) as (gpu, module):
-        for kind, count, bits in ACCESSES:
-            for shuffled in (False, True):
-                data = rng.integers(0, 256, ELEMENTS * 16, np.uint8)
-                index = np.arange(THREADS, dtype=np.uint32) + rng.integers(0, 40, dtype=np.uint32)
-                if shuffled:
-                    index = rng.permutation(np.repeat(rng.integers(0, ELEMENTS, THREADS // 2), 2)).astype(np.uint32)
-                result = gpu.empty((THREADS, count), f"u{bits // 8}")
-                arguments = [gpu.to_device(data), gpu.to_device(index), result]
-                module.launch(f"load_{kind}_{count}_{bits}", 1, THREADS, arguments)
-                right = loaded(kind, count, bits, data, index)
-                np.testing.assert_array_equal(gpu.from_device(result), right, f"{kind} x {count} to {bits} bits")
+        for kind, before, after in launches(gpu, module, "ld"):
+            np.testing.assert_array_equal(after[2], loaded(kind, *before), f"{kind} to {before[2].dtype}")
 
 
 def run_stores(mode: str, makes: dict[str, Any] | None = None) -> None:
-    rng = np.random.default_rng(seeded().getrandbits(32))
     with machine(STORE_CROSSBAR, mode, makes) as (gpu, module):
-        for kind, count, bits in ACCESSES:
-            for shuffled in (False, True):
-                data = rng.integers(0, 256, ELEMENTS * 16, np.uint8)
-                index = np.arange(THREADS, dtype=np.uint32) + rng.integers(0, 40, dtype=np.uint32)
-                if shuffled:  # only threads of one warp store to the same place
-                    index = (rng.integers(0, 40, THREADS) + 40 * (np.arange(THREADS) // 32)).astype(np.uint32)
-                values = rng.integers(0, 256, (THREADS, count * bits // 8), np.uint8).view(f"u{bits // 8}")
-                memory = gpu.to_device(data)
-                arguments = [memory, gpu.to_device(index), gpu.to_device(values)]
-                module.launch(f"store_{kind}_{count}_{bits}", 1, THREADS, arguments)
-                right = stored(kind, count, data, index, values)
-                np.testing.assert_array_equal(gpu.from_device(memory), right, f"{kind} x {count} of {bits} bits")
+        for kind, before, after in launches(gpu, module, "st"):
+            np.testing.assert_array_equal(after[0], stored(kind, *before), f"{kind} of {before[2].dtype}")
         result = gpu.empty(THREADS, np.uint32)
         module.launch("local", 1, THREADS, [result])
         right = (np.arange(THREADS, dtype=np.uint32) * np.uint32(0x01030507)).view(np.uint8).reshape(THREADS, 4)
@@ -229,7 +200,8 @@ def test_every_type_and_width(run: Callable[[str], None], mode: str) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_results_are_what_the_hardware_moved(fault: Fault) -> None:
-    with pytest.raises((AssertionError, KernelFault), match=r"\d bits|address 0xeeadc0ef"):  # 0xdeadbeef + 0x10000000
+    message = r"\d to uint|address 0xeeadbeef"  # the poison as an index: 0xdeadbeef + 0x10000000
+    with pytest.raises((AssertionError, KernelFault), match=message):
         run_loads("replace", {CROSSBAR: component(fault)})
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Module, Value
 
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 from lockstep.verif.lsu import bench_intra_warp_coalescer as coalescer
 from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, decoded, lines
+from lockstep.verif.lsu.lines import WAIVER, one_size
 from lockstep.verif.warppool import bench_request_selector as selector
 from lockstep.verif.warppool.quantum import Quantum
 
@@ -515,9 +516,7 @@ class Selection:
 
 def protocol(m: Module, parameters: dict[str, int], ports: Any) -> Value:
     """The line size is constant, and 32, 64 or 128 bytes."""
-    shift, started = Signal(3), Signal()
-    m.d.sync += [started.eq(1), shift.eq(ports["line_shift"])]
-    return ports["line_shift"].matches(5, 6, 7) & (~started | (ports["line_shift"] == shift))
+    return one_size(m, ports["line_shift"])
 
 
 Bin = Callable[[dict[str, int], Any, Any, Any], bool]
@@ -592,7 +591,7 @@ BINS: dict[str, Bin] = {
 }
 
 WAIVERS = (
-    Waiver(r"line_shift\[2\] 1->0", "lines have 2 ** 5 to 2 ** 7 bytes: the bit is 1"),
+    WAIVER,
     Waiver(
         r"instruction_queues\.cond_else: assign \{ n\d+\[5:4\], entering \} = .*",
         "a division, by a constant that is not 0",
