@@ -13,6 +13,7 @@ from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_TAGS, PIPELINE
 
 PORTS = ports("warppool.request_selector")
 REQUEST = PORTS["o"]["access"]["payload"]
+STORE = PORTS["i"]["store"].base["payload"]
 INSERTED = record([("valid", "i8"), ("allocated", "i8"), ("position", "i8"), ("warp", "i8")])
 STATE = record(
     [
@@ -32,8 +33,11 @@ STATE = record(
         ("used", "i8"),  # positions from the head to the tail
         ("position", "i8"),  # that of the pop of this cycle, if there is one
         ("popped", "i8"),  # a pop in the cycle before: its request arrives
-        ("waited", "i8", (MAX_COALESCERS,)),  # cycles for which a store has waited, at most store_wait
-        ("atomic", "i8"),  # mask of ports: their store is an atomic
+        ("store", STORE, (MAX_COALESCERS * 2,)),  # two per port
+        ("first", "i8", (MAX_COALESCERS,)),  # the older of them
+        ("stores", "i8", (MAX_COALESCERS,)),  # of the port
+        ("waited", "i8", (MAX_COALESCERS,)),  # cycles for which the first has waited, at most store_wait
+        ("taken", "i8"),  # the port whose store is taken in this cycle; -1 if none is
         ("last", "i8"),  # port of the last store taken
         ("load_next", "i8"),  # an overdue store went, and no load since
         ("behind", REQUEST, (PIPELINE - 1,)),  # the output queue behind access
@@ -58,13 +62,14 @@ def reset(state, io):
     clear(io.o)
     io.o.room = state.tags
     for port in range(state.coalescers):
-        state.waited[port] = 0
+        io.o.store[port].ready = 1
+        state.first[port] = state.stores[port] = state.waited[port] = 0
         state.inserted[port].valid = 0
     bits = 64 - clz64(state.warps - 1 | 1)
     state.search = (bits + 1) // 2 + 2
     state.waiting = state.head = state.used = state.position = state.popped = state.searched = state.lowered = 0
-    state.choice = -1
-    state.atomic = state.last = state.load_next = state.count = state.reserved = state.metadata_left = 0
+    state.choice = state.taken = -1
+    state.last = state.load_next = state.count = state.reserved = state.metadata_left = 0
     state.cycle = state.lookup = 0
     state.margin = -1
 
@@ -208,22 +213,18 @@ def _insert(state, io, port):
 
 
 @jit
-def _wait(state, io):
-    """The stores that are presented and were not taken wait; the port taken, -1 if none."""
-    taken = i64(-1)
-    for port in range(state.coalescers):
-        store = io.i.store[port]
-        if store.valid == 0:
-            state.waited[port] = 0
-        elif io.o.store[port].ready != 0:
-            state.waited[port] = 0
-            taken = i64(port)
-        else:
-            if state.waited[port] < state.store_wait:
-                state.waited[port] += 1
-            bit = i64(1) << port
-            state.atomic = state.atomic & ~bit | (bit if store.payload.atomic != 0 else i64(0))
-    return taken
+def _wait(state, io, port):
+    """A port's first store waits or goes, and another enters."""
+    if state.taken == port:
+        state.waited[port] = 0
+        state.first[port] ^= 1
+        state.stores[port] -= 1
+    elif state.stores[port] != 0 and state.waited[port] < state.store_wait:
+        state.waited[port] += 1
+    if io.i.store[port].valid & io.o.store[port].ready != 0:
+        assign(state.store[2 * port + (state.first[port] + state.stores[port] & 1)], io.i.store[port].payload)
+        state.stores[port] += 1
+    io.o.store[port].ready = state.stores[port] < 2
 
 
 @jit
@@ -246,14 +247,13 @@ def _choose(state, io):
     """The action of the next cycle."""
     stores, overdue = i64(0), i64(0)
     for port in range(state.coalescers):
-        io.o.store[port].ready = 0
-        waited = state.waited[port]
-        if waited != 0:
-            bit = i64(1) << port
-            if state.metadata_left | (state.atomic & bit == 0) != 0:
-                stores |= bit
-                if waited == state.store_wait:
-                    overdue |= bit
+        if state.stores[port] != 0:
+            store = state.store[2 * port + state.first[port]]
+            if state.metadata_left != 0 or store.atomic == 0:
+                stores |= i64(1) << port
+                if state.waited[port] == state.store_wait:
+                    overdue |= i64(1) << port
+    state.taken = -1
     io.o.overdue = 0
     io.o.pop.valid = 0
     by_warp = _by_warp(state, io)
@@ -271,7 +271,7 @@ def _choose(state, io):
         return
     if stores != 0:
         after = stores & (i64(-2) << state.last)
-        io.o.store[ctz(after) if after != 0 else ctz(stores)].ready = 1
+        state.taken = ctz(after) if after != 0 else ctz(stores)
 
 
 @jit
@@ -290,7 +290,6 @@ def step(state, io):
         free -= _insert(state, io, port)
     state.margin += state.lookup
     state.lookup = 0
-    taken = _wait(state, io)
     reserved = state.reserved
     if io.o.access.valid & io.i.access.ready != 0:
         _leave(state, io)
@@ -300,10 +299,10 @@ def step(state, io):
         else:
             _put_load(io.i.request.payload, state.behind[state.count - 1])
         state.count += 1
-    if taken >= 0:
-        store = io.i.store[taken].payload
+    if state.taken >= 0:
+        store = state.store[2 * state.taken + state.first[state.taken]]
         new = i64(store.atomic)
-        state.last = taken
+        state.last = state.taken
         if io.o.overdue != 0:
             state.load_next = 1
         if state.count == 0:
@@ -311,6 +310,8 @@ def step(state, io):
         else:
             _put_store(store, state.behind[state.count - 1])
         state.count += 1
+    for port in range(state.coalescers):
+        _wait(state, io, port)
     state.reserved += new
     state.metadata_left = i64(io.i.metadata_free) > reserved + new
     state.popped = popped
@@ -344,12 +345,13 @@ def idle(state, io):
             return i64(0)
     elif state.searched != state.search or state.choice < 0 or state.least < state.found_warp:
         return i64(0)
+    if state.taken >= 0:
+        return i64(0)
     for port in range(state.coalescers):
-        # A store that is seen for the first time may go next; one that is overdue has no more right to go than before
-        # as long as nothing can go.
-        if io.i.insert[port].valid | state.inserted[port].valid | io.o.store[port].ready != 0:
+        # A store that is overdue has no more right to go than before as long as nothing can go.
+        if io.i.insert[port].valid | state.inserted[port].valid != 0:
             return i64(0)
-        if (io.i.store[port].valid != 0) != (state.waited[port] != 0):
+        if io.i.store[port].valid & io.o.store[port].ready != 0:
             return i64(0)
     return state.quantum - 1 - state.cycle
 
@@ -359,7 +361,7 @@ def skip(state, steps):
     """Pass over ``steps`` idle cycles, at most :func:`idle`."""
     state.cycle += steps
     for port in range(state.coalescers):
-        if state.waited[port] != 0:
+        if state.stores[port] != 0:
             state.waited[port] = min(state.waited[port] + steps, state.store_wait)
     return i64(0)
 

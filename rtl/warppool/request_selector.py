@@ -6,8 +6,9 @@ policies *oldest* and *warp ID*, the quanta after which a miss rate above 99 % t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import and_, or_
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import first_after, index_of, lowest, next_after, select
+from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
@@ -46,11 +48,11 @@ class RequestSelector(wiring.Component):
 
     **Choice.** A load may go while metadata is left for it: with policy 0 the head; with policy 1 the choice, but the
     head where nothing else waits, and whenever there is no room, so that the order never keeps lines out of the queues.
-    A pop of the head for these reasons ends search and choice. A store may go once it has been seen waiting (its port
-    was valid and it was not taken in the cycle before), an atomic only while metadata is left. A load goes before a
-    store, but for an *overdue* store, one that has already waited for ``store_wait`` cycles. After an overdue store,
-    the next load that can go comes first, so that neither starves the other however slow the L1 is. Stores take turns:
-    the first port after that of the store taken last.
+    A pop of the head for these reasons ends search and choice. Each port holds two stores, the first of which may go,
+    an atomic only while metadata is left. A load goes before a store, but for an *overdue* store, one that has already
+    been its port's first for ``store_wait`` cycles. After an overdue store, the next load that can go comes first, so
+    that neither starves the other however slow the L1 is. Stores take turns: the first port after that of the store
+    taken last.
 
     **Bounds**, in cycles in which an action is possible (fewer than three requests on their way): an overdue store that
     is no atomic is taken in the (2 x ``coalescers``)-th at the latest; a head, counting only cycles in which a load may
@@ -64,8 +66,8 @@ class RequestSelector(wiring.Component):
     toggles. Loads that bypass the L1 do not count; the others do in the cycle after their transfer.
 
     Latency: ``insert`` to ``pop`` 1 cycle, with policy 1 a search and 3 where others wait too; ``pop`` to ``access`` 2
-    (the request arrives after 1); a store that becomes valid is taken in the next cycle at the earliest and presented
-    one cycle later. All outputs depend on state alone.
+    (the request arrives after 1); a store that enters is taken in the next cycle at the earliest and presented one
+    cycle later. All outputs depend on state alone.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ class RequestSelector(wiring.Component):
     quantum : int
         Cycles between two decisions on the policy, 1 to 2**20.
     store_wait : int
-        Cycles after which a store is overdue, 1 to 4095.
+        Cycles after which a port's first store is overdue, 1 to 4095.
 
     Members
     -------
@@ -100,7 +102,7 @@ class RequestSelector(wiring.Component):
     room : Out
         Free positions.
     store : In, stream per coalescer
-        A line that is not a load: an atomic or else a store. Ready only while valid is known to be 1.
+        A line that is not a load: an atomic or else a store. Ready while its port holds fewer than two.
     metadata_free : In
         Free metadata entries, before what leaves on ``access`` in this cycle takes one.
     access : Out, stream
@@ -174,6 +176,7 @@ class RequestSelector(wiring.Component):
         index = bits_for(tags - 1)
         self._waiting, self._count_waiting = Signal(tags, name="waiting"), Signal(range(tags + 1), name="count_waiting")
         self._some_wait, self._one_waits = Signal(name="some_wait"), Signal(name="one_waits")
+        self._some_room = Signal(init=1, name="some_room")
         self._head, self._second, self._tail = (Signal(index, name=name) for name in ("head", "second", "tail"))
         self._head_tag = Signal(tag, name="head_tag")
         self._lowest = [Signal(tags, reset_less=True, name=f"lowest_{bit}") for bit in range(warp)]  # bits of the warp
@@ -195,11 +198,11 @@ class RequestSelector(wiring.Component):
         self._choice, self._choice_tag = Signal(index, name="choice"), Signal(tag, name="choice_tag")
         self._choice_valid = Signal(name="choice_valid")
         self._lowered = Signal(name="lowered")  # a warp was, in the cycle before
-        # Of the choice: cycles for which each store has waited, whether it has at all, and for ``store_wait``; whether
-        # it is an atomic; the port that was last to have one taken; an overdue store went, and no load since.
+        # Of the choice: each port's stores; cycles for which the first of them has waited, and whether for
+        # ``store_wait``; the port that was last to have one taken; an overdue store went, and no load since.
+        self._stores = [Buffer(store) for _ in range(coalescers)]
         self._waited = [Signal(range(store_wait + 1), name=f"waited_{k}") for k in range(coalescers)]
-        self._seen, self._late = Signal(coalescers, name="seen"), Signal(coalescers, name="late")
-        self._atomic = [Signal(name=f"atomic_{k}") for k in range(coalescers)]
+        self._late = Signal(coalescers, name="late")
         self._last, self._load_next = Signal(range(coalescers), name="last"), Signal(name="load_next")
         # Of what is on its way: popped in the cycle before, how many are in the queue (one-hot), the queue, the loads
         # and atomics.
@@ -233,10 +236,9 @@ class RequestSelector(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        ready = Signal(self.coalescers)
         taken = Signal(self.coalescers)
         load = self._order(m)
-        may_go, due = self._stores(m)
+        may_go, due = self._wait(m, taken)
         self._output(m, taken)
         self._metadata(m, taken)
         self._toggle(m)
@@ -249,16 +251,14 @@ class RequestSelector(wiring.Component):
             preferred.eq(due.any() & ~(load & self._load_next)),
             first_due.eq(next_after(due, self._last)),
             first.eq(next_after(may_go, self._last)),
-            ready.eq(Mux(possible, Mux(preferred, first_due, Mux(load, 0, first)), 0)),
-            taken.eq(ready & Cat(port.valid for port in self.store)),
-            Cat(port.ready for port in self.store).eq(ready),
+            taken.eq(Mux(possible, Mux(preferred, first_due, Mux(load, 0, first)), 0)),
             self.pop.valid.eq(possible & load & ~preferred),
             self.overdue.eq(possible & preferred),
         ]
         with m.If(self.pop.valid | self.overdue):
             m.d.sync += self._load_next.eq(self.overdue)
-        with m.If(ready.any()):
-            m.d.sync += self._last.eq(index_of(ready))
+        with m.If(taken.any()):
+            m.d.sync += self._last.eq(index_of(taken))
         return m
 
     def _order(self, m: Module) -> Signal:
@@ -269,14 +269,14 @@ class RequestSelector(wiring.Component):
 
         by_warp, load, position = Signal(), Signal(), Signal.like(head)
         m.d.comb += [
-            by_warp.eq(self.policy & (self.room != 0) & ~self._one_waits),
+            by_warp.eq(self.policy & self._some_room & ~self._one_waits),
             load.eq(Mux(by_warp, self._choice_valid, self._some_wait) & self._metadata_left),
             position.eq(Mux(by_warp, self._choice, head)),
             self.pop.payload.tag.eq(Mux(by_warp, Mux(self._choice_valid, self._choice_tag, 0), self._head_tag)),
         ]
         head_goes, second_goes = Signal(), Signal()
         kept_head, kept_second = Signal.like(head), Signal.like(second)
-        after, allocations = Signal.like(tail), Signal(range(self.coalescers + 1))
+        after = Signal.like(tail)
         none_left, one_left = Signal(), Signal()
         third = first_after(m, waiting, second, "third")
         allocates, places, place, added = self._insert(m)
@@ -287,18 +287,24 @@ class RequestSelector(wiring.Component):
             kept_second.eq(Mux(head_goes | second_goes, third, second)),
             none_left.eq(Mux(self.pop.valid, count <= 1, count == 0)),
             one_left.eq(Mux(self.pop.valid, count == 2, count == 1)),
-            allocations.eq(sum(allocates)),
             after.eq(Mux(tail == tags - 1, 0, tail + 1)),
         ]
+        def after_inserts(successor: Callable[[int], Value | bool]) -> Value:
+            """What is prepared for each number of allocations; each port, late, decides which of two remains."""
+            prepared = [Value.cast(successor(n)) for n in range(self.coalescers + 1)]
+            for allocated in allocates:
+                prepared = [Mux(allocated, more, fewer) for fewer, more in pairwise(prepared)]
+            return prepared[0]
+
         # Who is second or third does not matter while fewer wait.
         first_tag = reduce(
             lambda rest, k: Mux(allocates[k], self.insert[k].payload.tag, rest), reversed(range(self.coalescers)), 0
         )
         m.d.sync += [
             waiting.eq((waiting & ~Mux(self.pop.valid, Const(1) << position, 0)) | added),
-            count.eq(Mux(self.pop.valid, count + allocations - 1, count + allocations)),
-            self._some_wait.eq(~none_left | (allocations != 0)),
-            self._one_waits.eq((one_left & (allocations == 0)) | (none_left & (allocations == 1))),
+            count.eq(after_inserts(lambda n: Mux(self.pop.valid, count + n - 1, count + n))),
+            self._some_wait.eq(after_inserts(lambda n: ~none_left if n == 0 else Const(1))),
+            self._one_waits.eq(after_inserts(lambda n: (one_left, none_left, *[Const(0)] * n)[n])),
             head.eq(Mux(none_left, tail, kept_head)),
             self._head_tag.eq(Mux(none_left, first_tag, Mux(head_goes, self._tag_of(m, second), self._head_tag))),
             second.eq(Mux(none_left, after, Mux(one_left, tail, kept_second))),
@@ -306,7 +312,10 @@ class RequestSelector(wiring.Component):
         ]
         free = Signal.like(self.room)
         m.d.comb += free.eq(Mux(count == 0, tags, head - tail + Mux(head < tail, tags, 0)))
-        m.d.sync += self.room.eq(free - allocations)
+        m.d.sync += [
+            self.room.eq(after_inserts(lambda n: free - n)),
+            self._some_room.eq(after_inserts(lambda n: free > n)),
+        ]
         self._lower(m, places, by_warp)
         return load
 
@@ -446,23 +455,22 @@ class RequestSelector(wiring.Component):
             m.d.sync += search.eq(search.rotate_left(1))
         m.d.sync += self._choice_valid.eq((follows | (self._choice_valid & ~self.pop.valid)) & ~ends)
 
-    def _stores(self, m: Module) -> tuple[Signal, Signal]:
-        """The masks of the ports whose store may go, and of those whose store is overdue."""
+    def _wait(self, m: Module, taken: Signal) -> tuple[Signal, Signal]:
+        """The stores that wait. The masks of the ports whose first may go, and of those where it is overdue."""
         may_go = Signal(self.coalescers)
         due = Signal(self.coalescers)
-        for k, port in enumerate(self.store):
-            waited, atomic = self._waited[k], self._atomic[k]
+        for k, (port, stores, waited) in enumerate(zip(self.store, self._stores, self._waited, strict=True)):
+            m.submodules[f"stores_{k}"] = stores
+            wiring.connect(m, wiring.flipped(port), stores.i)
             m.d.comb += [
-                may_go[k].eq(self._seen[k] & (self._metadata_left | ~atomic)),
+                stores.o.ready.eq(taken[k]),
+                may_go[k].eq(stores.o.valid & (self._metadata_left | ~stores.head.atomic)),
                 due[k].eq(self._late[k] & may_go[k]),
             ]
-            m.d.sync += atomic.eq(port.p.atomic)
-            with m.If(~port.valid | port.ready):
-                m.d.sync += [waited.eq(0), self._seen[k].eq(0), self._late[k].eq(0)]
+            with m.If(~stores.o.valid | taken[k]):
+                m.d.sync += [waited.eq(0), self._late[k].eq(0)]
             with m.Elif(~self._late[k]):
-                m.d.sync += [
-                    waited.eq(waited + 1), self._seen[k].eq(1), self._late[k].eq(waited == self.store_wait - 1)
-                ]  # fmt: skip
+                m.d.sync += [waited.eq(waited + 1), self._late[k].eq(waited == self.store_wait - 1)]
         return may_go, due
 
     def _output(self, m: Module, taken: Signal) -> None:
@@ -485,18 +493,19 @@ class RequestSelector(wiring.Component):
         load = {name: request[name] for name in ("number", "bypass", "count", "slots")}
         with m.If(self.request.valid):
             _put(m, entries, kept, load)
-        for k, port in enumerate(self.store):
+        for k, stores in enumerate(self._stores):
+            store = stores.head
             with m.If(taken[k]):
-                same = {name: port.p[name] for name in ("number", "mask", "last", "atomic")}
-                slot = Cat(port.p.warp, port.p.ticket)  # the lowest bits of the first one
-                _put(m, entries, after_request, {**same, "store": ~port.p.atomic, "count": 1, "slots": slot})
+                same = {name: store[name] for name in ("number", "mask", "last", "atomic")}
+                slot = Cat(store.warp, store.ticket)  # the lowest bits of the first one
+                _put(m, entries, after_request, {**same, "store": ~store.atomic, "count": 1, "slots": slot})
 
     def _metadata(self, m: Module, taken: Signal) -> None:
         """Whether an entry is left for one more load or atomic, in addition to those on their way."""
         reserves = Signal()
         leaves = Signal()
         m.d.comb += [
-            reserves.eq(self.pop.valid | (Cat(port.p.atomic for port in self.store) & taken).any()),
+            reserves.eq(self.pop.valid | (Cat(stores.head.atomic for stores in self._stores) & taken).any()),
             leaves.eq(self.access.valid & self.access.ready & ~self.access.p.store),
         ]
         more = self._reserved + 1

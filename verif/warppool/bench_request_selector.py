@@ -23,7 +23,7 @@ CONFIGURATIONS = {
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=100_000, store_wait=64
     ),
 }
-IDLE_CHANGES = (r"cycle", r"waited_\d", r"late", r"atomic_\d", r"least")  # atomics follow what is offered, valid or not
+IDLE_CHANGES = (r"cycle", r"waited_\d", r"late", r"least")
 
 
 BEFORE, SINCE = "a lower warp came just before the search", "a lower warp came during the search"
@@ -112,6 +112,7 @@ class Environment:
         o.quantum = self.checker.quantum.observe(i, o)
         o.by_warp, o.overtaken = self.checker.by_warp, self.checker.search.overtaken
         o.left = len(self.checker.search.lowest)
+        o.taken, o.atomic = self.checker.taken, self.checker.atomic
 
     def finish(self) -> None:
         assert self.lines.keys() == self.checker.waiting.keys(), "a tag was lost"
@@ -269,7 +270,11 @@ class Checker:
         self.by_warp = False  # a load of this cycle would be chosen by its warp
         self.way: list[Action] = []
         self.metadata_left = False
-        self.waits = [0 for _ in self.ports]  # cycles since the store was presented
+        self.stores: list[list[dict[str, Any]]] = [[] for _ in self.ports]  # that have entered and were not taken
+        self.last = 0  # the port of the last that was
+        self.taken: int | None = None  # the port of this cycle's
+        self.atomic = False  # it is an atomic
+        self.waits = [0 for _ in self.ports]  # cycles since it was the first
         self.chances = [0 for _ in self.ports]  # cycles in which it was overdue and could have gone
         self.head: int | None = None
         self.head_chances = 0  # cycles in which the head could have gone
@@ -277,6 +282,8 @@ class Checker:
     def observe(self, i: Any, o: Any) -> None:
         assert o.policy == self.quantum.policy, "the policy changes after more than 99 % misses, and only then"
         assert o.room == self.room
+        assert o.access.valid == bool(self.way and self.way[0].content), "a request comes the cycle after it is known"
+        assert [o.store[k].ready for k in self.ports] == [len(stores) < 2 for stores in self.stores]
         used = self._used()
         before = dict(self.waiting)
         self.by_warp = bool(o.policy and o.room and len(before) > 1)
@@ -291,45 +298,51 @@ class Checker:
         return self.allocations - min(self.waiting.values(), default=self.allocations)
 
     def _actions(self, i: Any, o: Any) -> None:
-        taken = [k for k in self.ports if o.store[k].ready]
-        assert len(taken) + o.pop.valid <= 1, "one action per cycle"
         possible = len(self.way) < 3
         found = self.search.choice is not None if self.by_warp else bool(self.waiting)
         load = possible and self.metadata_left and found
         stores = [
             k
             for k in self.ports
-            if possible and self.waits[k] and (self.metadata_left or not i.store[k].payload.atomic)
+            if possible and self.stores[k] and (self.metadata_left or not self.stores[k][0]["atomic"])
         ]
         late = [k for k in stores if self.waits[k] >= self.store_wait]
         assert not (o.pop.valid and not load), "a load without metadata, or a fourth one on its way"
-        assert set(taken) <= set(stores), "a store that was not there, or could not go"
-        assert o.pop.valid or taken or not (load or stores), "a cycle is lost"
-        assert not (taken and load) or taken[0] in late, "a load goes before a store"
-        assert o.overdue == (bool(taken) and taken[0] in late)
-        self._bounds(i, load, late, taken)
+        assert not o.overdue or (late and not o.pop.valid), "no store is overdue, or a load goes before it"
+        assert o.pop.valid or o.overdue or not load, "a load goes before a store, and no cycle is lost"
+        assert o.overdue or o.pop.valid or not late, "what is overdue goes as that"
+        # Which store goes shows in the request that it becomes: that of the first port after the last one's.
+        turns = sorted(late if o.overdue else stores, key=lambda k: (k <= self.last, k))
+        taken = None if o.pop.valid or not turns else turns[0]
+        self._bounds(load, late, taken)
         if o.pop.valid:
             self._pop(o)
-        for k in taken:
-            payload = i.store[k].payload
-            slot = dict(warp=payload.warp, ticket=payload.ticket, mapping=0, thread=0, word=0)
-            content = dict(
-                number=payload.number, store=not payload.atomic, atomic=payload.atomic, bypass=0, last=payload.last,
-                mask=payload.mask, count=1, slots=[slot],
-            )  # fmt: skip
-            self.way.append(Action(bool(payload.atomic), content))
+        self.taken = taken
         for k in self.ports:
-            self.waits[k] = self.waits[k] + 1 if i.store[k].valid and k not in taken else 0
+            self.waits[k] = self.waits[k] + 1 if self.stores[k] and k != taken else 0
+        if taken is not None:
+            self.last, content = taken, self.stores[taken].pop(0)
+            self.atomic = bool(content["atomic"])
+            self.way.append(Action(self.atomic, content))
+        for k in self.ports:
+            payload = i.store[k].payload
+            if i.store[k].valid and o.store[k].ready:
+                slot = dict(warp=payload.warp, ticket=payload.ticket, mapping=0, thread=0, word=0)
+                content = dict(
+                    number=payload.number, store=not payload.atomic, atomic=payload.atomic, bypass=0,
+                    last=payload.last, mask=payload.mask, count=1, slots=[slot],
+                )  # fmt: skip
+                self.stores[k].append(content)
         needed = sum(action.needs_metadata for action in self.way)
         assert needed <= i.metadata_free, "more loads and atomics on their way than metadata"
         self.metadata_left = needed < i.metadata_free
 
-    def _bounds(self, i: Any, load: bool, late: list[int], taken: list[int]) -> None:
+    def _bounds(self, load: bool, late: list[int], taken: int | None) -> None:
         """The bounds on waiting that the block's documentation states."""
         for k in self.ports:
-            self.chances[k] += k in late and not i.store[k].payload.atomic
+            self.chances[k] += k in late and not self.stores[k][0]["atomic"]
             assert self.chances[k] <= 2 * len(self.ports), "an overdue store is passed over"
-            if k in taken:
+            if k == taken:
                 self.chances[k] = 0
         oldest = next(iter(self.waiting), None)
         if oldest != self.head:
@@ -392,10 +405,6 @@ def _allocations(i: Any, parameters: dict[str, int]) -> int:
     return sum(line.allocated for line in _inserts(i, parameters))
 
 
-def _taken(i: Any, o: Any, parameters: dict[str, int]) -> list[Any]:
-    return [i.store[k].payload for k in range(parameters["coalescers"]) if i.store[k].valid and o.store[k].ready]
-
-
 def _transfer(i: Any, o: Any) -> bool:
     return bool(o.access.valid and i.access.ready)
 
@@ -423,13 +432,16 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "a pop by warp before others of its warp": lambda p, i, o, c: o.pop.valid and o.by_warp and o.left > 1,
     "a pop of the only one": lambda p, i, o, c: o.pop.valid and o.policy and o.room > 0 and not o.by_warp,
     "a pop by age because the order is full": lambda p, i, o, c: o.pop.valid and o.policy and o.room == 0,
-    "a store is taken": lambda p, i, o, c: any(not store.atomic for store in _taken(i, o, p)),
-    "an atomic is taken": lambda p, i, o, c: any(store.atomic for store in _taken(i, o, p)),
-    "the last port's store is taken": lambda p, i, o, c: o.store[p["coalescers"] - 1].ready,
+    "a store is taken": lambda p, i, o, c: o.taken is not None and not o.atomic,
+    "an atomic is taken": lambda p, i, o, c: o.taken is not None and o.atomic,
+    "the last port's store is taken": lambda p, i, o, c: o.taken == p["coalescers"] - 1,
     "every port has a store": lambda p, i, o, c: all(i.store[k].valid for k in range(p["coalescers"])),
-    "an overdue store": lambda p, i, o, c: o.overdue and not any(store.atomic for store in _taken(i, o, p)),
-    "an overdue atomic": lambda p, i, o, c: o.overdue and any(store.atomic for store in _taken(i, o, p)),
-    "a request and a store enter together": lambda p, i, o, c: i.request.valid and bool(_taken(i, o, p)),
+    "every port refuses one": lambda p, i, o, c: (
+        all(i.store[k].valid and not o.store[k].ready for k in range(p["coalescers"]))
+    ),
+    "an overdue store": lambda p, i, o, c: o.overdue and not o.atomic,
+    "an overdue atomic": lambda p, i, o, c: o.overdue and o.atomic,
+    "a request and a store enter together": lambda p, i, o, c: i.request.valid and o.taken is not None,
     "a request enters while another leaves": lambda p, i, o, c: i.request.valid and _transfer(i, o),
     "a request with all slots": lambda p, i, o, c: i.request.valid and i.request.payload.count == p["merges"],
     "the L1 refuses": lambda p, i, o, c: o.access.valid and not i.access.ready,

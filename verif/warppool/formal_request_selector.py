@@ -52,7 +52,7 @@ class Neighbours(Elaboratable):
             Assert(in_use + takes <= METADATA),
             self.possible.eq(self.way < PIPELINE),
         ]
-        needs = dut.pop.valid | (self.taken & Cat(port.p.atomic for port in dut.store)).any()
+        needs = dut.pop.valid | (self.taken & Cat(stores.head.atomic for stores in dut._stores)).any()
         m.d.sync += [
             in_use.eq(in_use + takes - released),
             self.way.eq(self.way + dut.pop.valid + self.taken.any() - self.transfer),
@@ -101,23 +101,24 @@ class Neighbours(Elaboratable):
         ]
 
     def _stores(self, m: Module) -> None:
-        """A store that is on offer stays until it is taken."""
-        for k, port in enumerate(self.dut.store):
+        """A store that is on offer stays until it enters."""
+        dut = self.dut
+        for k, (port, stores) in enumerate(zip(dut.store, dut._stores, strict=True)):
             offered, before = Signal(name=f"offered_{k}"), Signal.like(port.p, name=f"before_{k}")
             m.d.sync += [offered.eq(port.valid & ~port.ready), before.eq(port.p)]
             m.d.comb += [
-                self.taken[k].eq(port.valid & port.ready),
+                self.taken[k].eq(stores.o.valid & stores.o.ready),
                 Assume(~offered | (port.valid & (Value.cast(port.p) == Value.cast(before)))),
-                Assert(offered == (self.dut._waited[k] != 0)),
-                Assert(self.dut._waited[k] <= STORE_WAIT),
-                Assert(self.dut._seen[k] == (self.dut._waited[k] != 0)),
-                Assert(self.dut._late[k] == (self.dut._waited[k] == STORE_WAIT)),
-                Assert(~offered | (self.dut._atomic[k] == before.atomic)),
+                Assert(stores.count <= 2),
+                Assert((dut._waited[k] == 0) | stores.o.valid),
+                Assert(dut._waited[k] <= STORE_WAIT),
+                Assert(dut._late[k] == (dut._waited[k] == STORE_WAIT)),
             ]
 
     def may_go(self, k: int) -> Value:
-        """The store of port k may be taken."""
-        return (self.dut._waited[k] != 0) & (self.dut._metadata_left | ~self.dut.store[k].p.atomic)
+        """The first store of port k may be taken."""
+        stores = self.dut._stores[k]
+        return stores.o.valid & (self.dut._metadata_left | ~stores.head.atomic)
 
 
 class Order(Neighbours):
@@ -170,6 +171,7 @@ class Order(Neighbours):
             Assert(dut._count_waiting == popcount(self.here)),
             Assert(dut._some_wait == (dut._count_waiting != 0)),
             Assert(dut._one_waits == (dut._count_waiting == 1)),
+            Assert(dut._some_room == (room != 0)),
             Assert(dut._head == self._position(m, self.oldest, "oldest")),
             Assert((second == 0) | (dut._second == self._position(m, second, "second"))),
         ]
@@ -288,22 +290,21 @@ class Actions(Order):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut = self.dut
-        ready, can, late = Signal(self.coalescers), Signal(self.coalescers), Signal(self.coalescers)
-        load, action = self.load, Signal()
+        can, late = Signal(self.coalescers), Signal(self.coalescers)
+        taken, load, action = self.taken, self.load, Signal()
         m.d.comb += [
-            ready.eq(Cat(port.ready for port in dut.store)),
             can.eq(Cat(self.may_go(k) for k in range(self.coalescers))),
             late.eq(Cat(self.may_go(k) & (dut._waited[k] == STORE_WAIT) for k in range(self.coalescers))),
-            action.eq(dut.pop.valid | ready.any()),
-            Assert(popcount(ready) + dut.pop.valid <= 1),
+            action.eq(dut.pop.valid | taken.any()),
+            Assert(popcount(taken) + dut.pop.valid <= 1),
             Assert(action == (self.possible & (load | can.any()))),
-            Assert((ready & ~can) == 0),
+            Assert((taken & ~can) == 0),
             Assert(~dut.pop.valid | load),
-            Assert(~(ready.any() & load) | (ready & late).any()),
-            Assert(dut.overdue == (ready & late).any()),
+            Assert(~(taken.any() & load) | (taken & late).any()),
+            Assert(dut.overdue == (taken & late).any()),
             Assert(~dut.overdue | ~load | ~dut._load_next),
             Assert(self.way + action <= PIPELINE),
-            Assert(self.queued - self.transfer + dut.request.valid + self.taken.any() <= PIPELINE),
+            Assert(self.queued - self.transfer + dut.request.valid + taken.any() <= PIPELINE),
         ]
         return m
 
@@ -342,10 +343,10 @@ class StoresWait(Neighbours):
             waited = Signal(range(STORE_WAIT + 1), name=f"waited_for_{k}")
             others = Signal(range(ports + 1), name=f"others_before_{k}")
             chances = Signal(range(2 * ports + 2), name=f"chances_{k}")
-            late = (waited == STORE_WAIT) & ~dut.store[k].p.atomic
+            late = (waited == STORE_WAIT) & ~dut._stores[k].head.atomic
             between = Signal(range(ports), name=f"between_{k}")  # ports whose turn comes before
             m.d.comb += between.eq(Mux(dut._last < k, k - 1 - dut._last, k + ports - 1 - dut._last))
-            with m.If(~dut.store[k].valid | self.taken[k]):
+            with m.If(~dut._stores[k].o.valid | self.taken[k]):
                 m.d.sync += [waited.eq(0), others.eq(0), chances.eq(0)]
             with m.Else():
                 m.d.sync += waited.eq(waited + (waited != STORE_WAIT))
@@ -363,32 +364,39 @@ class StoresWait(Neighbours):
 
 
 class Followed(Neighbours):
-    """Some action is followed: what it sent leaves after all those before it, unchanged."""
+    """Some store or load is followed: what it sent leaves after all actions before it, unchanged."""
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut = self.dut
-        begins, followed, known = Signal(), Signal(), Signal()
-        before = Signal(range(PIPELINE + 1))
-        content, store, request = Signal.like(dut.access.p), Signal.like(dut.access.p), Signal.like(dut.access.p)
-        port = dut.store[0].p
-        payload = dut.request.payload
+        begins, waits, followed, known = Signal(), Signal(), Signal(), Signal()
+        ahead, before = Signal(), Signal(range(PIPELINE + 1))  # stores of the port, requests on their way
+        content, request = Signal.like(dut.access.p), Signal.like(dut.access.p)
+        port, stores, payload = dut.store[0], dut._stores[0], dut.request.payload
+        offered, kept = self._request(m, port.p), self._request(m, Mux(ahead, stores.second, stores.head))
         m.d.comb += [
-            store.number.eq(port.number), store.store.eq(~port.atomic), store.atomic.eq(port.atomic),
-            store.last.eq(port.last), store.mask.eq(port.mask), store.count.eq(1),
-            store.slots[0].warp.eq(port.warp), store.slots[0].ticket.eq(port.ticket),
             request.number.eq(payload.number), request.bypass.eq(payload.bypass), request.count.eq(payload.count),
             request.slots.eq(payload.slots),
         ]  # fmt: skip
-        with m.If(begins & ~followed & (dut.pop.valid | self.taken[0])):
-            m.d.sync += [followed.eq(1), known.eq(self.taken[0]), content.eq(store)]
-            m.d.sync += before.eq(self.way - self.transfer)
+        with m.If(waits):
+            with m.If(self.taken[0] & ~ahead):
+                m.d.sync += [waits.eq(0), followed.eq(1), known.eq(1), before.eq(self.way - self.transfer)]
+            with m.Elif(self.taken[0]):
+                m.d.sync += ahead.eq(0)
         with m.Elif(followed):
             m.d.sync += before.eq(before - self.transfer)
             with m.If(~known):
                 m.d.sync += [known.eq(1), content.eq(request)]
             with m.If(self.transfer & (before == 0)):
                 m.d.sync += followed.eq(0)
+        with m.Elif(begins & dut.pop.valid):
+            m.d.sync += [followed.eq(1), known.eq(0), before.eq(self.way - self.transfer)]
+        with m.Elif(begins & port.valid & port.ready):
+            m.d.sync += [waits.eq(1), content.eq(offered), ahead.eq(stores.count != self.taken[0])]
+        m.d.comb += [
+            Assert(~waits | ((ahead < stores.count) & ~followed)),
+            Assert(~waits | (Value.cast(content) == Value.cast(kept))),
+        ]
         with m.If(followed):
             m.d.comb += [
                 Assert(before < self.way),
@@ -399,6 +407,17 @@ class Followed(Neighbours):
             for i, entry in enumerate(dut._entries):
                 m.d.comb += Assert(~known | (before != i) | (Value.cast(entry) == Value.cast(content)))
         return m
+
+    def _request(self, m: Module, store: Value) -> Signal:
+        """What a store asks of the L1."""
+        fields, result = Signal.like(self.dut.store[0].p), Signal.like(self.dut.access.p)
+        m.d.comb += [
+            Value.cast(fields).eq(Value.cast(store)),
+            result.number.eq(fields.number), result.store.eq(~fields.atomic), result.atomic.eq(fields.atomic),
+            result.last.eq(fields.last), result.mask.eq(fields.mask), result.count.eq(1),
+            result.slots[0].warp.eq(fields.warp), result.slots[0].ticket.eq(fields.ticket),
+        ]  # fmt: skip
+        return result
 
 
 class Policy(Neighbours):
