@@ -29,9 +29,10 @@ class LoadStoreOrder(wiring.Component):
     A warp's counter rises by one for each of its instructions that enters and for each line of a load that leaves a
     coalescer; it falls by one for each of its requests in a load that the L1 accepts and for each load whose last line
     leaves a coalescer; stores and atomics lower it when the L1 accepts their last line. The environment sends nothing
-    that has not entered and keeps every counter within ``limit``.
+    that has not entered and keeps every counter within ``limit``, also without what leaves in a cycle.
 
-    Latency: an event of cycle t is seen in the outputs of cycle t + 1. After reset every warp is drained.
+    Latency: what enters in cycle t is seen in the outputs of cycle t + 1, a line that leaves a coalescer or is sent to
+    the L1 in those of cycle t + 2. After reset every warp is drained.
 
     The counters are bit-sliced: bit b of all of them is one vector, so that adding a mask is a few operations on
     vectors, whatever the number of warps.
@@ -89,6 +90,9 @@ class LoadStoreOrder(wiring.Component):
         )
         self.count = [Signal(warps, name=f"count_{bit}") for bit in range(bits_for(limit))]
         """Bit b of every warp's counter."""
+        bits = max(coalescers.bit_length(), merges.bit_length()) + 1
+        self.change = [Signal(warps, name=f"change_{bit}") for bit in range(bits)]
+        """Bit b, of two's complement, of what the lines of the cycle before change each counter by."""
         super().__init__(
             {
                 "enter": In(warps),
@@ -108,7 +112,7 @@ class LoadStoreOrder(wiring.Component):
             m.d.comb += mask.eq(Mux(condition, Const(1) << warp, 0))
             return mask
 
-        more: list[Value] = [self.enter]
+        more: list[Value] = []
         for line in self.line:
             payload = line.payload
             more.append(one(line.valid & line.ready & ~payload.last, payload.warp))  # the last one: +1 - 1
@@ -125,7 +129,12 @@ class LoadStoreOrder(wiring.Component):
             whole = payload.last if slot == 0 else Const(0)  # of a store's or atomic's instruction
             less.append(one(taken & Mux(ordered, whole, slot < payload.count), warp))
 
-        m.d.sync += [old.eq(new) for old, new in zip(self.count, self._counts(m, more, less), strict=True)]
+        up, down = _sum(m, more), _sum(m, less)
+        every, bits = Const(-1, len(self.enter)), len(self.change)
+        inverted = [~vector for vector in down] + [every] * (bits - len(down))
+        changes = _add(m, up, inverted, bits, [every])  # a - b = a + ~b + 1
+        m.d.sync += [old.eq(new) for old, new in zip(self.change, changes, strict=True)]
+        m.d.sync += [old.eq(new) for old, new in zip(self.count, self._counts(m), strict=True)]
 
         last_was_load = Signal.like(self.enter)
         m.d.sync += last_was_load.eq(last_was_load & ~self.enter | self.enter_load)
@@ -135,19 +144,15 @@ class LoadStoreOrder(wiring.Component):
         ]
         return m
 
-    def _counts(self, m: Module, more: Sequence[Value], less: Sequence[Value]) -> list[Value]:
-        """The counts of the next cycle. What comes late is added to their lowest bits; the others rise or fall by 1."""
-        up, down, count = _sum(m, more), _sum(m, less), self.count
-        all_warps = ~Const(0, len(self.enter))
-        bits = max(len(up), len(down)) + 1
-        # a - b = a + ~b + 1
-        inverted = [~vector for vector in down] + [all_warps] * (bits - len(down))
-        change = _add(m, up, inverted, bits, [all_warps])
+    def _counts(self, m: Module) -> list[Value]:
+        """The counts of the next cycle: a change is added to their lowest bits; the others rise or fall by 1."""
+        count, change = self.count, self.change
+        bits = len(change)
         if bits >= len(count):
-            return _add(m, count, change, len(count))
-        *low, carry = _add(m, count[:bits], change, bits + 1)
+            return _add(m, count, change, len(count), [self.enter])
+        *low, carry = _add(m, count[:bits], change, bits + 1, [self.enter])
         rises, falls = carry & ~change[-1], ~carry & change[-1]
-        ones = zeros = all_warps  # of the bits below
+        ones = zeros = Const(-1, len(self.enter))  # of the bits below
         for old in count[bits:]:
             low.append(old ^ (rises & ones | falls & zeros))
             ones, zeros = ones & old, zeros & ~old

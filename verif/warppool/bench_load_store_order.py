@@ -74,6 +74,7 @@ class Environment:
         self.ordered: list[Request] = []  # lines of stores and atomics
         self.request: Request | None = None
         self.unsent = [0] * warps  # lines that the L1 has not got
+        self.counted = [0] * warps  # of them, as the block knows: with what entered and without what left just now
         self.last_was_load = [False] * warps
         self.inside = [0] * warps  # instructions and requests, to keep within the limit
         self.entering: list[Instruction] = []
@@ -162,10 +163,13 @@ class Environment:
             payload.warps[slot] = request.warps[slot] if known else rng.randrange(self.parameters["warps"])
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
-        drained = sum(1 << warp for warp, lines in enumerate(self.unsent) if not lines)
+        drained = sum(1 << warp for warp, lines in enumerate(self.counted) if not lines)
         loads = sum(1 << warp for warp, load in enumerate(self.last_was_load) if load)
         assert o.drained == drained, "drained: the warps whose every line has been sent"
         assert o.load_ready == drained | loads, "load_ready: drained, or nothing but loads on the way"
+        self.counted = self.unsent.copy()
+        for instruction in self.entering:
+            self.counted[instruction.warp] += instruction.lines
         for port, found in enumerate(self.coalescer):
             if found is not None and self.leaves[port]:
                 self._leave(port, found)
@@ -268,9 +272,6 @@ def _one(p: dict[str, int]) -> bool:
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "several instructions enter": lambda p: p["warps"] == 1,
     "loads and others enter": lambda p: p["warps"] == 1,
-    "a load enters behind loads": _one,
-    "a load enters behind a store": _one,
-    "a store enters behind loads": _one,
     "a load's line leaves, not the last": _one,
     "all coalescers send on a load's line": _one,
     "two coalescers send on lines of one warp": lambda p: p["coalescers"] == 1 or _one(p),

@@ -151,6 +151,7 @@ class Environment:
         self.entered: list[deque[Flight]] = [deque() for _ in range(queues)]  # whose addresses nobody wanted yet
         self.presented: list[Flight | None] = [None for _ in self.ports]
         self.unsent: list[list[Flight]] = [[] for _ in range(self.warps)]  # with lines that the L1 has not got
+        self.counted = [0] * self.warps  # how many they were, before those that left just now
         self.last_was_load = [False] * self.warps
         self.lines = 0  # not sent
         self.requests: dict[int, Request] = {}
@@ -175,6 +176,7 @@ class Environment:
         i.line_shift = self.shape.line_shift
         self._generate(i, o)
         self._issue(i, o)
+        self.counted = [len(flights) for flights in self.unsent]
         self._enter(i, o)
         self._l1(i, o)
         i.result.ready = bool(self.deadline) or self.rng.random() < self.shape.result
@@ -227,9 +229,9 @@ class Environment:
         )  # fmt: skip
 
     def _issue(self, i: Any, o: Any) -> None:
-        """Warps issue what the masks allow, which say exactly whether the L1 has got all that was issued before."""
+        """Warps issue what the masks allow, which say, a cycle late, whether the L1 has all that was issued before."""
         rng, shape = self.rng, self.shape
-        drained = sum(1 << warp for warp in range(self.warps) if not self.unsent[warp])
+        drained = sum(1 << warp for warp in range(self.warps) if not self.counted[warp])
         loads = drained | sum(1 << warp for warp in range(self.warps) if self.last_was_load[warp])
         assert (o.drained, o.load_ready) == (drained, loads), "drained or load_ready"
         i.issue = i.issue_load = 0

@@ -5,7 +5,7 @@ The environment's side of the contract is one count per kind of thing that can b
 
 from __future__ import annotations
 
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, signed
 
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.warppool.load_store_order import LoadStoreOrder
@@ -27,6 +27,7 @@ class Warp(Elaboratable):
         self.loads = Signal(range(INSTRUCTIONS + 1))  # whose last line has not left its coalescer
         self.ordered = Signal(range(INSTRUCTIONS + 1))  # stores and atomics whose last line the L1 has not got
         self.requests = Signal(range(REQUESTS + 1))  # lines of loads that have left a coalescer, not sent
+        self.known = Signal(range(LIMIT + 1))  # all of it, with what entered and without what left in the cycle before
         self.last_was_load = Signal()
         self.counter = Signal(range(LIMIT + 1))  # the block's
         self.drained, self.load_ready = Signal(), Signal()
@@ -72,7 +73,13 @@ class Warp(Elaboratable):
             Assume(requests <= REQUESTS),
             Assume(~done | (self.ordered != 0)),
         ]
+        total, change = Signal.like(self.known), Signal(signed(len(dut.change)))
+        m.d.comb += [
+            total.eq(self.loads + self.ordered + self.requests),
+            change.eq(Cat(vector.bit_select(warp, 1) for vector in dut.change)),
+        ]
         m.d.sync += [
+            self.known.eq(total + enter),
             self.loads.eq(self.loads + enter_load - left),
             self.ordered.eq(self.ordered + (enter & ~enter_load) - done),
             self.requests.eq(requests),
@@ -84,7 +91,8 @@ class Warp(Elaboratable):
                 m.d.comb += Assume((enter_load & self.load_ready) | self.drained)
         m.d.comb += [
             Assert(self.loads + self.ordered <= INSTRUCTIONS),
-            Assert(self.counter == self.loads + self.ordered + self.requests),
+            Assert(self.counter == self.known),
+            Assert(self.counter + change == total),
         ]
         return m
 
@@ -96,9 +104,9 @@ class Drained(Warp):
         m = super().elaborate(platform)
         nothing = (self.loads == 0) & (self.ordered == 0) & (self.requests == 0)
         m.d.comb += [
-            Assert(self.drained == nothing),
-            Assert(nothing | (self.load_ready == self.last_was_load)),
-            Assert(~nothing | self.load_ready),
+            Assert(self.drained == (self.known == 0)),
+            Assert(~self.drained | nothing),
+            Assert(self.load_ready == (self.drained | self.last_was_load)),
         ]
         return m
 
@@ -115,6 +123,7 @@ class Ordered(Warp):
             # Inductive with: what is on the way is of the kind that entered last.
             Assert((self.ordered == 0) | ~self.last_was_load),
             Assert(~others | self.last_was_load),
+            Assert(~self.drained | ((self.ordered == 0) & ~others)),
             Assert(self.load_ready == (self.drained | self.last_was_load)),
         ]
         return m
@@ -135,7 +144,7 @@ class Full(Warp):
 _SIZE = "2 warps, 2 coalescers, 2 merges, limit 6"
 PROOFS = {
     "counters": Proof(Warp, "prove", 1, f"a counter is what is on the way: no under- or overflow; {_SIZE}"),
-    "drained": Proof(Drained, "prove", 1, f"drained exactly when all that entered has been sent; {_SIZE}"),
+    "drained": Proof(Drained, "prove", 1, f"drained exactly a cycle after all that entered was sent; {_SIZE}"),
     "order": Proof(
         lambda: Ordered(scheduled=True), "prove", 1, f"what overtakes, and is overtaken, is a load; {_SIZE}"
     ),

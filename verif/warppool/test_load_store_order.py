@@ -86,6 +86,7 @@ def test_a_divergent_load_is_drained_when_its_last_request_is_sent() -> None:
     bench.clock()
     assert bench.busy == {7}
     bench.send(7)
+    bench.clock()
     assert bench.busy == {7}
     bench.clock()
     assert bench.busy == set()
@@ -101,6 +102,8 @@ def test_a_store_is_drained_when_the_cache_has_its_last_line(kind: str) -> None:
     bench.clock()
     assert bench.busy == {3}
     bench.send(3, kind=kind, last=1)
+    bench.clock()
+    assert bench.busy == {3}
     bench.clock()
     assert bench.busy == set() and bench.load_ready == EVERY
 
@@ -132,6 +135,7 @@ def test_only_what_is_transferred_counts() -> None:
     assert bench.busy == {4}
     bench.send(4)
     bench.clock()
+    bench.clock()
     assert bench.busy == set()
 
 
@@ -143,13 +147,14 @@ def test_everything_at_once_for_one_warp() -> None:
     bench.line(9, 0, port=0)
     bench.line(9, 0, port=1)
     bench.clock()
-    assert bench.state["count"][9] == 4
     bench.enter(9)
     bench.line(9, 0, port=0)
     bench.line(9, 1, port=1)
     bench.send(9, 9)
     bench.clock()
-    assert bench.state["count"][9] == 4  # + 1 + 1 - 2
+    assert bench.state["count"][9] == 5  # 2 + 2 + 1
+    bench.clock()
+    assert bench.state["count"][9] == 4  # + 1 - 2
 
 
 def test_an_empty_block_is_idle_for_ever() -> None:
@@ -157,6 +162,11 @@ def test_an_empty_block_is_idle_for_ever() -> None:
     assert bench.idle() == NEVER
     bench.enter(1)
     assert bench.idle() == 0
+    bench.clock()
+    assert bench.idle() == NEVER
+    bench.send(1, last=1, kind="store")
+    bench.clock()
+    assert bench.idle() == 0  # it is counted now
 
 
 @pytest.mark.parametrize(
