@@ -171,12 +171,11 @@ class RequestSelector(wiring.Component):
                 "overdue": Out(1),
             }
         )
-        # State of the order, by position but for the places of the tags; how many lines wait, and whether some or one
-        # do. ``second`` is the first position behind the head.
+        # State of the order, by position but for the places of the tags; how many lines wait, whether some do, and
+        # whether a load goes by its warp. ``second`` is the first position behind the head.
         index = bits_for(tags - 1)
         self._waiting, self._count_waiting = Signal(tags, name="waiting"), Signal(range(tags + 1), name="count_waiting")
-        self._some_wait, self._one_waits = Signal(name="some_wait"), Signal(name="one_waits")
-        self._some_room = Signal(init=1, name="some_room")
+        self._some_wait, self._by_warp = Signal(name="some_wait"), Signal(name="by_warp")
         self._head, self._second, self._tail = (Signal(index, name=name) for name in ("head", "second", "tail"))
         self._head_tag = Signal(tag, name="head_tag")
         self._lowest = [Signal(tags, reset_less=True, name=f"lowest_{bit}") for bit in range(warp)]  # bits of the warp
@@ -189,7 +188,8 @@ class RequestSelector(wiring.Component):
         self._warp = [Signal(warp, name=f"warp_{k}") for k in range(coalescers)]
         self._tag = [Signal(tag, name=f"tag_{k}") for k in range(coalescers)]
         # Of the search: its cycle, one-hot, the first bit also while there is none, the last while what was found
-        # follows; what may still be the lowest, or is and has not been the choice; the oldest of them; the choice.
+        # follows; what may still be the lowest, or is and has not been the choice; the oldest of them; the choice. Its
+        # tag is 0 while there is none.
         self._comparisons = (warp + 1) // 2
         self._search = Signal(self._comparisons + 3, init=1, name="search")
         self._candidates, self._found = Signal(tags, name="candidates"), Signal(index, name="found")
@@ -237,11 +237,10 @@ class RequestSelector(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         taken = Signal(self.coalescers)
-        load = self._order(m)
+        load = self._order(m, self._toggle(m))
         may_go, due = self._wait(m, taken)
         self._output(m, taken)
         self._metadata(m, taken)
-        self._toggle(m)
 
         possible = Signal()
         preferred = Signal()
@@ -261,18 +260,17 @@ class RequestSelector(wiring.Component):
             m.d.sync += self._last.eq(index_of(taken))
         return m
 
-    def _order(self, m: Module) -> Signal:
+    def _order(self, m: Module, next_policy: Value) -> Signal:
         """The circular queue and what it pops: drives ``room`` and the tag. Returns whether a load may go."""
         m.submodules.tag_at, m.submodules.position_of = self._tag_at, self._position_of
         waiting, count, tags = self._waiting, self._count_waiting, self.tags
         head, second, tail = self._head, self._second, self._tail
 
-        by_warp, load, position = Signal(), Signal(), Signal.like(head)
+        by_warp, load, position = self._by_warp, Signal(), Signal.like(head)
         m.d.comb += [
-            by_warp.eq(self.policy & self._some_room & ~self._one_waits),
             load.eq(Mux(by_warp, self._choice_valid, self._some_wait) & self._metadata_left),
             position.eq(Mux(by_warp, self._choice, head)),
-            self.pop.payload.tag.eq(Mux(by_warp, Mux(self._choice_valid, self._choice_tag, 0), self._head_tag)),
+            self.pop.payload.tag.eq(Mux(by_warp, self._choice_tag, self._head_tag)),
         ]
         head_goes, second_goes = Signal(), Signal()
         kept_head, kept_second = Signal.like(head), Signal.like(second)
@@ -304,17 +302,16 @@ class RequestSelector(wiring.Component):
             waiting.eq((waiting & ~Mux(self.pop.valid, Const(1) << position, 0)) | added),
             count.eq(after_inserts(lambda n: Mux(self.pop.valid, count + n - 1, count + n))),
             self._some_wait.eq(after_inserts(lambda n: ~none_left if n == 0 else Const(1))),
-            self._one_waits.eq(after_inserts(lambda n: (one_left, none_left, *[Const(0)] * n)[n])),
             head.eq(Mux(none_left, tail, kept_head)),
             self._head_tag.eq(Mux(none_left, first_tag, Mux(head_goes, self._tag_of(m, second), self._head_tag))),
             second.eq(Mux(none_left, after, Mux(one_left, tail, kept_second))),
             tail.eq(place),
         ]
-        free = Signal.like(self.room)
+        free, alone = Signal.like(self.room), (one_left, none_left)  # if none or one is allocated
         m.d.comb += free.eq(Mux(count == 0, tags, head - tail + Mux(head < tail, tags, 0)))
         m.d.sync += [
             self.room.eq(after_inserts(lambda n: free - n)),
-            self._some_room.eq(after_inserts(lambda n: free > n)),
+            by_warp.eq(after_inserts(lambda n: next_policy & (free > n) & ~(alone[n] if n < 2 else 0))),
         ]
         self._lower(m, places, by_warp)
         return load
@@ -448,7 +445,11 @@ class RequestSelector(wiring.Component):
         with m.If(search[-2] | follows):
             m.d.sync += self._found.eq(oldest)
         with m.If(follows):
-            m.d.sync += [self._choice.eq(self._found), self._choice_tag.eq(self._tag_of(m, self._found))]
+            m.d.sync += self._choice.eq(self._found)
+        with m.If(ends | (self.pop.valid & ~follows)):
+            m.d.sync += self._choice_tag.eq(0)
+        with m.Elif(follows):
+            m.d.sync += self._choice_tag.eq(self._tag_of(m, self._found))
         with m.If(ends | anew):
             m.d.sync += search.eq(1)
         with m.Elif(begins | ~(search[0] | search[-1])):
@@ -514,20 +515,24 @@ class RequestSelector(wiring.Component):
             self._metadata_left.eq(Mux(reserves, self.metadata_free > more, self.metadata_free > self._reserved)),
         ]
 
-    def _toggle(self, m: Module) -> None:
-        """The policy, decided at the end of every quantum."""
+    def _toggle(self, m: Module) -> Value:
+        """The policy, decided at the end of every quantum. Returns that of the next cycle."""
         cycle, margin = self._cycle, self._margin
-        counts, now = Signal(), Signal.like(margin, name="margin_now")
+        counts, now, ends = Signal(), Signal.like(margin, name="margin_now"), Signal(name="quantum_ends")
         access = self.access.p
         m.d.comb += [
             counts.eq(self.access.valid & self.access.ready & ~(access.store | access.atomic | access.bypass)),
             now.eq(margin + Mux(self._hit, -99, self._missed)),
+            ends.eq(cycle == self.quantum - 1),
         ]
         m.d.sync += [self._hit.eq(counts & ~self.miss), self._missed.eq(counts & self.miss)]
-        with m.If(cycle == self.quantum - 1):
-            m.d.sync += [cycle.eq(0), margin.eq(margin.init), self.policy.eq(self.policy ^ (now >= 0))]
-        with m.Else():
-            m.d.sync += [cycle.eq(cycle + 1), margin.eq(now)]
+        following = self.policy ^ (ends & (now >= 0))
+        m.d.sync += [
+            cycle.eq(Mux(ends, 0, cycle + 1)),
+            margin.eq(Mux(ends, margin.init, now)),
+            self.policy.eq(following),
+        ]
+        return following
 
 
 def _put(m: Module, entries: list[data.View], place: Value, fields: dict[str, Value | int]) -> None:

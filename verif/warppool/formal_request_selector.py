@@ -170,8 +170,7 @@ class Order(Neighbours):
             Assert(popcount(dut._waiting) == popcount(self.here)),
             Assert(dut._count_waiting == popcount(self.here)),
             Assert(dut._some_wait == (dut._count_waiting != 0)),
-            Assert(dut._one_waits == (dut._count_waiting == 1)),
-            Assert(dut._some_room == (room != 0)),
+            Assert(dut._by_warp == (dut.policy & (room != 0) & (dut._count_waiting != 1))),
             Assert(dut._head == self._position(m, self.oldest, "oldest")),
             Assert((second == 0) | (dut._second == self._position(m, second, "second"))),
         ]
@@ -274,7 +273,7 @@ class Order(Neighbours):
             Assert((searched == 0) | (dut._least == least)),
             Assert(dut._choice_valid == self.is_chosen),
             Assert(~self.is_chosen | ((popcount(self.choice) == 1) & ((self.choice & ~self.here) == 0))),
-            Assert(~self.is_chosen | (dut._choice_tag == index_of(self.choice))),
+            Assert(dut._choice_tag == Mux(self.is_chosen, index_of(self.choice), 0)),
         ]
 
     def _position(self, m: Module, age: Value, name: str) -> Value:
