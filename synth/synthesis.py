@@ -30,9 +30,12 @@ from lockstep.rtl.netlist import Memory, Netlist, Register
 from lockstep.synth import gates
 from lockstep.synth.liberty import Library
 
-# What abc does with a library: maps for delay, buffers, and chooses sizes for a path of so many picoseconds. Without
-# dc2, which would make ripples of the adders. And what it does with libraries that this fails for.
-_SIZED = "+strash;&get,-n;&fraig,-x;&put;scorr;dch,-f;map,-B,0.7;topo;buffer,-N,6;upsize,-D,{0};dnsize,-D,{0}"
+# What abc does with a library: balances and maps for delay, buffers, and chooses sizes for a path of so many
+# picoseconds. Without dc2, which would make ripples of the adders. And what it does with libraries that this fails for.
+_SIZED = (
+    "+strash;&get,-n;&fraig,-x;&put;scorr;if,-g,-K,6;strash;dch,-f;map,-B,0.9;topo;buffer,-N,6;"
+    "upsize,-D,{0};dnsize,-D,{0}"
+)
 _PLAIN = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put"
 _PATH = 0.5  # of the period: abc knows neither flip-flops' delays nor their setup, and its own estimate is optimistic
 _TRANSISTORS_PER_GATE = 4

@@ -6,7 +6,7 @@ policies *oldest* and *warp ID*, the quanta after which a miss rate above 99 % t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import and_, or_
@@ -236,28 +236,30 @@ class RequestSelector(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        taken = Signal(self.coalescers)
         load = self._order(m, self._toggle(m))
+        taken = Signal(self.coalescers)
         may_go, due = self._wait(m, taken)
-        self._output(m, taken)
-        self._metadata(m, taken)
 
-        possible = Signal()
-        preferred = Signal()
-        first_due, first = Signal(self.coalescers), Signal(self.coalescers)
+        # The store that goes, if one does, is known before it is known whether a load goes.
+        candidate, takes = Signal(self.coalescers), Signal()
+        store = Signal.like(self._stores[0].head, name="candidate_store")
+        possible, some_due = Signal(), Signal()
         m.d.comb += [
             possible.eq(~(self._count[-1] | (self._popped & self._count[-2]))),
-            preferred.eq(due.any() & ~(load & self._load_next)),
-            first_due.eq(next_after(due, self._last)),
-            first.eq(next_after(may_go, self._last)),
-            taken.eq(Mux(possible, Mux(preferred, first_due, Mux(load, 0, first)), 0)),
-            self.pop.valid.eq(possible & load & ~preferred),
-            self.overdue.eq(possible & preferred),
+            some_due.eq(due.any()),
+            candidate.eq(Mux(some_due, next_after(due, self._last), next_after(may_go, self._last))),
+            Value.cast(store).eq(select(candidate, [Value.cast(stores.head) for stores in self._stores])),
+            takes.eq(possible & may_go.any() & ~(load & (self._load_next | ~some_due))),
+            taken.eq(Mux(takes, candidate, 0)),
+            self.pop.valid.eq(possible & load & (self._load_next | ~some_due)),
+            self.overdue.eq(possible & some_due & ~(load & self._load_next)),
         ]
         with m.If(self.pop.valid | self.overdue):
             m.d.sync += self._load_next.eq(self.overdue)
-        with m.If(taken.any()):
-            m.d.sync += self._last.eq(index_of(taken))
+        with m.If(takes):
+            m.d.sync += self._last.eq(index_of(candidate))
+        self._output(m, store, takes)
+        self._metadata(m, store.atomic & takes)
         return m
 
     def _order(self, m: Module, next_policy: Value) -> Signal:
@@ -274,64 +276,47 @@ class RequestSelector(wiring.Component):
         ]
         head_goes, second_goes = Signal(), Signal()
         kept_head, kept_second = Signal.like(head), Signal.like(second)
-        after = Signal.like(tail)
         none_left, one_left = Signal(), Signal()
         third = first_after(m, waiting, second, "third")
-        allocates, places, place, added = self._insert(m)
+        numbers = range(self.coalescers + 1)  # of allocations
+        allocates = [Signal(name=f"allocates_{k}") for k in numbers[1:]]
+        tails = [tail, *(Signal.like(tail, name=f"tail_after_{n}") for n in numbers[1:])]
+        added = [reduce(or_, (Const(1) << place for place in tails[:n]), Const(0)) for n in numbers]
         m.d.comb += [
+            Cat(allocates).eq(Cat(insert.valid & insert.payload.allocated for insert in self.insert)),
+            *(new.eq(Mux(place == tags - 1, 0, place + 1)) for place, new in pairwise(tails)),
             head_goes.eq(self.pop.valid & (~by_warp | (self._choice == head))),
             second_goes.eq(self.pop.valid & by_warp & (self._choice == second)),
             kept_head.eq(Mux(head_goes, second, head)),
             kept_second.eq(Mux(head_goes | second_goes, third, second)),
             none_left.eq(Mux(self.pop.valid, count <= 1, count == 0)),
             one_left.eq(Mux(self.pop.valid, count == 2, count == 1)),
-            after.eq(Mux(tail == tags - 1, 0, tail + 1)),
         ]
-        def after_inserts(successor: Callable[[int], Value | bool]) -> Value:
-            """What is prepared for each number of allocations; each port, late, decides which of two remains."""
-            prepared = [Value.cast(successor(n)) for n in range(self.coalescers + 1)]
-            for allocated in allocates:
-                prepared = [Mux(allocated, more, fewer) for fewer, more in pairwise(prepared)]
-            return prepared[0]
-
+        places = [
+            Mux(allocates[k], _by_count(allocates[:k], tails[: k + 1]), self._place_of(m, insert.payload.tag))
+            for k, insert in enumerate(self.insert)
+        ]
         # Who is second or third does not matter while fewer wait.
         first_tag = reduce(
             lambda rest, k: Mux(allocates[k], self.insert[k].payload.tag, rest), reversed(range(self.coalescers)), 0
         )
         m.d.sync += [
-            waiting.eq((waiting & ~Mux(self.pop.valid, Const(1) << position, 0)) | added),
-            count.eq(after_inserts(lambda n: Mux(self.pop.valid, count + n - 1, count + n))),
-            self._some_wait.eq(after_inserts(lambda n: ~none_left if n == 0 else Const(1))),
+            waiting.eq((waiting & ~Mux(self.pop.valid, Const(1) << position, 0)) | _by_count(allocates, added)),
+            count.eq(_by_count(allocates, [Mux(self.pop.valid, count + n - 1, count + n) for n in numbers])),
+            self._some_wait.eq(_by_count(allocates, [~none_left, *[1] * self.coalescers])),
             head.eq(Mux(none_left, tail, kept_head)),
             self._head_tag.eq(Mux(none_left, first_tag, Mux(head_goes, self._tag_of(m, second), self._head_tag))),
-            second.eq(Mux(none_left, after, Mux(one_left, tail, kept_second))),
-            tail.eq(place),
+            second.eq(Mux(none_left, tails[1], Mux(one_left, tail, kept_second))),
+            tail.eq(_by_count(allocates, tails)),
         ]
-        free, alone = Signal.like(self.room), (one_left, none_left)  # if none or one is allocated
+        free, alone = Signal.like(self.room), [one_left, none_left, *[Const(0)] * self.coalescers]
         m.d.comb += free.eq(Mux(count == 0, tags, head - tail + Mux(head < tail, tags, 0)))
         m.d.sync += [
-            self.room.eq(after_inserts(lambda n: free - n)),
-            by_warp.eq(after_inserts(lambda n: next_policy & (free > n) & ~(alone[n] if n < 2 else 0))),
+            self.room.eq(_by_count(allocates, [free - n for n in numbers])),
+            by_warp.eq(_by_count(allocates, [next_policy & (free > n) & ~alone[n] for n in numbers])),
         ]
         self._lower(m, places, by_warp)
         return load
-
-    def _insert(self, m: Module) -> tuple[list[Signal], list[Value], Value, Value]:
-        """By port, whether it allocates, and its position; the next tail; the positions that begin to wait."""
-        place: Value = self._tail
-        allocates, places, added = [], [], []
-        for k, insert in enumerate(self.insert):
-            line = insert.payload
-            allocates.append(Signal(name=f"allocates_{k}"))
-            following = Signal.like(self._tail, name=f"tail_after_{k}")
-            m.d.comb += [
-                allocates[k].eq(insert.valid & line.allocated),
-                following.eq(Mux(allocates[k], Mux(place == self.tags - 1, 0, place + 1), place)),
-            ]
-            places.append(Mux(allocates[k], place, self._place_of(m, line.tag)))
-            added.append(Mux(allocates[k], Const(1) << place, 0))
-            place = following
-        return allocates, places, place, reduce(or_, added)
 
     def _tag_of(self, m: Module, place: Value) -> Value:
         return self._recent(m, self._tag_at, place, self._at, self._tag)
@@ -374,14 +359,13 @@ class RequestSelector(wiring.Component):
                 m.d.comb += [
                     port.en.eq(self._inserted[k] & allocated), port.addr.eq(address), port.data.eq(content)
                 ]  # fmt: skip
-            m.d.sync += self._inserted[k].eq(insert.valid)
-            with m.If(insert.valid):
-                m.d.sync += [
-                    allocated.eq(insert.payload.allocated),
-                    self._at[k].eq(places[k]),
-                    self._tag[k].eq(insert.payload.tag),
-                    warp.eq(insert.payload.warp),
-                ]
+            m.d.sync += [
+                self._inserted[k].eq(insert.valid),
+                allocated.eq(insert.payload.allocated),
+                self._at[k].eq(places[k]),
+                self._tag[k].eq(insert.payload.tag),
+                warp.eq(insert.payload.warp),
+            ]
         by_kind = list(zip(written, self._allocated, strict=True))
         m.d.comb += [
             fresh.eq(reduce(or_, (Mux(allocated, at, 0) for at, allocated in by_kind))),
@@ -474,7 +458,7 @@ class RequestSelector(wiring.Component):
                 m.d.sync += [waited.eq(waited + 1), self._late[k].eq(waited == self.store_wait - 1)]
         return may_go, due
 
-    def _output(self, m: Module, taken: Signal) -> None:
+    def _output(self, m: Module, store: data.View, takes: Signal) -> None:
         """The queue in front of the L1, ``access`` first: what arrives enters before a store taken in that cycle."""
         request, entries, count = self.request.payload, self._entries, self._count
         kept, after_request = Signal.like(count), Signal.like(count)
@@ -487,26 +471,24 @@ class RequestSelector(wiring.Component):
         ]
         m.d.sync += [
             self._popped.eq(self.pop.valid),
-            count.eq(Mux(taken.any(), after_request << 1, after_request)),
+            count.eq(Mux(takes, after_request << 1, after_request)),
         ]
         with m.If(leaves & ~count[1]):
             m.d.sync += [entries[i - 1].eq(entries[i]) for i in range(1, PIPELINE)]
         load = {name: request[name] for name in ("number", "bypass", "count", "slots")}
         with m.If(self.request.valid):
             _put(m, entries, kept, load)
-        for k, stores in enumerate(self._stores):
-            store = stores.head
-            with m.If(taken[k]):
-                same = {name: store[name] for name in ("number", "mask", "last", "atomic")}
-                slot = Cat(store.warp, store.ticket)  # the lowest bits of the first one
-                _put(m, entries, after_request, {**same, "store": ~store.atomic, "count": 1, "slots": slot})
+        with m.If(takes):
+            same = {name: store[name] for name in ("number", "mask", "last", "atomic")}
+            slot = Cat(store.warp, store.ticket)  # the lowest bits of the first one
+            _put(m, entries, after_request, {**same, "store": ~store.atomic, "count": 1, "slots": slot})
 
-    def _metadata(self, m: Module, taken: Signal) -> None:
+    def _metadata(self, m: Module, atomic: Value) -> None:
         """Whether an entry is left for one more load or atomic, in addition to those on their way."""
         reserves = Signal()
         leaves = Signal()
         m.d.comb += [
-            reserves.eq(self.pop.valid | (Cat(stores.head.atomic for stores in self._stores) & taken).any()),
+            reserves.eq(self.pop.valid | atomic),
             leaves.eq(self.access.valid & self.access.ready & ~self.access.p.store),
         ]
         more = self._reserved + 1
@@ -533,6 +515,13 @@ class RequestSelector(wiring.Component):
             self.policy.eq(following),
         ]
         return following
+
+
+def _by_count(happens: Sequence[Value], prepared: Sequence[Value | int]) -> Value:
+    """What is prepared for the number of things that happen: each of them, late, decides which of two remains."""
+    for each in happens:
+        prepared = [Mux(each, more, fewer) for fewer, more in pairwise(prepared)]
+    return Value.cast(prepared[0])
 
 
 def _put(m: Module, entries: list[data.View], place: Value, fields: dict[str, Value | int]) -> None:
