@@ -135,16 +135,16 @@ class InterWarpQueues(wiring.Component):
         self._keys, self._counts = Memory(shape=key, depth=size, init=[]), Memory(shape=count, depth=size, init=[])
         self._slots = [Memory(shape=self._slot, depth=size, init=[]) for _ in range(merges)]
         # Per port: its lines with their queues, of which the head is inserted next. By place in the head's queue,
-        # whether the tag is in use and, while it is, whether it has the head's number and bypass, and its slots in use.
+        # whether the tag is in use, whether it is and has the head's number and bypass, and, while it is in use, how many
+        # of its slots are, and whether all are.
         ports = range(coalescers)
         self._buffers = [Buffer(data.StructLayout({**self._line.members, "queue": range(queues)})) for _ in ports]
-        self._alike = [Signal(tags, reset_less=True, name=f"alike_{k}") for k in ports]
+        self._hits = [Signal(tags, reset_less=True, name=f"hits_{k}") for k in ports]
+        self._full = [Signal(tags, reset_less=True, name=f"full_{k}") for k in ports]
         self._used = [Signal(tags, reset_less=True, name=f"used_{k}") for k in ports]
         self._filled = [[Signal(count, reset_less=True, name=f"filled_{k}_{i}") for i in range(tags)] for k in ports]
         self._budget = Signal(range(coalescers + 1), name="budget")  # tags to allocate; more than one a port is no use
-        # Of the cycle: the places into which the head can be merged if they have room, the one that it can take, and
-        # the tag that one of them is.
-        self._hits = [Signal(tags, name=f"hit_{k}") for k in ports]
+        # Of the cycle: the place that the head can take, and the tag that this or the one that hits is.
         self._frees = [Signal(tags, name=f"free_{k}") for k in ports]
         self._targets = [Signal(range(size), name=f"target_{k}") for k in ports]
         tag = bits_for(queues * tags - 1)
@@ -196,7 +196,6 @@ class InterWarpQueues(wiring.Component):
         tag = self._targets[k]
         m.d.comb += [
             free.eq(lowest(~self._used[k])),
-            hits.eq(self._alike[k] & self._used[k]),
             known.eq(hits.any()),
             count.eq(select(hits, self._filled[k])),
             tag.eq(queue * self._tags + index_of(Mux(known, hits, free))),
@@ -208,7 +207,7 @@ class InterWarpQueues(wiring.Component):
         placed = Signal(name=f"placed_{k}")
         m.d.comb += [
             placed.eq(buffer.o.valid & ~taken & (known | free.any())),
-            valid.eq(placed & Mux(known, count != self._merges, left)),
+            valid.eq(placed & Mux(known, (hits & ~self._full[k]).any(), left)),
         ]
         with m.If(valid):
             m.d.comb += [
@@ -233,17 +232,18 @@ class InterWarpQueues(wiring.Component):
         m.d.comb += first.eq(queue * self._tags)
         alike = [Value.cast(_read(m, self._keys, first + i)) == key for i in range(self._tags)]
         counts = [_read(m, self._counts, first + i) for i in range(self._tags)]
-        of_next = self._after(m, key, queue, alike, self._valid >> first, counts)
-        head, kept = buffer.head, (self._alike[k], self._used[k], self._filled[k])
+        used = (self._valid >> first)[: self._tags]
+        of_next = self._after(m, key, queue, used & Cat(alike), used, counts, Cat(n == self._merges for n in counts))
+        head, kept = buffer.head, (self._hits[k], self._used[k], self._filled[k], self._full[k])
         of_head = self._after(m, Cat(head.number, head.bypass), head.queue, *kept)
         moves = buffer.moves
         states = (state for of_tag in zip(*kept, strict=True) for state in of_tag)
         m.d.sync += [state.eq(Mux(moves, new, old)) for state, new, old in zip(states, of_next, of_head, strict=True)]
 
     def _after(
-        self, m: Module, key: Value, queue: Value, alike: Sequence[Value], used: Value, counts: Sequence[Value]
+        self, m: Module, key: Value, queue: Value, hits: Value, used: Value, counts: Sequence[Value], full: Value
     ) -> Iterator[Value]:
-        """After this cycle, of each tag of a queue: whether it has a key, whether it is in use, its slots in use."""
+        """After this cycle, of each tag of a queue: whether it has the key, is in use, how many slots are, whether all."""
         ports = range(self._coalescers)
         near, same = Signal(self._coalescers), Signal(self._coalescers)  # ports whose head has this queue, and key
         m.d.comb += [
@@ -256,9 +256,11 @@ class InterWarpQueues(wiring.Component):
                 new.eq(near & Cat(self.insert[j].payload.allocated & self._frees[j][i] for j in ports)),
                 more.eq((near & Cat(self.insert[j].valid & self._hits[j][i] for j in ports)).any()),
             ]
-            yield Mux(new.any(), (new & same).any(), alike[i])
-            yield (used[i] | new.any()) & ~(self.pop.valid & (self.pop.payload.tag == queue * self._tags + i))
+            leaves = self.pop.valid & (self.pop.payload.tag == queue * self._tags + i)
+            yield Mux(new.any(), (new & same).any(), hits[i] & ~leaves)
+            yield (used[i] & ~leaves) | new.any()
             yield Mux(new.any(), 1, counts[i] + more)
+            yield Mux(new.any(), self._merges == 1, Mux(more, counts[i] == self._merges - 1, full[i]))
 
     def _leave(self, m: Module) -> None:
         """The tag popped, and what is merged into it in this cycle."""

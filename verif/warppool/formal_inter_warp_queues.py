@@ -79,8 +79,9 @@ class _Property(InterWarpQueues):
                 tag, used = queue * TAGS + i, self._used[k][i]
                 m.d.comb += [
                     Assert(used == self._valid.bit_select(tag, 1)),
-                    Assert(~used | (self._alike[k][i] == (self.keys[tag] == Cat(head.number, head.bypass)))),
+                    Assert(self._hits[k][i] == (used & (self.keys[tag] == Cat(head.number, head.bypass)))),
                     Assert(~used | (self._filled[k][i] == self.counts[tag])),
+                    Assert(~used | (self._full[k][i] == (self.counts[tag] == MERGES))),
                 ]
 
     def check(self, m: Module) -> None:
