@@ -135,8 +135,8 @@ class InterWarpQueues(wiring.Component):
         self._keys, self._counts = Memory(shape=key, depth=size, init=[]), Memory(shape=count, depth=size, init=[])
         self._slots = [Memory(shape=self._slot, depth=size, init=[]) for _ in range(merges)]
         # Per port: its lines with their queues, of which the head is inserted next. By place in the head's queue,
-        # whether the tag is in use, whether it is and has the head's number and bypass, and, while it is in use, how many
-        # of its slots are, and whether all are.
+        # whether the tag is in use, whether it is and has the head's number and bypass, and, while it is in use, how
+        # many of its slots are, and whether all are.
         ports = range(coalescers)
         self._buffers = [Buffer(data.StructLayout({**self._line.members, "queue": range(queues)})) for _ in ports]
         self._hits = [Signal(tags, reset_less=True, name=f"hits_{k}") for k in ports]
@@ -243,7 +243,7 @@ class InterWarpQueues(wiring.Component):
     def _after(
         self, m: Module, key: Value, queue: Value, hits: Value, used: Value, counts: Sequence[Value], full: Value
     ) -> Iterator[Value]:
-        """After this cycle, of each tag of a queue: whether it has the key, is in use, how many slots are, whether all."""
+        """Of each tag of a queue, after this cycle: does it have the key, is it in use, how many slots are, and all?"""
         ports = range(self._coalescers)
         near, same = Signal(self._coalescers), Signal(self._coalescers)  # ports whose head has this queue, and key
         m.d.comb += [

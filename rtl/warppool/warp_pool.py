@@ -27,7 +27,7 @@ class WarpPool(wiring.Component):
     ``enter``, ``generate``       instruction queue, empty                                             2
     ``generate``, line            coalescer, empty                                                     2
     line, ``access``              load: buffer, insertion, selection, read, output queue               4
-    line, ``access``              store or atomic: seen waiting, output queue                          2
+    line, ``access``              store or atomic: buffer, output queue                                2
     ``answer``, ``result``        metadata, writeback, empty                                           2
     ============================= ==================================================================== =============
 
