@@ -155,13 +155,13 @@ MISLEADING = [
     ),
     Misleading(
         "warppool.request_selector", "rtl", "the line number of a store loses its lowest bit",
-        'same = {name: port.p[name] for name in ("number", "mask", "last", "atomic")}',
-        'same = {name: port.p[name] for name in ("mask", "last", "atomic")} | {"number": port.p.number & ~1}',
+        'same = {name: store[name] for name in ("number", "mask", "last", "atomic")}',
+        'same = {name: store[name] for name in ("mask", "last", "atomic")} | {"number": store.number & ~1}',
         "saxpy", r"lane 0 accesses 0x\w+, and its line was sent as 0x\w+",
     ),
     Misleading(
         "warppool.request_selector", "rtl", "an atomic leaves as a store",
-        '"store": ~port.p.atomic', '"store": 1',
+        '"store": ~store.atomic', '"store": 1',
         "histogram-atomics", r"a load, store or atomic was sent as another kind",
     ),
     Misleading(
