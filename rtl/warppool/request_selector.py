@@ -445,7 +445,7 @@ class RequestSelector(wiring.Component):
         may_go = Signal(self.coalescers)
         due = Signal(self.coalescers)
         for k, (port, stores, waited) in enumerate(zip(self.store, self._stores, self._waited, strict=True)):
-            m.submodules[f"stores_{k}"] = stores
+            m.submodules[f"buffer_{k}"] = stores
             wiring.connect(m, wiring.flipped(port), stores.i)
             m.d.comb += [
                 stores.o.ready.eq(taken[k]),
