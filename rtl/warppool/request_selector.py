@@ -243,16 +243,17 @@ class RequestSelector(wiring.Component):
         # The store that goes, if one does, is known before it is known whether a load goes.
         candidate, takes = Signal(self.coalescers), Signal()
         store = Signal.like(self._stores[0].head, name="candidate_store")
-        possible, some_due = Signal(), Signal()
+        possible, some_due, load_first = Signal(), Signal(), Signal()
         m.d.comb += [
             possible.eq(~(self._count[-1] | (self._popped & self._count[-2]))),
             some_due.eq(due.any()),
             candidate.eq(Mux(some_due, next_after(due, self._last), next_after(may_go, self._last))),
             Value.cast(store).eq(select(candidate, [Value.cast(stores.head) for stores in self._stores])),
-            takes.eq(possible & may_go.any() & ~(load & (self._load_next | ~some_due))),
+            load_first.eq(load & (self._load_next | ~some_due)),
+            takes.eq(possible & may_go.any() & ~load_first),
             taken.eq(Mux(takes, candidate, 0)),
-            self.pop.valid.eq(possible & load & (self._load_next | ~some_due)),
-            self.overdue.eq(possible & some_due & ~(load & self._load_next)),
+            self.pop.valid.eq(possible & load_first),
+            self.overdue.eq(takes & some_due),
         ]
         with m.If(self.pop.valid | self.overdue):
             m.d.sync += self._load_next.eq(self.overdue)

@@ -282,7 +282,7 @@ class Checker:
     def observe(self, i: Any, o: Any) -> None:
         assert o.policy == self.quantum.policy, "the policy changes after more than 99 % misses, and only then"
         assert o.room == self.room
-        assert o.access.valid == bool(self.way and self.way[0].content), "a request comes the cycle after it is known"
+        assert o.access.valid == bool(self.way and self.way[0].content), "a request from nowhere, or one that is late"
         assert [o.store[k].ready for k in self.ports] == [len(stores) < 2 for stores in self.stores]
         used = self._used()
         before = dict(self.waiting)
@@ -308,9 +308,8 @@ class Checker:
         ]
         late = [k for k in stores if self.waits[k] >= self.store_wait]
         assert not (o.pop.valid and not load), "a load without metadata, or a fourth one on its way"
-        assert not o.overdue or (late and not o.pop.valid), "no store is overdue, or a load goes before it"
+        assert o.overdue == bool(late and not o.pop.valid), "overdue stores go first, or a load"
         assert o.pop.valid or o.overdue or not load, "a load goes before a store, and no cycle is lost"
-        assert o.overdue or o.pop.valid or not late, "what is overdue goes as that"
         # Which store goes shows in the request that it becomes: that of the first port after the last one's.
         turns = sorted(late if o.overdue else stores, key=lambda k: (k <= self.last, k))
         taken = None if o.pop.valid or not turns else turns[0]
@@ -371,9 +370,8 @@ class Checker:
 
     def _output(self, i: Any, o: Any) -> None:
         """Requests leave complete and in the order of the actions; one that arrives is not yet there."""
-        if o.access.valid:
-            assert self.way and self.way[0].content is not None, "a request from nowhere"
-            self._compare(o.access.payload, self.way[0].content)
+        if o.access.valid and (content := self.way[0].content):
+            self._compare(o.access.payload, content)
             if i.access.ready:
                 action = self.way.pop(0)
                 assert not action.needs_metadata or i.metadata_free
