@@ -17,6 +17,7 @@ from lockstep.sim.job import SIZES
 
 __all__ = ["main"]
 
+CHAPTERS = ("validation",)
 VERIFY_LEVELS = ("smoke", "random", "formal", "mutation")
 EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 
@@ -93,6 +94,12 @@ def _parser() -> argparse.ArgumentParser:
                         "instead; mutation: play them to the mutants, too")  # fmt: skip
     verify.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
     verify.add_argument("--coverage", metavar="DIR", help="random: write lcov files and the Verilog they belong to")
+
+    reproduce = command("reproduce", "Compare with published or independent figures: a page, its tables, its plots.")
+    reproduce.add_argument("chapter", choices=CHAPTERS)
+    reproduce.add_argument("-o", dest="folder", metavar="DIR", default="reproduce", help="(default: reproduce)")
+    reproduce.add_argument("--quick", action="store_true", help="a few runs only")
+    reproduce.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core)")
 
     command("kernels", "List the kernels.")
     command("gpus", "List the GPU descriptions.")

@@ -194,6 +194,27 @@ def verify(options: Namespace) -> int:
     return 0 if all(check.passed for check in checks) else 1
 
 
+def reproduce(options: Namespace) -> int:
+    from lockstep.sim.reproduce import chapter, page
+    from lockstep.sim.reproduce.run import run as run_all
+
+    check_writable(options.json)
+    if options.jobs is not None and options.jobs < 1:
+        raise UsageError("--jobs must be at least 1")
+    chosen = chapter(options.chapter)
+    with Display() as watch:
+        results = run_all(chosen.jobs(options.quick), watch, options.jobs)
+    written = chosen.page(results)
+    if options.json != "-":
+        for block in written.blocks:
+            if isinstance(block, page.Table):
+                table(block.title, block.columns, block.rows)
+        print("\n".join(f"written to {path}" for path in page.write(written, Path(options.folder), options.chapter)))
+    tables = [{"title": block.title, "columns": block.columns, "rows": block.rows}
+              for block in written.blocks if isinstance(block, page.Table)]  # fmt: skip
+    return _finish(options, tables, list(results.values()))
+
+
 def kernels(options: Namespace) -> int:
     from lockstep.sim import kernels as registry
 

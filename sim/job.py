@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu
 
-__all__ = ["SIZES", "Job", "execute"]
+__all__ = ["SIZES", "USUAL_SIZES", "Job", "execute"]
 
-SIZES = ("tiny", "small", "full")  # as in lockstep.sim.kernels, which the command line must not import for its help
+USUAL_SIZES = ("tiny", "small", "full")  # that a kernel has unless it says otherwise
+SIZES = (*USUAL_SIZES, "reference")
 
 
 class Watch:
@@ -48,10 +49,13 @@ def execute(
     anything runs on it. Raises :class:`UsageError`.
     """
     from lockstep.sim import description, kernels
+    from lockstep.sim.errors import UsageError
     from lockstep.sim.gpu import Gpu
 
     watch = watch or Watch()
     kernel = kernels.find(job.kernel)
+    if job.size not in kernel.sizes:
+        raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
     gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress)
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
     module = gpu.load(kernel.ptx)

@@ -15,7 +15,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Watch
 from lockstep.spec import files
 
-__all__ = ["Display", "check_writable", "table", "write_json", "write_text"]
+__all__ = ["Display", "cell", "check_writable", "numeric", "table", "write_json", "write_text"]
 
 PATIENCE = 2.0  # seconds without a word; also between the lines of a log
 
@@ -51,21 +51,26 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     lines = [list(row) for row in rows]
     result = Table(title=title, title_justify="left")
     for index, name in enumerate(columns):
-        numbers = all(isinstance(line[index], int | float) for line in lines)
         last = index == len(columns) - 1  # the one with prose, if any
-        result.add_column(name, justify="right" if numbers else "left", no_wrap=not last)
+        result.add_column(name, justify="right" if numeric(lines, index) else "left", no_wrap=not last)
     for line in lines:
-        result.add_row(*(Text(_cell(value)) for value in line))
+        result.add_row(*(Text(cell(value)) for value in line))
     # A pipe has no width: take what the table needs, so that nothing is cut off.
     Console(width=None if sys.stdout.isatty() else 200).print(result)
 
 
-def _cell(value: Any) -> str:
+def numeric(rows: Sequence[Sequence[Any]], column: int) -> bool:
+    """Whether a column has nothing but numbers, and places without one."""
+    return all(row[column] is None or isinstance(row[column], int | float) for row in rows)
+
+
+def cell(value: Any) -> str:
+    """A value as tables show it; None is empty."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
 
 
 class Display(Watch):

@@ -38,13 +38,21 @@ MAX_DRAM_QUEUE = 256
 
 CATEGORIES = (
     "integer", "float", "double", "special", "special_double", "logical", "control", "synchronization", "compare",
-    "conversion", "miscellaneous", "video", "shared", "global", "local", "const", "param", "atomic", "texture",
+    "conversion", "miscellaneous", "video", "multiply", "shift", "divide_integer", "divide", "divide_double",
+    "shared", "global", "local", "const", "param", "atomic", "texture",
 )  # fmt: skip
-"""Instruction categories, in the order of ``models.execution.isa.Category`` (after table 4-1 of Chen's thesis)."""
+"""Instruction categories, in the order of ``models.execution.isa.Category``, after table 4-1 of Chen's thesis.
+
+Of its integer and logical instructions *multiply* has multiplications, multiply-adds and sad, *shift* has shifts, bit
+fields and bit counts. What *divide* and its neighbours have, GPUs do in software: integer quotients and remainders, and
+f32 and f64 quotients, reciprocals and square roots that are correctly rounded.
+"""
 
 PIPES = ("alu", "sfu", "dp", "lsu")
 SCHEDULERS = ("lrr", "gto", "oldest", "two-level", "simple-p", "region-p")
 DISPATCHERS = ("round-robin", "load-balanced")
+L1_INDEXES = ("linear", "fold", "fermi")
+LINEAR, FOLD, FERMI = range(len(L1_INDEXES))
 
 
 def integer(default: int, low: int, high: int, unit: str, doc: str) -> Any:
@@ -78,7 +86,10 @@ class Core:
     registers_per_thread: int = integer(63, 16, 255, "registers", "limit per thread; above it values spill")
     register_unit: int = integer(64, 32, 4096, "registers", "allocation granularity per warp")
     register_banks: int = integer(16, 1, MAX_REGISTER_BANKS, "banks", "single-ported register-file banks")
-    collectors: int = integer(8, 1, MAX_COLLECTORS, "units", "operand collectors per pipeline")
+    collectors_alu: int = integer(6, 1, MAX_COLLECTORS, "units", "operand collectors, of all pipelines of the kind alu")
+    collectors_sfu: int = integer(8, 1, MAX_COLLECTORS, "units", "operand collectors of sfu")
+    collectors_dp: int = integer(8, 1, MAX_COLLECTORS, "units", "operand collectors of dp")
+    collectors_lsu: int = integer(2, 1, MAX_COLLECTORS, "units", "operand collectors of lsu")
     write_refusals: int = integer(
         0, 0, 15, "of 16 core cycles", "in which the register file takes no results of memory instructions"
     )
@@ -129,6 +140,7 @@ class L1:
     """The L1 data cache; write-through, no allocate, a hit line is evicted; write-back for local memory."""
 
     sets: int = integer(64, 1, MAX_L1_LINES, "sets", "power of two")
+    index: str = choice("fermi", L1_INDEXES, "how a line's number chooses its set")
     ways: int = integer(4, 1, 64, "ways", "LRU")
     line_bytes: int = integer(128, 32, 128, "bytes", "line, for every level")
     mshrs: int = integer(32, 1, MAX_MSHRS, "MSHRs", "lines in flight")
@@ -136,7 +148,6 @@ class L1:
     latency: int = integer(30, 8, 4096, "core cycles", "hit: issue of the load to dependent issue")
     queue: int = integer(8, 1, 64, "requests", "between the L1 and the crossbar")
     data: int = integer(1, 0, 1, "", "0: global data bypasses the L1")
-    instructions: int = integer(8, 1, 30, "instructions", "memory instructions queued in the LSU")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ of their lanes. The banks are the lowest bits of the set index.
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import LSU, answered, further_answer, is_load, next_answer, take_head
+from lockstep.models.core.lsu import LSU, answered, further_answer, is_load, next_answer, offered, take_head
 from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, record, slot
 from lockstep.models.lsu.path import send
 from lockstep.models.memory.fabric import PORT
@@ -19,13 +19,15 @@ from lockstep.spec.parameters import CONFIG
 
 COALESCING = FRONT_END - 1  # core cycles from the queue to the look-up, as with one coalescer
 
+NONE = -1
+
 COUNTS = record(
     [
         ("lines", "i8"),  # served in a cycle, summed over the cycles ...
         ("cycles", "i8"),  # ... in which there was one
     ]
 )
-STATE = record([("counts", COUNTS)])
+STATE = record([("counts", COUNTS), ("token", "i8")])  # the instruction that is served, or NONE
 
 at_state, at_lsu, at_port, at_config = pointer_to(STATE), pointer_to(LSU), pointer_to(PORT), pointer_to(CONFIG)
 
@@ -69,26 +71,30 @@ def step(state, lsu, port, config, now):
         answers += 1
     lsu.entered = 0
     lsu.path_wake = NEVER
-    if lsu.count == 0:
+    if state.token == NONE and offered(lsu, now):
+        start = i64(lsu.queue[lsu.head].at) + COALESCING
+        if start > now:
+            lsu.path_wake = start
+            return
+        state.token = take_head(lsu, now)
+    if state.token == NONE:
         return
-    waiting = lsu.queue[lsu.head]
-    start = waiting.at + COALESCING
-    if start > now:
-        lsu.path_wake = start
-        return
-    number = i64(waiting.token)
-    served = _serve(lsu, port, config, number, now)
+    served = _serve(lsu, port, config, i64(state.token), now)
     if served != 0:
         state.counts.lines += served
         state.counts.cycles += 1
         lsu.path_wake = now + 1
-    if lsu.token[number].unsent == 0:
-        take_head(lsu)
+    lsu.occupied = 1
+    if lsu.token[state.token].unsent == 0:
+        state.token = NONE
+        lsu.occupied = 0
+        lsu.free = now + 1
 
 
 @slot
 def reset_slot(state, lsu):
     at_lsu(lsu).answers = BANKS
+    at_state(state).token = NONE
     return i64(0)
 
 

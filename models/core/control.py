@@ -19,7 +19,7 @@ def control(sm, config, context, instruction, slot, ready, now):
     warp = sm.warps[slot]
     pc = i64(warp.pc)
     op = i64(instruction.op)
-    start = reserve(sm, config, instruction, ready, i64(1))
+    start = reserve(sm, config, instruction, ready)
     if op == Control.BRANCH or op == Control.INDEXED:
         fault = _branch(sm, config, context, instruction, slot)
         sm.blocked = i64(sm.blocked) | (i64(1) << slot)

@@ -11,7 +11,7 @@ from lockstep.models.time import NEVER
 
 WHEEL = 1024  # buckets; later events wait in their bucket for another turn
 EVENTS = 2048  # in flight at once; an SM that runs short stops issuing
-RESERVE = 160  # a step schedules fewer: an instruction per scheduler, a barrier's waiters, completed loads
+RESERVE = 200  # what a step schedules is less: an instruction per scheduler, a barrier's waiters, completed accesses
 UNBLOCK = -1
 
 EVENT = record(

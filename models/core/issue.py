@@ -1,8 +1,10 @@
 """Issue: choose a warp for each scheduler, ask the claims about all of them together, and execute what remains.
 
-Each scheduler in turn grants one of its requests, which issues. Where there are claims, it issues when all schedulers
-have granted: what it will take of collectors and of the LSU's room is counted for the schedulers after its own, the
-claims are asked about all grants together, and what none of them refuses issues. Then the schedulers' clocks tick.
+Each scheduler in turn grants one of its requests, which issues. The first of them is the one that found no collector
+free the last time, so that they share those of a pipeline that both want. Where there are claims, a grant issues when
+all schedulers have granted: what it will take of collectors and of the LSU's room is counted for the schedulers after
+its own, the claims are asked about all grants together, and what none of them refuses issues. Then the schedulers'
+clocks tick.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from lockstep.models.core.frame import (
     STORE,
     emit_of_warp,
 )
-from lockstep.models.core.lsu import issue_memory, keep_room, return_room
+from lockstep.models.core.lsu import NEAR, issue_memory, keep_room, queue_memory, return_room
 from lockstep.models.core.operands import blocked_until, collect, executed, read, reserve, write_back
 from lockstep.models.core.scoreboard import held_by_lsu, hold, hold_sources, refresh, release_sources
 from lockstep.models.core.state import (
@@ -94,6 +96,8 @@ def _request(sm, config, k, tenants, now):
                 requests |= waiting
             else:
                 sm.stalled_pipes = i64(sm.stalled_pipes) | (i64(1) << pipe)
+                if sm.passed_over < 0:
+                    sm.passed_over = k
                 wake = min(wake, until)
     inputs.request = requests
     if requests != 0:
@@ -180,7 +184,9 @@ def select(sm, launch, config, context, now):
     if sm.tenants != 0:
         _see(sm, held)
     granted = kept = refused = different = i64(0)
-    for k in range(schedulers):
+    sm.passed_over = -1
+    for turn in range(schedulers):
+        k = (i64(sm.first) + turn) % schedulers
         io = sm.warp_scheduler[k].io
         binding = sm.warp_scheduler[k].binding
         wake = min(wake, _request(sm, config, k, held, now))
@@ -199,6 +205,8 @@ def select(sm, launch, config, context, now):
         _return(sm, kept)
         refused = _ask(sm, granted)
         _issue_all(sm, launch, config, context, granted & ~refused, now)
+    if sm.passed_over >= 0:
+        sm.first = sm.passed_over
     until = now + i64(config.core.issue_interval)
     if granted != refused:
         sm.counters.active_cycles += until - max(now, i64(sm.active_until))
@@ -361,7 +369,10 @@ def _go_on(sm, config, slot, pc):
 
 @jit
 def _execute(sm, launch, config, context, where, slot, pc, ready, now):
-    """Execute an instruction of the warp in the context, whose sources are there at ``ready``; returns its start."""
+    """Execute an instruction of the warp in the context, whose sources are there at ``ready``.
+
+    Returns its start, which of an access is not known.
+    """
     instruction = at_instruction(where)
     context.touched = 0
     context.touched_shared = 0
@@ -370,8 +381,9 @@ def _execute(sm, launch, config, context, where, slot, pc, ready, now):
         if fault != Fault.NONE:
             stop(sm, fault, slot, pc)
     if _is_access(instruction):
-        return _access(sm, config, context, instruction, slot, pc, ready, now)
-    start = reserve(sm, config, instruction, ready, i64(1))
+        _access(sm, config, context, instruction, slot, pc, ready, now)
+        return i64(NEVER)
+    start = reserve(sm, config, instruction, ready)
     written = hold(sm.warps[slot], instruction, False)
     sm.counters.register_writes += written
     executed(sm, instruction, slot, pc, i64(context.mask), now)
@@ -413,7 +425,7 @@ def _distinct(context):
 
 @inline
 def _access(sm, config, context, instruction, slot, pc, ready, now):
-    """Time a load, a store, an atomic or a texture fetch that has been executed; returns the start cycle."""
+    """Queue a load, a store, an atomic or a texture fetch that has been executed."""
     warp = sm.warps[slot]
     counters = sm.counters
     touched = i64(context.touched)
@@ -433,19 +445,17 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
     elif instruction.space == Space.CONST or instruction.space == Space.PARAM:
         cycles = _distinct(context)
         cached = i64(0)
-    start = reserve(sm, config, instruction, ready, cycles)
     warp.outstanding += 1
     counters.register_writes += hold(warp, instruction, cached != 0)
     executed(sm, instruction, slot, pc, i64(context.mask), now)
-    done = start - 1 + latency + cycles - 1
-    if cached == 0:
-        write_back(sm, done, slot, pc, now)
-    else:
-        shared_done = done if in_scratchpad != 0 else i64(0)
-        number = issue_memory(sm.lsu, config, context, instruction, cached, start, shared_done, slot, pc)
+    number = i64(NEAR)
+    near = latency + cycles - 1 if cached == 0 or in_scratchpad != 0 else i64(0)
+    if cached != 0:
+        number = issue_memory(sm.lsu, config, context, instruction, cached, slot, pc)
         if sm.lsu.delivers != 0 and sm.tenants & HAS_OPERANDS == 0:
             take_values(sm.lsu, warp, instruction, number)
-    return start
+    cycles = max(cycles, i64(config.pipelines[instruction.category].interval))
+    queue_memory(sm.lsu, number, ready, cycles, near, slot, pc)
 
 
 # ----------------------------------------------------------------------------------------- sources that come afterwards
@@ -465,6 +475,8 @@ def _put_off(sm, config, context, instruction, slot, pc):
     kept.mask = context.mask
     kept.active = context.active
     kept.collector = collect(sm, config, instruction, i64(NEVER))
+    if _is_access(instruction):
+        sm.lsu.collecting += 1
     if instruction.group == Group.CONTROL:
         warp.buffered += 1
         sm.blocked = i64(sm.blocked) | bit
@@ -501,8 +513,10 @@ def deliver(sm, launch, config, context, slot, now):
         if _is_access(instruction):
             sm.ordered = i64(sm.ordered) & ~bit
             warp.outstanding -= 1
+            sm.lsu.collecting -= 1
         start = _execute(sm, launch, config, context, where, slot, pc, now, now)
-    sm.collector[config.pipelines[instruction.category].pipe, kept.collector] = start
+    if not _is_access(instruction):
+        sm.collector[config.pipelines[instruction.category].pipe, kept.collector] = start
     if instruction.group == Group.CONTROL:
         _go_on(sm, config, slot, pc)
     refresh(sm, config, slot)

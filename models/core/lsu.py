@@ -1,16 +1,19 @@
 """The load/store unit: from executed memory instructions to requests at the L1, and back.
 
-Instructions that touch memory beyond the scratchpad wait in a queue, in order. What takes them from there to the L1,
-and the answers back, is the SM's *path*, the tenant of a frame slot; this module is what all paths share: tokens, the
-queue, the gates at issue, and the check of the memory order.
+Memory instructions wait in their operand collectors, a queue: they start in the order in which they issued, one after
+the other. Those of the scratchpad and of constants start when the unit's register is free, and keep it for as long as
+their lanes conflict (:func:`start_near`). What takes the others from the queue to the L1, and the answers back, is the
+SM's *path*, the tenant of a frame slot; this module is what all paths share: tokens, the queue, the gates at issue, and
+the check of the memory order.
 
 A path has three functions, which take its own state and the unit: ``reset`` at a launch, after everything here but the
 L1 has its initial value; ``step`` in a cycle in which it may have something to do; ``end`` (or none) after the last
-cycle, which is ``now``. In a step it takes instructions off the queue (:func:`take_head`), offers lines
-(:func:`offer`, :func:`accepted`), takes the L1's answers (:func:`complete`, :func:`answered`), forgets who has
-``entered``, and says in ``path_wake`` when it wants to be stepped next. Results leave it only in cycles in which the
-register file is ``writable``. If its reset says that it ``delivers``, loads get their values from what it leaves in
-``write``, at most :data:`BACK_END` cycles after they have completed; and it moves those of stores to their lines.
+cycle, which is ``now``. In a step it takes instructions off the queue (:func:`offered`, :func:`take_head`), says in
+``occupied`` whether one of them holds the register, so that nothing else starts, offers lines (:func:`offer`,
+:func:`accepted`), takes the L1's answers (:func:`complete`, :func:`answered`), forgets who has ``entered``, and says in
+``path_wake`` when it wants to be stepped next. Results leave it only in cycles in which the register file is
+``writable``. If its reset says that it ``delivers``, loads get their values from what it leaves in ``write``, at most
+:data:`BACK_END` cycles after they have completed; and it moves those of stores to their lines.
 
 What may issue is said in masks of warps, which a path sets if it has reasons: memory instructions in ``admit``, loads
 in ``load_ready``, and stores, atomics, barriers and fences in ``drained``. ``cohort_warps`` warps in a row are a
@@ -49,11 +52,10 @@ from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import REGISTERS
-from lockstep.spec.parameters import L1 as L1_PARAMETERS
-from lockstep.spec.parameters import MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_COLLECTORS, MAX_WARPS, TICKETS
 
-QUEUE = 32  # slots
-assert QUEUE >= L1_PARAMETERS.__dataclass_fields__["instructions"].metadata["high"]
+QUEUE = MAX_COLLECTORS
+NEAR = -1  # in the place of a token: an instruction that is done without the path
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
 WORD = 0xFFFF_FFFF
@@ -98,8 +100,12 @@ WRITE = record(
 
 WAITING = record(
     [
-        ("token", "i8"),
-        ("at", "i8"),  # cycle from which the path may take it
+        ("token", "i8"),  # or NEAR
+        ("at", "i8"),  # cycle in which its sources are there
+        ("cycles", "i8"),  # for which it has the register
+        ("latency", "i8"),  # cycles from its start to the result of lanes that the path does not answer; 0: none
+        ("warp", "i8"),
+        ("pc", "i8"),
     ]
 )
 
@@ -140,7 +146,9 @@ LSU = record(
         ("fault_named", "i8"),  # ... and that was named for it
         ("head", "i8"),
         ("count", "i8"),
-        ("kept", "i8"),  # entries kept for instructions that schedulers have granted
+        ("collecting", "i8"),  # instructions that hold a collector, and wait for sources that come afterwards
+        ("free", "i8"),  # cycle from which the register takes another instruction ...
+        ("occupied", "i8"),  # ... if the path does not hold it up
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
         ("busy", "i8"),  # a line waits for the L1
         ("completed", "i8"),  # tokens that completed in this cycle ...
@@ -191,7 +199,9 @@ def lsu_reset(lsu, config):
     lsu.fault = Fault.NONE
     lsu.head = 0
     lsu.count = 0
-    lsu.kept = 0
+    lsu.collecting = 0
+    lsu.free = 0
+    lsu.occupied = 0
     lsu.refused = 0
     lsu.busy = 0
     lsu.completed = 0
@@ -222,10 +232,10 @@ def lsu_reset(lsu, config):
     L1.l1_reset(lsu.l1, config, lsu.answers)
 
 
-@jit
-def lsu_full(lsu, config):
-    """Whether the queue takes no further instruction."""
-    return lsu.count + lsu.kept >= config.l1.instructions
+@inline
+def lsu_full(lsu, config, granted):
+    """Whether there is no collector for a further instruction, beside those granted in this cycle."""
+    return lsu.count + lsu.collecting + granted >= config.core.collectors_lsu
 
 
 @jit
@@ -247,15 +257,13 @@ def _take_room(lsu, warp):
 
 @jit
 def keep_room(lsu, warp):
-    """Show the other schedulers what an instruction that has been granted will take."""
-    lsu.kept += 1
+    """Show the other schedulers what an instruction that has been granted will take of the path's room."""
     _take_room(lsu, warp)
 
 
 @jit
 def return_room(lsu, warp):
     """Undo :func:`keep_room`, in the same cycle."""
-    lsu.kept -= 1
     cohort = warp // lsu.cohort_warps
     lsu.staged[cohort] -= 1
     lsu.room[cohort] += 1
@@ -313,11 +321,8 @@ def cohort_mask(lsu, cohort):
 
 
 @jit
-def issue_memory(lsu, config, context, instruction, mask, start, ready, warp, pc):
-    """Queue an executed instruction whose lanes ``mask`` need the L1; the path may take it at cycle ``start``.
-
-    Returns the number of its token.
-    """
+def issue_memory(lsu, config, context, instruction, mask, warp, pc):
+    """Give a token to an executed instruction whose lanes ``mask`` need the L1; returns its number."""
     used = i64(lsu.tickets[warp])
     ticket = ctz(~used)
     used |= i64(1) << ticket
@@ -341,7 +346,7 @@ def issue_memory(lsu, config, context, instruction, mask, start, ready, warp, pc
     token.delivered = 0
     token.texture = 1 if instruction.group == Group.TEXTURE and kind == L1.LOAD else 0
     token.same = _most_on_one_address(context, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
-    token.ready = ready
+    token.ready = 0
     token.extra = max(i64(config.pipelines[instruction.category].latency) - i64(config.l1.latency), i64(0))
     for lane in range(context.lanes):
         token.address[lane] = context.address[lane]
@@ -359,19 +364,67 @@ def issue_memory(lsu, config, context, instruction, mask, start, ready, warp, pc
     if loads:
         lsu.entered_loads |= bit
     _take_room(lsu, warp)
+    return number
+
+
+@inline
+def queue_memory(lsu, token, ready, cycles, latency, warp, pc):
+    """Queue an instruction: its token, or NEAR, and the rest of :data:`WAITING`."""
     waiting = lsu.queue[(lsu.head + lsu.count) % QUEUE]
-    waiting.token = number
-    waiting.at = start
+    waiting.token = token
+    waiting.at = ready
+    waiting.cycles = cycles
+    waiting.latency = latency
+    waiting.warp = warp
+    waiting.pc = pc
     lsu.count += 1
+
+
+@inline
+def head_start(lsu):
+    """The cycle in which the head of the queue may start, if the register is not occupied then."""
+    return max(i64(lsu.queue[lsu.head].at), i64(lsu.free))
+
+
+@inline
+def offered(lsu, now):
+    """Whether the path may take the head of the queue."""
+    return lsu.count > 0 and lsu.queue[lsu.head].token != NEAR and head_start(lsu) <= now
+
+
+@inline
+def near_start(lsu):
+    """The cycle in which the head of the queue starts without the path, or NEVER if that is not known."""
+    if lsu.count == 0 or lsu.queue[lsu.head].token != NEAR or lsu.occupied != 0:
+        return i64(NEVER)
+    return head_start(lsu)
+
+
+@inline
+def _remove_head(lsu, now):
+    lsu.free = now + lsu.queue[lsu.head].cycles
+    lsu.head = (lsu.head + 1) % QUEUE
+    lsu.count -= 1
+
+
+@jit
+def take_head(lsu, now):
+    """The path takes the head of the queue, which starts; returns its token."""
+    waiting = lsu.queue[lsu.head]
+    number = i64(waiting.token)
+    if waiting.latency != 0:
+        lsu.token[number].ready = now - 1 + waiting.latency
+    lsu.staged[waiting.warp // lsu.cohort_warps] -= 1
+    _remove_head(lsu, now)
     return number
 
 
 @jit
-def take_head(lsu):
-    """Remove the head of the queue."""
-    lsu.staged[lsu.queue[lsu.head].token // TICKETS // lsu.cohort_warps] -= 1
-    lsu.head = (lsu.head + 1) % QUEUE
-    lsu.count -= 1
+def start_near(lsu, now):
+    """The head of the queue starts without the path; returns the cycle in which its result is there."""
+    done = now - 1 + lsu.queue[lsu.head].latency
+    _remove_head(lsu, now)
+    return done
 
 
 @jit
@@ -587,10 +640,10 @@ def lsu_wake(lsu, port, config, now):
     if lsu.entered != 0 or lsu.refused == PORT_TAKEN:
         return now + 1
     wake = min(i64(L1.l1_wake(lsu.l1, port, config, now)), i64(lsu.path_wake))
-    if lsu.count > 0:
-        at = i64(lsu.queue[lsu.head].at)
-        if at > now:
-            wake = min(wake, at)
+    if lsu.count > 0 and lsu.queue[lsu.head].token != NEAR:
+        start = head_start(lsu)
+        if start > now:
+            wake = min(wake, start)
     for k in range(lsu.clients):
         wake = now if lsu.client[k].valid != 0 else min(wake, i64(lsu.client[k].wake))
     return max(wake, now + 1)

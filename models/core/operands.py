@@ -1,5 +1,8 @@
 """From issue to start: sources, an operand collector, a pipeline. All are reservations, so that nothing is stepped.
 
+But for the load/store unit: what is before an instruction there may wait for the L1, so its start is not known when it
+issues. It is in the unit's queue from its issue on, and that holds its collector.
+
 Without a tenant of the frame slot *operands*, the register file answers at issue: each bank delivers one register per
 cycle, in order of issue. A tenant may answer later; the instruction waits for it in its warp's record, and holds its
 collector.
@@ -16,12 +19,20 @@ from lockstep.models.time import NEVER
 
 
 @inline
+def _collectors(config, pipe):
+    core = config.core
+    if pipe == 0:
+        return i64(core.collectors_alu)
+    return i64(core.collectors_sfu) if pipe == 1 else i64(core.collectors_dp)
+
+
+@inline
 def blocked_until(sm, config, pipe, now):
     """The cycle up to which a pipeline takes no further instruction: no collector is free."""
-    if pipe == PIPE_LSU and lsu_full(sm.lsu, config):
-        return i64(NEVER)
-    collectors = i64(config.core.collectors)
     granted = i64(sm.granted[pipe])
+    if pipe == PIPE_LSU:
+        return i64(NEVER) if lsu_full(sm.lsu, config, granted) else now
+    collectors = _collectors(config, pipe)
     if granted >= collectors:
         return now + 1
     return i64(sm.collector[pipe, (i64(sm.collector_at[pipe]) + granted) % collectors])
@@ -59,32 +70,32 @@ def _asked(sm, function, instruction, slot, pc, lanes, now):
 
 @inline
 def collect(sm, config, instruction, start):
-    """Take a collector up to ``start``; returns which."""
+    """Take a collector up to ``start``; returns which. Those of the load/store unit are counted there."""
     pipe = i64(config.pipelines[instruction.category].pipe)
+    if pipe == PIPE_LSU:
+        return i64(0)
     at = i64(sm.collector_at[pipe])
     sm.collector[pipe, at] = start
-    sm.collector_at[pipe] = (at + 1) % i64(config.core.collectors)
+    sm.collector_at[pipe] = (at + 1) % _collectors(config, pipe)
     return at
 
 
 @inline
-def reserve(sm, config, instruction, ready, cycles):
-    """Reserve a pipeline for ``cycles`` from ``ready`` on, when the sources are there; returns the start cycle."""
+def reserve(sm, config, instruction, ready):
+    """Reserve a pipeline from ``ready`` on, when the sources are there; returns the start cycle."""
     pipe = i64(config.pipelines[instruction.category].pipe)
     if pipe == 0:
         copies = i64(config.pipes.alu)
     elif pipe == 1:
         copies = i64(config.pipes.sfu)
-    elif pipe == 2:
-        copies = i64(config.pipes.dp)
     else:
-        copies = i64(config.pipes.lsu)
+        copies = i64(config.pipes.dp)
     best = i64(0)
     for k in range(1, copies):
         if sm.pipe_free[pipe, k] < sm.pipe_free[pipe, best]:
             best = i64(k)
     start = max(ready, i64(sm.pipe_free[pipe, best]))
-    sm.pipe_free[pipe, best] = start + max(i64(config.pipelines[instruction.category].interval), cycles)
+    sm.pipe_free[pipe, best] = start + i64(config.pipelines[instruction.category].interval)
     return start
 
 

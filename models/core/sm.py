@@ -9,7 +9,8 @@ Timing rules, in core cycles; ``t`` is the cycle of issue:
 
 * operands: each bank delivers one register per cycle from ``t + 1`` on, in order of issue;
 * the pipeline starts with the last operand, at ``t + 1`` when unloaded, and is busy for its initiation interval
-  (scratchpad and constant accesses: for as many cycles as the access has conflicts, if that is longer);
+  (scratchpad and constant accesses: for as many cycles as the access has conflicts, if that is longer; the load/store
+  unit, besides, while the path to the L1 does not take what has started);
 * the result can be used by an instruction that issues ``latency - 1`` cycles after the start: ``t + latency``;
 * an instruction holds an operand collector of its pipeline from issue to start; none free: the pipeline is blocked;
 * a warp issues nothing for ``control.latency`` cycles after a branch; after a jump the buffer is refilled besides.
@@ -25,7 +26,15 @@ from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, request_fetches
 from lockstep.models.core.frame import HAS_LISTENERS, LEFT, STEPPED, emit_of_warp, update
 from lockstep.models.core.issue import deliver, select
-from lockstep.models.core.lsu import lsu_full, lsu_reset, lsu_step, lsu_wake, take_completed
+from lockstep.models.core.lsu import (
+    head_start,
+    lsu_reset,
+    lsu_step,
+    lsu_wake,
+    near_start,
+    start_near,
+    take_completed,
+)
 from lockstep.models.core.operands import write_back
 from lockstep.models.core.placement import leave
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
@@ -53,6 +62,8 @@ def step(sm, port, launch, config, context, now):
     # A refused line is offered again after an event of the L1, or when the queue to the crossbar may have room again.
     if now >= sm.memory_wake or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
         _memory_side(sm, port, config, now)
+    if near_start(sm.lsu) <= now:
+        _start_near(sm, now)
     queued = i64(sm.lsu.count)
     if sm.tenants & STEPPED != 0:
         sm.frame.now = now
@@ -86,10 +97,28 @@ def _events(sm, config, now):
 
 
 @inline
+def _start_near(sm, now):
+    """Start an access to the scratchpad or to constants, and let the path see what comes behind it."""
+    waiting = sm.lsu.queue[sm.lsu.head]
+    slot, pc = i64(waiting.warp), i64(waiting.pc)
+    write_back(sm, start_near(sm.lsu, now), slot, pc, now)
+    _collector_free(sm)
+    if sm.lsu.count > 0:
+        sm.memory_wake = min(i64(sm.memory_wake), max(head_start(sm.lsu), now + 1))
+
+
+@inline
+def _collector_free(sm):
+    """Choose again, if warps wait for a collector of the load/store unit."""
+    if (i64(sm.stalled_pipes) >> PIPE_LSU) & 1 != 0:
+        sm.select_wake = 0
+
+
+@inline
 def _memory_side(sm, port, config, now):
     """Step the LSU and the L1, and let the instructions that they have completed write back."""
     lsu = sm.lsu
-    held = held_by_lsu(sm)
+    held, queued = held_by_lsu(sm), i64(lsu.count)
     lsu_step(lsu, port, config, now)
     write = lsu.write
     if write.valid != 0:
@@ -100,8 +129,8 @@ def _memory_side(sm, port, config, now):
         token = lsu.token[completed]
         write_back(sm, i64(token.ready), completed // TICKETS, i64(token.pc), now)
         completed = take_completed(lsu)
-    if (i64(sm.stalled_pipes) >> PIPE_LSU) & 1 != 0 and not lsu_full(lsu, config):
-        sm.select_wake = 0
+    if lsu.count != queued:
+        _collector_free(sm)
     if held_by_lsu(sm) != held:
         sm.select_wake = 0
     if lsu.fault != Fault.NONE:
@@ -143,7 +172,7 @@ def _select(sm, launch, config, context, now):
 @inline
 def _sleep(sm, port, now):
     """The next cycle in which any part has something to do."""
-    wake = min(i64(sm.select_wake), i64(sm.memory_wake), i64(port.reply_ready))
+    wake = min(i64(sm.select_wake), i64(sm.memory_wake), i64(port.reply_ready), near_start(sm.lsu))
     if sm.want_fetch != 0:
         wake = now + 1
     if wake > now + 1:

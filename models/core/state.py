@@ -102,6 +102,8 @@ SM = record(
         ("collector_at", "i8", (PIPE_KINDS,)),
         ("bank_free", "i8", (MAX_REGISTER_BANKS,)),
         ("next_issue", "i8", (MAX_SCHEDULERS,)),
+        ("first", "i8"),  # scheduler that grants before the others
+        ("passed_over", "i8"),  # the first that found no collector in this cycle, or -1
         ("settled", "i8"),  # schedulers that had no request and change nothing until an input differs
         ("want_fetch", "i8"),  # slots with room in their buffer
         ("fetching", "i8"),  # slots with a fetch on its way

@@ -114,13 +114,14 @@ def combine(op, old, b, c, sign, flushes):
 
 
 @inline
-def _operand(x, register):
-    """Host address of an operand's words; RZ reads as zero."""
+def _operand(x, instruction, which, word):
+    """Host address of the lower (``word`` = 0) or upper words of operand ``which``: a register, or else a constant."""
+    register = i64(instruction.v[2 * which])
     if register != RZ:
-        return register_address(x, register)
-    zero = scratch_address(x, 1)
-    fill_words(zero, i64(0), x.lanes)
-    return zero
+        return register_address(x, register + word)
+    place = scratch_address(x, 2 * word + which - 1)
+    fill_words(place, i64(instruction.imm[which]) >> 32 * word, x.lanes)
+    return place
 
 
 @jit
@@ -134,11 +135,11 @@ def _perform(x, instruction, space, lanes):
     memory = words_u32(host_address(x, space), words_of(x, space))
     origin = device_address(x, space)
     result = words_i64(result_address(x), LANES)
-    first, second = i64(instruction.v[2]), i64(instruction.v[4])
-    b_low = words_u32(_operand(x, first), LANES)
-    b_high = words_u32(_operand(x, first + 1 if long and first != RZ else first), LANES)
-    c_low = words_u32(_operand(x, second), LANES)
-    c_high = words_u32(_operand(x, second + 1 if long and second != RZ else second), LANES)
+    upper = i64(1 if long else 0)
+    b_low = words_u32(_operand(x, instruction, 1, i64(0)), LANES)
+    b_high = words_u32(_operand(x, instruction, 1, upper), LANES)
+    c_low = words_u32(_operand(x, instruction, 2, i64(0)), LANES)
+    c_high = words_u32(_operand(x, instruction, 2, upper), LANES)
     for lane in range(x.lanes):
         if (lanes >> lane) & 1 == 0:
             continue

@@ -149,13 +149,18 @@ class Category(IntEnum):
     CONVERSION = 9
     MISCELLANEOUS = 10
     VIDEO = 11
-    SHARED = 12
-    GLOBAL = 13
-    LOCAL = 14
-    CONST = 15
-    PARAM = 16
-    ATOMIC = 17
-    TEXTURE = 18
+    MULTIPLY = 12
+    SHIFT = 13
+    DIVIDE_INTEGER = 14
+    DIVIDE = 15
+    DIVIDE_DOUBLE = 16
+    SHARED = 17
+    GLOBAL = 18
+    LOCAL = 19
+    CONST = 20
+    PARAM = 21
+    ATOMIC = 22
+    TEXTURE = 23
 
 
 class Space(IntEnum):

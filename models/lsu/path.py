@@ -7,7 +7,7 @@ cycle, and a refused line is offered again. Everything is in order.
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
-from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, next_answer, offer, take_head
+from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, next_answer, offer, offered, take_head
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, assign, call, ctz, i64, jit, pointer_to, record, slot
 from lockstep.models.lsu import intra_warp_coalescer
@@ -69,17 +69,18 @@ def coalesce(path, lsu, now):
     """
     coalescer = path.intra_warp_coalescer
     io, binding = coalescer.io, coalescer.binding
-    waiting = lsu.queue[lsu.head]
-    offered = lsu.count > 0 and waiting.at <= now
-    if offered and path.presented == 0:
+    valid = offered(lsu, now)
+    if valid and path.presented == 0:
         path.presented = 1
-        _present(lsu.token[waiting.token], i64(waiting.token), io.i.request.payload)
-    io.i.request.valid = offered
+        number = i64(lsu.queue[lsu.head].token)
+        _present(lsu.token[number], number, io.i.request.payload)
+    io.i.request.valid = valid
+    lsu.occupied = io.o.request.ready == 0
     if call(binding.idle, binding.handle, addressof(io)) != 0:
         return False
-    if offered and io.o.request.ready != 0:
+    if valid and io.o.request.ready != 0:
         path.presented = 0
-        take_head(lsu)
+        take_head(lsu, now)
     if call(binding.step, binding.handle, addressof(io)) != 0:
         fail(lsu, Fault.DIFFERENCE, i64(0))
     return True

@@ -32,6 +32,7 @@ from lockstep.models.memory.fabric import (
     take,
     wake_up,
 )
+from lockstep.models.memory.index import hashed
 from lockstep.models.memory.tags import DIRTY, RESERVED, drop, find, line_of, named, use, victim
 from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
@@ -94,6 +95,7 @@ L1 = record(
         ("line_shift", "i8"),  # the configuration, as the functions below use it
         ("line_bytes", "i8"),
         ("sets", "i8"),
+        ("index", "i8"),
         ("set_bits", "i8"),
         ("ways", "i8"),
         ("mshrs", "i8"),
@@ -123,11 +125,8 @@ L1 = record(
 
 @inline
 def set_index(l1, line):
-    """The set of a line: its number modulo the sets, with the next two fields of as many bits folded in.
-
-    Fermi hashes its index too; without that, rows of a matrix whose pitch has many factors of two share a few sets.
-    """
-    return (line ^ line >> l1.set_bits ^ line >> 2 * l1.set_bits) & (l1.sets - 1)
+    """The set of a line."""
+    return hashed(l1.index, l1.set_bits, line) & (l1.sets - 1)
 
 
 @jit
@@ -144,6 +143,7 @@ def l1_reset(l1, config, answers):
     while 1 << bits < config.l1.sets:
         bits += 1
     l1.set_bits = bits
+    l1.index = config.l1.index
     l1.ways = config.l1.ways
     l1.mshrs = config.l1.mshrs
     l1.merges = config.l1.merges

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots
+from lockstep.models.memory.index import hashed
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import Mapping
 from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
@@ -27,6 +28,7 @@ STATE = record(
         ("tags", "i8"),  # parameter
         ("merges", "i8"),  # parameter
         ("coalescers", "i8"),  # parameter
+        ("index", "i8"),  # parameter
         ("set_bits", "i8"),  # parameter
     ]
 )
@@ -78,7 +80,7 @@ def _enter(state, k, line, map_entry):
     entry = state.line[2 * k + (state.head[k] + state.waiting[k] & 1)]
     number = i64(line.number)
     entry.key = number << 1 | i64(line.bypass)
-    entry.queue = (number ^ number >> state.set_bits ^ number >> 2 * state.set_bits) & state.queues - 1
+    entry.queue = hashed(state.index, state.set_bits, number) & state.queues - 1
     assign(entry.slot, line)
     if line.mapping == RANDOM:
         entry.slot.word = map_entry

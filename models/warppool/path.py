@@ -23,6 +23,7 @@ from lockstep.models.core.lsu import (
     lanes_of_line,
     next_answer,
     offer,
+    offered,
     take_head,
 )
 from lockstep.models.execution.isa import LANES, Fault
@@ -189,9 +190,8 @@ def _gates(path, lsu, io):
 def _enter(path, lsu, io, now):
     """Offer the head of the queue to its instruction queue, and generate addresses for what the coalescers take."""
     io.i.enter.valid = 0
-    waiting = lsu.queue[lsu.head]
-    if lsu.count > 0 and waiting.at <= now:
-        number = i64(waiting.token)
+    if offered(lsu, now):
+        number = take_head(lsu, now)
         token = lsu.token[number]
         payload = io.i.enter.payload
         io.i.enter.valid = 1
@@ -201,7 +201,6 @@ def _enter(path, lsu, io, now):
         payload.bypass = token.kind == LOAD_BYPASS
         payload.warp = number // TICKETS
         payload.ticket = number % TICKETS
-        take_head(lsu)
     for k in range(path.warp_pool.state.coalescers):
         if io.o.generate[k].valid != 0:
             generate = io.o.generate[k].payload

@@ -22,7 +22,7 @@ from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.mapping import Mapping
-from lockstep.spec.parameters import MAX_L1_LINES, MAX_MAPS, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import FERMI, FOLD, L1_INDEXES, MAX_L1_LINES, MAX_MAPS, MAX_WARPS, TICKETS
 from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_SLOTS, MAX_TAGS
 
 
@@ -57,8 +57,10 @@ class InterWarpQueues(wiring.Component):
         Slots of a tag.
     coalescers : int
         Ports.
+    index : int
+        How the L1 chooses a set, as a position in ``parameters.L1_INDEXES``; the queue is the set modulo the queues.
     set_bits : int
-        Log2 of the L1's sets; the queue is (n ^ n >> set_bits ^ n >> 2 * set_bits) mod queues.
+        Log2 of the L1's sets.
     maps : int
         Entries of the thread-map table.
 
@@ -89,6 +91,7 @@ class InterWarpQueues(wiring.Component):
         "tags": 8,
         "merges": MAX_SLOTS,
         "coalescers": MAX_COALESCERS,
+        "index": FERMI,
         "set_bits": 6,
         "maps": MAX_MAPS,
     }
@@ -103,6 +106,7 @@ class InterWarpQueues(wiring.Component):
         tags: int = 2,
         merges: int = 4,
         coalescers: int = 2,
+        index: int = FERMI,
         set_bits: int = 6,
         maps: int = 8,
     ) -> None:
@@ -114,6 +118,7 @@ class InterWarpQueues(wiring.Component):
             ("tags", tags, 1, MAX_TAGS),
             ("merges", merges, 1, MAX_SLOTS),
             ("coalescers", coalescers, 1, MAX_COALESCERS),
+            ("index", index, 0, len(L1_INDEXES) - 1),
             ("set_bits", set_bits, 0, bits_for(MAX_L1_LINES - 1)),
             ("maps", maps, 1, MAX_MAPS),
         ):
@@ -124,7 +129,7 @@ class InterWarpQueues(wiring.Component):
         if queues * tags > MAX_TAGS:
             raise ValueError(f"queues * tags must be at most {MAX_TAGS}, not {queues} * {tags}")
         self._queues, self._tags, self._merges, self._coalescers = queues, tags, merges, coalescers
-        self._set_bits = set_bits
+        self._index, self._set_bits = index, set_bits
         self._slot = slot_layout(lanes=lanes, warps=warps, tickets=tickets)
         self._line = data.StructLayout({"number": NUMBER_BITS, "bypass": 1, **self._slot.members})
         self._valid = Signal(queues * tags, name="valid")  # of the tags
@@ -290,6 +295,14 @@ class InterWarpQueues(wiring.Component):
                 request.slots.eq(Cat(slots)),
             ]
 
+    def _queue_of(self, number: Value) -> Value:
+        """The queue of a line, if only the low bits are looked at."""
+        if self._index == FERMI:
+            return number ^ Cat(number[6:9], number[10], number[12])
+        if self._index == FOLD:
+            return number ^ number >> self._set_bits ^ number >> 2 * self._set_bits
+        return number
+
     def _slot_of(self, line: data.View) -> Value:
         return Cat(line[name] for name, _ in self._slot)
 
@@ -300,7 +313,7 @@ class InterWarpQueues(wiring.Component):
         m.d.comb += [
             line.ready.eq(buffer.i.ready),
             buffer.i.valid.eq(line.valid),
-            buffer.i.p.queue.eq(line.p.number ^ line.p.number >> self._set_bits ^ line.p.number >> 2 * self._set_bits),
+            buffer.i.p.queue.eq(self._queue_of(line.p.number)),
             *(buffer.i.p[name].eq(getattr(line.p, name)) for name, _ in self._line),
             buffer.o.ready.eq(self.insert[k].valid),
         ]

@@ -14,7 +14,7 @@ from lockstep.rtl.lsu.intra_warp_coalescer import ADDRESS_BITS, LINE_SHIFTS, SIZ
 from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.mapping import LINE_WORDS, Mapping
-from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import FERMI, MAX_MAPS, MAX_WARPS, TICKETS
 from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_METADATA, parts
 
 
@@ -67,8 +67,8 @@ class WarpPool(wiring.Component):
 
     LARGEST: ClassVar = {
         "lanes": 32, "warps": MAX_WARPS, "tickets": TICKETS, "warps_per_queue": 1, "depth": 16,
-        "coalescers": MAX_COALESCERS, "queues": 16, "tags": 4, "merges": 8, "maps": MAX_MAPS, "set_bits": 11,
-        "metadata": MAX_METADATA, "quantum": 1 << 20, "store_wait": 4095,
+        "coalescers": MAX_COALESCERS, "queues": 16, "tags": 4, "merges": 8, "maps": MAX_MAPS, "index": FERMI,
+        "set_bits": 11, "metadata": MAX_METADATA, "quantum": 1 << 20, "store_wait": 4095,
     }  # fmt: skip
     constant: ClassVar = ("line_shift",)
 

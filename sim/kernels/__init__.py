@@ -7,15 +7,16 @@ CUDA C source that is our own, and the PTX that ``nvcc`` made from it (``make pt
     TITLE = "y = a x + y"                # one line
     SUITE = "PolyBench"                  # the benchmark suite that it stands for
     PTX = "saxpy.ptx"                    # .ptx or .cu, relative to kernel.py
+    SIZES = ("tiny", "small")            # if they are not tiny, small and full
     TOLERANCE = {"y": Close(rtol=1e-6, reason="...")}     # outputs not named here are compared exactly
 
     def setup(size: str, seed: int) -> Data:              # inputs: NumPy arrays and scalars by name
     def run(gpu: Gpu, module: Module, data: Data) -> Outputs:       # allocate, launch (once or often), read back
     def reference(data: Data) -> Outputs:                 # the same outputs from NumPy; must not change ``data``
 
-``size`` is one of :data:`SIZES`: *tiny* takes under a minute in the interpreted model and reaches the partial warps and
-CTAs at the edges, *small* is 0.3 to 10 million warp instructions, *full* is the original benchmark's input where it is
-known, below 1 GB. ``run`` may call::
+*tiny* takes under a minute in the interpreted model and reaches the partial warps and CTAs at the edges, *small* is 0.3
+to 10 million warp instructions, *full* is the original benchmark's input where it is known, below 1 GB. *reference* is
+what another simulator was run with (``lockstep reproduce validation``). ``run`` may call::
 
     gpu.to_device(array) -> Buffer       gpu.from_device(buffer) -> array of the dtype and shape that went in
     gpu.empty(shape, dtype) -> Buffer    for outputs: filled with a poison pattern, to show what the kernel leaves out
@@ -36,13 +37,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from lockstep.sim.errors import UsageError
+from lockstep.sim.job import USUAL_SIZES
 
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module
 
-__all__ = ["SIZES", "Check", "Close", "Data", "Exact", "Kernel", "Outputs", "check", "find", "load", "names"]
+__all__ = ["Check", "Close", "Data", "Exact", "Kernel", "Outputs", "check", "find", "load", "names"]
 
-SIZES = ("tiny", "small", "full")
 FOLDER = Path(__file__).parent
 
 Data = dict[str, Any]
@@ -91,6 +92,7 @@ class Kernel:
     title: str
     suite: str
     ptx: Path
+    sizes: tuple[str, ...]
     tolerance: dict[str, Tolerance]
     setup: Callable[[str, int], Data]
     run: Callable[[Gpu, Module, Data], Outputs]
@@ -138,7 +140,8 @@ def load(file: Path) -> Kernel:
     if not ptx.is_file():
         raise UsageError(f"{file}: PTX = {module.PTX!r}: no such file beside it")
     tolerance = getattr(module, "TOLERANCE", {})
-    return Kernel(name, module.TITLE, module.SUITE, ptx, tolerance, module.setup, module.run, module.reference)
+    sizes = tuple(getattr(module, "SIZES", USUAL_SIZES))
+    return Kernel(name, module.TITLE, module.SUITE, ptx, sizes, tolerance, module.setup, module.run, module.reference)
 
 
 def _import(file: Path, name: str) -> ModuleType:

@@ -730,14 +730,19 @@ def atom(scope: Scope, instruction: ast.Instruction) -> Micro:
     values = list(operands(instruction, 3 - reduces + (op == Atomic.CAS) + policies))
     target = ast.Sink() if reduces else values.pop(0)
     sources, offset, storage = scope.address(values[0])
-    registers = [scope.in_register(value, BITS[kind], kind) for value in values[1 : 2 + (op == Atomic.CAS)]]
+    sources = sources or (immediate(Fetch.WORD, 0),)  # the operands follow the address
+    registers = {}
+    for index, value in enumerate(values[1 : 2 + (op == Atomic.CAS)]):
+        if isinstance(value, ast.Register):
+            registers[2 + 2 * index], bits = scope.in_register(value, BITS[kind], kind)
+            if bits > max(BITS[kind], 32):
+                raise BadOperand(f"takes registers of {BITS[kind]} bits")
+        constant = immediate(Fetch.WORD, 0) if isinstance(value, ast.Register) else scope.source(value, kind)
+        sources += (constant,)
     dst = scope.result(target, kind)
-    if any(bits > max(BITS[kind], 32) for _, bits in registers):
-        raise BadOperand(f"takes registers of {BITS[kind]} bits")
     return Micro(
         Group.ATOMIC, op, Category.ATOMIC, sources, space=space, bytes=BITS[kind] // 8, data=BITS[kind] // 8,
-        offset=offset, storage=storage, results={0: dst},
-        operands={2 + 2 * index: register for index, (register, _) in enumerate(registers)},
+        offset=offset, storage=storage, results={0: dst}, operands=registers,
     )  # fmt: skip
 
 

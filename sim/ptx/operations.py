@@ -98,7 +98,7 @@ def rule(
 
 def _integer(name: str, operation: str, arity: int, kinds: Iterable[str] = INTEGERS, **rest: Any) -> None:
     """An operation of every integer width, all operands of the one type. ``MIN_`` stands for MIN_S and MIN_U."""
-    category = Category.LOGICAL if operation in LOGICAL else Category.INTEGER
+    category = CATEGORY.get(operation, Category.INTEGER)
     for kind in kinds:
         full = operation + kind[0].upper() if operation.endswith("_") else operation
         wide = kind in LONG
@@ -106,7 +106,11 @@ def _integer(name: str, operation: str, arity: int, kinds: Iterable[str] = INTEG
         rule(name, kind, group, op, category, [kind] * arity, **rest)
 
 
-LOGICAL = {"AND", "OR", "XOR", "NOT", "CNOT", "SHL", "SHR_", "SHF_L_CLAMP", "SHF_L_WRAP", "SHF_R_CLAMP", "SHF_R_WRAP"}
+CATEGORY = {
+    **dict.fromkeys(("AND", "OR", "XOR", "NOT", "CNOT"), Category.LOGICAL),
+    **dict.fromkeys(("MUL", "MULHI_", "MAD", "MADHI_", "SAD_"), Category.MULTIPLY),
+    **dict.fromkeys(("DIV_", "REM_"), Category.DIVIDE_INTEGER),
+}
 
 # Integer arithmetic -------------------------------------------------------------------------------------------------
 
@@ -125,15 +129,15 @@ _integer("neg", "NEG", 1, ("s16", "s32", "s64"))
 _integer("min", "MIN_", 2)
 _integer("max", "MAX_", 2)
 for _kind in ("u16", "s16"):
-    rule("mul.hi", _kind, Group.INT, Int.MULHI16, Category.INTEGER, [_kind] * 2)
+    rule("mul.hi", _kind, Group.INT, Int.MULHI16, Category.MULTIPLY, [_kind] * 2)
 for _kind, _double in DOUBLED.items():
     _long = _double in LONG
     _group = Group.LONG if _long else Group.INT
-    rule("mul.wide", _kind, _group, Long.MUL if _long else Int.MUL, Category.INTEGER, [_kind] * 2, _double)
-    rule("mad.wide", _kind, _group, Long.MAD if _long else Int.MAD, Category.INTEGER, [_kind, _kind, _double], _double)
+    rule("mul.wide", _kind, _group, Long.MUL if _long else Int.MUL, Category.MULTIPLY, [_kind] * 2, _double)
+    rule("mad.wide", _kind, _group, Long.MAD if _long else Int.MAD, Category.MULTIPLY, [_kind, _kind, _double], _double)
 for _name in ("add", "sub"):
     rule(_name, "sat.s32", Group.INT, Int[f"{_name.upper()}_SAT"], Category.INTEGER, ["s32"] * 2, "s32")
-rule("mad.hi", "sat.s32", Group.INT, Int.MADHI_SAT, Category.INTEGER, ["s32"] * 3, "s32")
+rule("mad.hi", "sat.s32", Group.INT, Int.MADHI_SAT, Category.MULTIPLY, ["s32"] * 3, "s32")
 for _kind in _WORDS:
     for _name, _carry, _operation, _arity in (
         ("add", "addc", "ADD", 2),
@@ -145,8 +149,8 @@ for _kind in _WORDS:
         _integer(_carry, _operation, _arity, (_kind,), allowed="cc", carry_in=1)
 for _kind, _sub in (("u32", 0), ("s32", 1)):
     for _part, _suffix in (("lo", ""), ("hi", "HI")):
-        rule(f"mul24.{_part}", _kind, Group.INT, Int[f"MUL{_suffix}24"], Category.INTEGER, [_kind] * 2, sub=_sub)
-        rule(f"mad24.{_part}", _kind, Group.INT, Int[f"MAD{_suffix}24"], Category.INTEGER, [_kind] * 3, sub=_sub)
+        rule(f"mul24.{_part}", _kind, Group.INT, Int[f"MUL{_suffix}24"], Category.MULTIPLY, [_kind] * 2, sub=_sub)
+        rule(f"mad24.{_part}", _kind, Group.INT, Int[f"MAD{_suffix}24"], Category.MULTIPLY, [_kind] * 3, sub=_sub)
 
 # Logic, shifts and bit fields ---------------------------------------------------------------------------------------
 
@@ -159,23 +163,23 @@ for _kind in (*INTEGERS, *_BITS):
     _long = _kind in LONG
     _group, _ops = (Group.LONG, Long) if _long else (Group.INT, Int)
     _sign = "S" if _kind[0] == "s" else "U"
-    rule("shr", _kind, _group, _ops[f"SHR_{_sign}"], Category.LOGICAL, [_kind, "u32"])
+    rule("shr", _kind, _group, _ops[f"SHR_{_sign}"], Category.SHIFT, [_kind, "u32"])
     if _kind in _BITS:
-        rule("shl", _kind, _group, _ops["SHL"], Category.LOGICAL, [_kind, "u32"])
+        rule("shl", _kind, _group, _ops["SHL"], Category.SHIFT, [_kind, "u32"])
     if _kind not in ("b16", "u16", "s16"):
         if _kind in ("b32", "b64"):
-            rule("popc", _kind, _group, _ops["POPC"], Category.INTEGER, [_kind], "u32")
-            rule("clz", _kind, _group, _ops["CLZ"], Category.INTEGER, [_kind], "u32")
-            rule("brev", _kind, _group, _ops["BREV"], Category.INTEGER, [_kind])
-            rule("bfi", _kind, _group, _ops["BFI"], Category.INTEGER, [_kind, _kind, "u32", "u32"])
+            rule("popc", _kind, _group, _ops["POPC"], Category.SHIFT, [_kind], "u32")
+            rule("clz", _kind, _group, _ops["CLZ"], Category.SHIFT, [_kind], "u32")
+            rule("brev", _kind, _group, _ops["BREV"], Category.SHIFT, [_kind])
+            rule("bfi", _kind, _group, _ops["BFI"], Category.SHIFT, [_kind, _kind, "u32", "u32"])
         else:
-            rule("bfe", _kind, _group, _ops[f"BFE_{_sign}"], Category.INTEGER, [_kind, "u32", "u32"])
-            rule("bfind", _kind, _group, _ops[f"BFIND_{_sign}"], Category.INTEGER, [_kind], "u32")
-            rule("bfind.shiftamt", _kind, _group, _ops[f"BFIND_{_sign}"], Category.INTEGER, [_kind], "u32", sub=1)
+            rule("bfe", _kind, _group, _ops[f"BFE_{_sign}"], Category.SHIFT, [_kind, "u32", "u32"])
+            rule("bfind", _kind, _group, _ops[f"BFIND_{_sign}"], Category.SHIFT, [_kind], "u32")
+            rule("bfind.shiftamt", _kind, _group, _ops[f"BFIND_{_sign}"], Category.SHIFT, [_kind], "u32", sub=1)
 for _side in ("l", "r"):
     for _mode in ("clamp", "wrap"):
         _op = Int[f"SHF_{_side}_{_mode}".upper()]
-        rule(f"shf.{_side}.{_mode}", "b32", Group.INT, _op, Category.LOGICAL, ["b32", "b32", "u32"])
+        rule(f"shf.{_side}.{_mode}", "b32", Group.INT, _op, Category.SHIFT, ["b32", "b32", "u32"])
 for _sub, _mode in enumerate(("", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16")):
     rule("prmt", f"b32{_mode}", Group.INT, Int.PRMT, Category.INTEGER, ["b32"] * 3, "b32", sub=_sub)
 for _sub, _mode in enumerate(("clamp", "wrap")):
@@ -187,13 +191,11 @@ rule("fns", "b32", Group.INT, Int.FNS, Category.INTEGER, ["b32", "b32", "s32"])
 # f32 and f64 --------------------------------------------------------------------------------------------------------
 
 
-def _f32(name: str, op: Float, arity: int, *, special: bool = False, **rest: Any) -> None:
-    category = Category.SPECIAL if special else Category.FLOAT
+def _f32(name: str, op: Float, arity: int, *, category: Category = Category.FLOAT, **rest: Any) -> None:
     rule(name, "f32", Group.FLOAT, op, category, ["f32"] * arity, **rest)
 
 
-def _f64(name: str, op: Double, arity: int, *, special: bool = False, **rest: Any) -> None:
-    category = Category.SPECIAL_DOUBLE if special else Category.DOUBLE
+def _f64(name: str, op: Double, arity: int, *, category: Category = Category.DOUBLE, **rest: Any) -> None:
     rule(name, "f64", Group.DOUBLE, op, category, ["f64"] * arity, **rest)
 
 
@@ -204,13 +206,13 @@ _f32("fma", Float.FMA, 3, allowed="ftz sat", required="rnd")
 _f64("fma", Double.FMA, 3, required="rnd")
 _f32("mad", Float.FMA, 3, allowed="rnd ftz sat")
 _f64("mad", Double.FMA, 3, allowed="rnd")
-_f32("div", Float.DIV, 2, allowed="ftz", required="rnd")
-_f32("div.approx", Float.DIV_APPROX, 2, allowed="ftz")
-_f32("div.full", Float.DIV_FULL, 2, allowed="ftz")
-_f64("div", Double.DIV, 2, required="rnd")
+_f32("div", Float.DIV, 2, category=Category.DIVIDE, allowed="ftz", required="rnd")
+_f32("div.approx", Float.DIV_APPROX, 2, category=Category.SPECIAL, allowed="ftz")
+_f32("div.full", Float.DIV_FULL, 2, category=Category.SPECIAL, allowed="ftz")
+_f64("div", Double.DIV, 2, category=Category.DIVIDE_DOUBLE, required="rnd")
 for _name in ("rcp", "sqrt"):
-    _f32(_name, Float[_name.upper()], 1, special=True, allowed="ftz", required="rnd")
-    _f64(_name, Double[_name.upper()], 1, special=True, required="rnd")
+    _f32(_name, Float[_name.upper()], 1, category=Category.DIVIDE, allowed="ftz", required="rnd")
+    _f64(_name, Double[_name.upper()], 1, category=Category.DIVIDE_DOUBLE, required="rnd")
 for _name, _op in (
     ("rcp", Float.RCP_APPROX),
     ("sqrt", Float.SQRT_APPROX),
@@ -220,10 +222,10 @@ for _name, _op in (
     ("lg2", Float.LG2),
     ("ex2", Float.EX2),
 ):
-    _f32(f"{_name}.approx", _op, 1, special=True, allowed="ftz")
-_f32("tanh.approx", Float.TANH, 1, special=True)
-_f64("rcp.approx", Double.RCP_APPROX, 1, special=True, required="ftz")
-_f64("rsqrt.approx", Double.RSQRT_APPROX, 1, special=True, allowed="ftz")
+    _f32(f"{_name}.approx", _op, 1, category=Category.SPECIAL, allowed="ftz")
+_f32("tanh.approx", Float.TANH, 1, category=Category.SPECIAL)
+_f64("rcp.approx", Double.RCP_APPROX, 1, category=Category.SPECIAL_DOUBLE, required="ftz")
+_f64("rsqrt.approx", Double.RSQRT_APPROX, 1, category=Category.SPECIAL_DOUBLE, allowed="ftz")
 for _name in ("min", "max"):
     _f32(_name, Float[_name.upper()], 3, allowed="ftz NaN xorsign abs", optional=1)
     _f64(_name, Double[_name.upper()], 2)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lockstep.spec.frame import COALESCER, CROSSBAR, STORE_CROSSBAR, instructions
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import LANES, MAX_MAPS, MAX_WARPS, Gpu, integer
+from lockstep.spec.parameters import L1_INDEXES, LANES, MAX_MAPS, MAX_WARPS, Gpu, integer
 
 # The most that the records are sized for.
 MAX_COALESCERS = 4
@@ -45,14 +45,14 @@ def unit(gpu: Gpu) -> dict[str, int]:
     return dict(
         **instructions(gpu), warps_per_queue=pool.warps_per_queue, depth=pool.instructions, coalescers=pool.coalescers,
         queues=pool.queues, tags=pool.tags, merges=pool.merges, maps=pool.maps,
-        set_bits=(gpu.l1.sets - 1).bit_length(), metadata=gpu.l1.mshrs * gpu.l1.merges, quantum=pool.quantum,
-        store_wait=pool.store_wait,
+        index=L1_INDEXES.index(gpu.l1.index), set_bits=(gpu.l1.sets - 1).bit_length(),
+        metadata=gpu.l1.mshrs * gpu.l1.merges, quantum=pool.quantum, store_wait=pool.store_wait,
     )  # fmt: skip
 
 
 def parts(
     *, lanes: int, warps: int, tickets: int, warps_per_queue: int, depth: int, coalescers: int, queues: int, tags: int,
-    merges: int, maps: int, set_bits: int, metadata: int, quantum: int, store_wait: int,
+    merges: int, maps: int, index: int, set_bits: int, metadata: int, quantum: int, store_wait: int,
 ) -> Parameters:  # fmt: skip
     """Of the blocks that a ``warp_pool`` with these arguments joins."""
     source = dict(lanes=lanes, warps=warps, tickets=tickets)
@@ -66,7 +66,8 @@ def parts(
         COALESCER: source,
         "warppool.thread_map_table": dict(lanes=lanes, entries=maps, coalescers=coalescers),
         "warppool.inter_warp_queues": dict(
-            **source, queues=queues, tags=tags, merges=merges, coalescers=coalescers, set_bits=set_bits, maps=maps
+            **source, queues=queues, tags=tags, merges=merges, coalescers=coalescers, index=index, set_bits=set_bits,
+            maps=maps,
         ),
         "warppool.request_selector": dict(
             **source, tags=queues * tags, merges=merges, coalescers=coalescers, metadata=metadata, quantum=quantum,

@@ -67,6 +67,7 @@ class Bench:
         self.gpu = Gpu(gpu, mechanisms, {"core.sms": 1, **(settings or {})})
         self.image = self.gpu.texture(np.zeros(64, np.uint32))
         room = self.gpu.to_device(np.zeros(ALIGNMENT + nbytes, np.uint8))
+        self.nbytes = nbytes
         self.buffer = room + -room.address % ALIGNMENT
         if stride:
             places = np.arange(0, nbytes, stride)
@@ -78,6 +79,10 @@ class Bench:
     def __call__(self, *, grid: int = 1, block: int = 32, shared: int = 0, value: int = 0) -> Run:
         arguments = [self.buffer, self.image, np.uint32(value)]
         return self.module.launch("k", (grid,), (block,), arguments, shared_bytes=shared)
+
+    def words(self) -> np.ndarray:
+        """The buffer's contents as u32."""
+        return self.gpu.memory.view(self.buffer.address, self.nbytes).view(np.uint32)
 
 
 def slope(

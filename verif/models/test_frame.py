@@ -280,7 +280,7 @@ def test_classes_decide_before_the_policy() -> None:
     """Warps in even slots are secondary: none of them issues in a cycle in which another one could."""
     passed = {}
     for names in (["trial-monitor"], ["trial-classes", "trial-monitor"]):
-        bench = Bench(independent(100), SETTINGS | {"core.collectors": 32}, mechanisms=names)
+        bench = Bench(independent(100), SETTINGS | {"core.collectors_alu": 32}, mechanisms=names)
         bench(block=512)
         passed[len(names)] = int(states(bench.gpu, "trial-monitor")["passed_over"].sum())
     assert passed[2] == 0 < passed[1]

@@ -11,7 +11,7 @@ import pytest
 
 from lockstep.sim import Gpu
 from lockstep.sim.description import names
-from lockstep.spec.parameters import DISPATCHERS, SCHEDULERS
+from lockstep.spec.parameters import DISPATCHERS, L1_INDEXES, SCHEDULERS
 from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.sim.random_programs import RESULT, Maker
 
@@ -24,11 +24,13 @@ def settings(rng: random.Random) -> dict[str, Any]:
     choices = {
         "core.scheduler": SCHEDULERS,
         "core.active_warps": [1, 2, 8],
-        "core.collectors": [1, 2, 8],
+        "core.collectors_alu": [1, 2, 8],
+        "core.collectors_lsu": [1, 2, 8],
         "core.register_banks": [2, 16],
         "core.registers_per_thread": [32, 63],
         "l1.mshrs": [1, 4, 32],
         "l1.data": [0, 1],
+        "l1.index": L1_INDEXES,
         "l2.mshrs": [1, 32],
         "crossbar.buffers": [1, 8],
         "dram.queue": [2, 32],

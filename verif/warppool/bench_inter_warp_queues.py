@@ -8,18 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import FERMI, FOLD, LINEAR
 from lockstep.spec.warppool.parameters import MAX_TAGS
 
 BLOCK = "warppool.inter_warp_queues"
 CONFIGURATIONS = {
     "paper": dict(
-        lanes=32, warps=48, tickets=16, queues=32, tags=2, merges=4, coalescers=2, set_bits=6, maps=8
+        lanes=32, warps=48, tickets=16, queues=32, tags=2, merges=4, coalescers=2, set_bits=6, maps=8,
+        index=FERMI,
     ),
     "one": dict(
-        lanes=1, warps=1, tickets=1, queues=1, tags=1, merges=1, coalescers=1, set_bits=0, maps=1
+        lanes=1, warps=1, tickets=1, queues=1, tags=1, merges=1, coalescers=1, set_bits=0, maps=1,
+        index=LINEAR,
     ),
     "odd": dict(
-        lanes=5, warps=7, tickets=3, queues=4, tags=3, merges=3, coalescers=3, set_bits=5, maps=6
+        lanes=5, warps=7, tickets=3, queues=4, tags=3, merges=3, coalescers=3, set_bits=5, maps=6,
+        index=FOLD,
     ),
 }  # fmt: skip
 
@@ -58,10 +62,20 @@ Key = tuple[int, int]  # number, bypass
 FIELDS = ("warp", "ticket", "mapping", "thread", "word")
 
 
+def fields(parameters: dict[str, int]) -> list[range | tuple[int, ...]]:
+    """The bits of a line's number that choose its queue, the lowest first: all fields, exclusive or."""
+    index = parameters["index"]
+    bits, used = parameters["set_bits"], (parameters["queues"] - 1).bit_length()
+    if index == FOLD:
+        return [range(first, first + used) for first in (0, bits, 2 * bits)]
+    return [range(used), (6, 7, 8, 10, 12)[:used]] if index == FERMI else [range(used)]
+
+
 def queue_of(number: int, parameters: dict[str, int]) -> int:
-    """As the L1 hashes its sets: three neighbouring fields of the number, exclusive or."""
-    bits = parameters["set_bits"]
-    return (number ^ number >> bits ^ number >> 2 * bits) % parameters["queues"]
+    queue = 0
+    for chosen in fields(parameters):
+        queue ^= sum((number >> bit & 1) << place for place, bit in enumerate(chosen))
+    return queue
 
 
 def slot_of(record: Any) -> Slot:
@@ -109,7 +123,7 @@ class Environment:
 
     def new_key(self) -> Key:
         """A line: anywhere, or beside one of the working set: one bit off, in its queue, with the other bypass."""
-        rng, bits = self.rng, self.parameters["set_bits"]
+        rng = self.rng
         number, bypass = rng.getrandbits(NUMBER_BITS), int(rng.random() < 0.3)
         if not self.keys or self.shape.scattered:
             return number, bypass
@@ -120,7 +134,8 @@ class Environment:
             number, bypass = near[0] ^ 1 << rng.randrange(NUMBER_BITS), near[1]
         if how < 0.9:
             difference = queue_of(number, self.parameters) ^ queue_of(near[0], self.parameters)
-            number ^= difference << bits * rng.randrange(3) & (1 << NUMBER_BITS) - 1
+            chosen = rng.choice([each for each in fields(self.parameters) if difference >> len(each) == 0])
+            number ^= sum((difference >> place & 1) << bit for place, bit in enumerate(chosen))
         return number, bypass
 
     def drive(self, i: Any, o: Any) -> None:

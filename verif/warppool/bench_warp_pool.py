@@ -14,6 +14,7 @@ from typing import Any
 from amaranth.hdl import Module, Value
 
 from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import FERMI, FOLD, LINEAR
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 from lockstep.verif.lsu import bench_intra_warp_coalescer as coalescer
@@ -26,19 +27,19 @@ BLOCK = "warppool.warp_pool"
 CONFIGURATIONS = {
     "paper": dict(
         lanes=32, warps=48, tickets=16, warps_per_queue=3, depth=8, coalescers=2, queues=32, tags=2, merges=4, maps=8,
-        set_bits=6, metadata=256, quantum=64, store_wait=64,
+        index=FERMI, set_bits=6, metadata=256, quantum=64, store_wait=64,
     ),
     "one": dict(
         lanes=1, warps=1, tickets=1, warps_per_queue=1, depth=1, coalescers=1, queues=1, tags=1, merges=1, maps=1,
-        set_bits=0, metadata=1, quantum=16, store_wait=1,
+        index=LINEAR, set_bits=0, metadata=1, quantum=16, store_wait=1,
     ),
     "odd": dict(
         lanes=5, warps=7, tickets=3, warps_per_queue=2, depth=3, coalescers=3, queues=4, tags=3, merges=3, maps=6,
-        set_bits=3, metadata=9, quantum=37, store_wait=5,
+        index=FOLD, set_bits=3, metadata=9, quantum=37, store_wait=5,
     ),
     "shipped": dict(
         lanes=32, warps=48, tickets=16, warps_per_queue=3, depth=8, coalescers=2, queues=32, tags=2, merges=4, maps=8,
-        set_bits=6, metadata=256, quantum=100_000, store_wait=64,
+        index=FERMI, set_bits=6, metadata=256, quantum=100_000, store_wait=64,
     ),
 }  # fmt: skip
 IDLE_CHANGES = (

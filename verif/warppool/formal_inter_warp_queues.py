@@ -12,14 +12,16 @@ from amaranth.lib.memory import Memory
 
 from lockstep.rtl.warppool.inter_warp_queues import NUMBER_BITS, InterWarpQueues
 from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import FERMI
 from lockstep.verif.formal import Proof
 
-QUEUES, TAGS, MERGES, PORTS, SET_BITS = 2, 2, 2, 2, 1
+QUEUES, TAGS, MERGES, PORTS = 2, 2, 2, 2
 TOTAL = QUEUES * TAGS
 
 
 def _queue(number: Value) -> Value:
-    return (number ^ number >> SET_BITS ^ number >> 2 * SET_BITS)[0]
+    """As the Fermi L1 chooses a set: bit 6 is added to bit 0."""
+    return number[0] ^ number[6]
 
 
 def _read(m: Module, memory: Memory, address: Value | int) -> data.View:
@@ -33,8 +35,8 @@ class _Property(InterWarpQueues):
 
     def __init__(self) -> None:
         super().__init__(
-            lanes=1, warps=2, tickets=1, queues=QUEUES, tags=TAGS, merges=MERGES, coalescers=PORTS, set_bits=SET_BITS,
-            maps=2,
+            lanes=1, warps=2, tickets=1, queues=QUEUES, tags=TAGS, merges=MERGES, coalescers=PORTS, index=FERMI,
+            set_bits=1, maps=2,
         )  # fmt: skip
 
     def elaborate(self, platform: object) -> Module:

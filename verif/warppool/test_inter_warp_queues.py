@@ -13,6 +13,7 @@ from lockstep.models.time import NEVER
 from lockstep.models.warppool import inter_warp_queues
 from lockstep.rtl.warppool.inter_warp_queues import InterWarpQueues
 from lockstep.spec.mapping import Mapping
+from lockstep.spec.parameters import L1_INDEXES
 from lockstep.verif.bench import Bench, seeded
 from lockstep.verif.blocks import declaration
 from lockstep.verif.levels import base_seed
@@ -269,19 +270,20 @@ def test_a_random_line_takes_its_thread_map_entry() -> None:
         assert bench.request() == (k, 0, [(k, 0, mapping, 0, word)])
 
 
+@pytest.mark.parametrize("index", range(len(L1_INDEXES)))
 @pytest.mark.parametrize("sets", [1, 32, 64, 128, 2048])
-def test_queues_are_chosen_as_the_sets_of_the_l1(sets: int) -> None:
+def test_queues_are_chosen_as_the_sets_of_the_l1(sets: int, index: int) -> None:
     rng = seeded()
     set_bits = (sets - 1).bit_length()
-    index = getattr(l1.set_index, "py_func", l1.set_index)
+    set_index = getattr(l1.set_index, "py_func", l1.set_index)
     for queues in (1, 8, 32):
-        parameters = {**PAPER, "queues": min(queues, sets), "set_bits": set_bits}
+        parameters = {**PAPER, "queues": min(queues, sets), "index": index, "set_bits": set_bits}
         for _ in range(20):
             number = rng.getrandbits(27)
             bench = started(parameters)
             bench.offer(0, number)
             bench.cycle()
-            queue = index(SimpleNamespace(set_bits=set_bits, sets=sets), number) % parameters["queues"]
+            queue = set_index(SimpleNamespace(index=index, set_bits=set_bits, sets=sets), number) % parameters["queues"]
             assert bench.inserts() == [(0, 2 * queue, 0, 1)]
 
 
@@ -294,6 +296,7 @@ def test_queues_are_chosen_as_the_sets_of_the_l1(sets: int) -> None:
         ({"coalescers": 0}, "coalescers must be 1 to 4, not 0"),
         ({"lanes": 33}, "lanes must be 1 to 32, not 33"),
         ({"set_bits": 12}, "set_bits must be 0 to 11, not 12"),
+        ({"index": 3}, "index must be 0 to 2, not 3"),
         ({"maps": 0}, "maps must be 1 to 32, not 0"),
     ],
 )

@@ -16,6 +16,7 @@ from lockstep.models.warppool import warp_pool
 from lockstep.rtl.warppool import warp_pool as hardware
 from lockstep.sim.cosim import library
 from lockstep.sim.cosim.build import Request
+from lockstep.spec.parameters import FOLD
 from lockstep.verif.bench import Bench, seeded
 from lockstep.verif.warppool.bench_warp_pool import (
     BLOCK,
@@ -27,7 +28,7 @@ from lockstep.verif.warppool.bench_warp_pool import (
 
 SMALL = dict(
     lanes=4, warps=4, tickets=2, warps_per_queue=2, depth=2, coalescers=2, queues=2, tags=2, merges=2, maps=4,
-    set_bits=1, metadata=4, quantum=16, store_wait=4,
+    index=FOLD, set_bits=1, metadata=4, quantum=16, store_wait=4,
 )  # fmt: skip
 
 

@@ -19,7 +19,13 @@ REASON = "float32 sums of up to 2048 positive terms against float64"
 TOLERANCE = {"c": Close(rtol=1e-4, reason=REASON), "e": Close(rtol=1e-4, reason=REASON)}
 
 BLOCK = (32, 8)
-I_J_K_L = {"tiny": (35, 34, 5, 9), "small": (160, 160, 160, 160), "full": (2048, 2048, 2048, 2048)}
+I_J_K_L = {
+    "tiny": (35, 34, 5, 9),
+    "small": (160, 160, 160, 160),
+    "full": (2048, 2048, 2048, 2048),
+    "reference": (64, 64, 64, 64),
+}
+SIZES = tuple(I_J_K_L)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -18,7 +18,8 @@ _CLOSE = Close(rtol=1e-5, atol=5e-4, reason="float32 of strikes up to 100, __exp
 TOLERANCE = {"call": _CLOSE, "put": _CLOSE}
 
 BLOCK = 128
-OPTIONS_CTAS = {"tiny": (1_500, 10), "small": (250_000, 480), "full": (4_000_000, 480)}
+OPTIONS_CTAS = {"tiny": (1_500, 10), "small": (250_000, 480), "full": (4_000_000, 480), "reference": (40_000, 120)}
+SIZES = tuple(OPTIONS_CTAS)
 RISK_FREE, VOLATILITY = 0.02, 0.30
 
 

@@ -18,7 +18,8 @@ REASON = "float32 sums of up to 4096 positive terms against float64"
 TOLERANCE = {"tmp": Close(rtol=1e-4, reason=REASON), "y": Close(rtol=1e-4, reason=REASON)}
 
 BLOCK = 256
-ROWS_COLUMNS = {"tiny": (264, 36), "small": (4096, 512), "full": (4096, 4096)}
+ROWS_COLUMNS = {"tiny": (264, 36), "small": (4096, 512), "full": (4096, 4096), "reference": (1024, 24)}
+SIZES = tuple(ROWS_COLUMNS)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -19,7 +19,8 @@ SUITE = "Rodinia"
 PTX = "layerforward.ptx"
 
 HEIGHT = HIDDEN = 16
-INPUTS = {"tiny": 80, "small": 16_384, "full": 65_536}
+INPUTS = {"tiny": 80, "small": 16_384, "full": 65_536, "reference": 4096}
+SIZES = tuple(INPUTS)
 
 
 def setup(size: str, seed: int) -> Data:

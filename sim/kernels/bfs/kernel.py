@@ -20,7 +20,8 @@ SUITE = "Rodinia"
 PTX = "bfs.ptx"
 
 BLOCK = 256
-NODES = {"tiny": 300, "small": 32_768, "full": 1_000_000}
+NODES = {"tiny": 300, "small": 32_768, "full": 1_000_000, "reference": 2048}
+SIZES = tuple(NODES)
 
 
 def setup(size: str, seed: int) -> Data:

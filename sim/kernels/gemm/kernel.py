@@ -17,7 +17,13 @@ PTX = "gemm.ptx"
 TOLERANCE = {"c": Close(rtol=1e-5, reason="float32 sums of up to 512 positive terms against float64")}
 
 BLOCK = (32, 8)
-ROWS_COLUMNS_DEPTH = {"tiny": (19, 40, 13), "small": (160, 160, 160), "full": (512, 512, 512)}
+ROWS_COLUMNS_DEPTH = {
+    "tiny": (19, 40, 13),
+    "small": (160, 160, 160),
+    "full": (512, 512, 512),
+    "reference": (160, 160, 24),
+}
+SIZES = tuple(ROWS_COLUMNS_DEPTH)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -21,8 +21,9 @@ SUITE = "CUDA by Example"
 PTX = "histogram_atomics.ptx"
 
 BLOCK, BINS = 256, 256
-BYTES = {"tiny": 5_003, "small": 2_000_003, "full": 100 << 20}
-CTAS = {"tiny": 3, "small": 60, "full": 4096}
+BYTES = {"tiny": 5_003, "small": 2_000_003, "full": 100 << 20, "reference": 60_003}
+SIZES = tuple(BYTES)
+CTAS = {"tiny": 3, "small": 60, "full": 4096, "reference": 60}
 
 
 def setup(size: str, seed: int) -> Data:

@@ -19,9 +19,10 @@ SUITE = "CUDA SDK"
 PTX = "histogram.ptx"
 
 BLOCK, BINS = 192, 256
-WORDS = {"tiny": 801, "small": 400_000, "full": 1 << 24}  # of four bytes each
-CTAS = {"tiny": 2, "small": 60, "full": 240}
-MERGE_BLOCK = {"tiny": 32, "small": 256, "full": 256}
+WORDS = {"tiny": 801, "small": 400_000, "full": 1 << 24, "reference": 30_000}  # of four bytes each
+SIZES = tuple(WORDS)
+CTAS = {"tiny": 2, "small": 60, "full": 240, "reference": 60}
+MERGE_BLOCK = {"tiny": 32, "small": 256, "full": 256, "reference": 256}
 
 
 def setup(size: str, seed: int) -> Data:

@@ -23,7 +23,13 @@ PTX = "kmeans.ptx"
 BLOCK = 256
 CLUSTERS = 5
 SPREAD = 16  # of the features: whole numbers below it
-POINTS_FEATURES_ROUNDS = {"tiny": (300, 5, 2), "small": (30_720, 34, 2), "full": (494_020, 34, 20)}
+POINTS_FEATURES_ROUNDS = {
+    "tiny": (300, 5, 2),
+    "small": (30_720, 34, 2),
+    "full": (494_020, 34, 20),
+    "reference": (2048, 24, 1),
+}
+SIZES = tuple(POINTS_FEATURES_ROUNDS)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -26,7 +26,8 @@ TOLERANCE = {
 
 MAGNITUDE_BLOCK, Q_BLOCK = 512, 256
 SAMPLES_PER_LAUNCH = 1024  # what the constant array holds
-VOXELS_SAMPLES = {"tiny": (256, 100), "small": (3_072, 1_100), "full": (32_768, 3_072)}
+VOXELS_SAMPLES = {"tiny": (256, 100), "small": (3_072, 1_100), "full": (32_768, 3_072), "reference": (3072, 80)}
+SIZES = tuple(VOXELS_SAMPLES)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -18,7 +18,8 @@ REASON = "float32 sums of up to 4096 positive terms against float64"
 TOLERANCE = {"x1": Close(rtol=1e-4, reason=REASON), "x2": Close(rtol=1e-4, reason=REASON)}
 
 BLOCK = 256
-WIDTH = {"tiny": 66, "small": 2048, "full": 4096}
+WIDTH = {"tiny": 66, "small": 2048, "full": 4096, "reference": 160}
+SIZES = tuple(WIDTH)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -17,7 +17,8 @@ PTX = "saxpy.ptx"
 TOLERANCE = {"y": Close(rtol=1e-6, atol=1e-7, reason="the GPU fuses multiply and add, NumPy rounds in between")}
 
 BLOCK = 256
-ELEMENTS = {"tiny": 5_000, "small": 1_000_000, "full": 1 << 23}
+ELEMENTS = {"tiny": 5_000, "small": 1_000_000, "full": 1 << 23, "reference": 300_000}
+SIZES = tuple(ELEMENTS)
 
 
 def setup(size: str, seed: int) -> Data:

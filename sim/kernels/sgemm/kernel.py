@@ -21,7 +21,13 @@ TOLERANCE = {"c": Close(rtol=1e-5, reason="float32 sums of up to 992 positive te
 
 BLOCK = (16, 8)
 TILE_M, TILE_N = 128, 16
-ROWS_COLUMNS_DEPTH = {"tiny": (128, 32, 16), "small": (256, 384, 128), "full": (1024, 1056, 992)}
+ROWS_COLUMNS_DEPTH = {
+    "tiny": (128, 32, 16),
+    "small": (256, 384, 128),
+    "full": (1024, 1056, 992),
+    "reference": (256, 384, 32),
+}
+SIZES = tuple(ROWS_COLUMNS_DEPTH)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -22,7 +22,8 @@ TOLERANCE = {"result": Close(rtol=1e-4, atol=1e-5, reason="float32 sums of mixed
 
 BLOCK = 192
 WARP = 32
-WIDTH = {"tiny": 27, "small": 250, "full": 383}  # of the mesh in nodes
+WIDTH = {"tiny": 27, "small": 250, "full": 383, "reference": 100}  # of the mesh in nodes
+SIZES = tuple(WIDTH)
 SIDES, SHARES = (3, 5, 7), (0.3, 0.5, 0.2)  # of the neighbourhoods, and of the nodes
 
 

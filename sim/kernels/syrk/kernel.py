@@ -17,7 +17,8 @@ PTX = "syrk.ptx"
 TOLERANCE = {"c": Close(rtol=3e-5, reason="float32 sums of up to 1024 positive terms against float64")}
 
 BLOCK = (32, 8)
-WIDTH_DEPTH = {"tiny": (44, 5), "small": (256, 128), "full": (1024, 1024)}
+WIDTH_DEPTH = {"tiny": (44, 5), "small": (256, 128), "full": (1024, 1024), "reference": (160, 12)}
+SIZES = tuple(WIDTH_DEPTH)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -21,7 +21,8 @@ SUITE = "KL case study"
 PTX = "transpose_columns.ptx"
 
 TILE, ROWS = 32, 8
-HEIGHT_WIDTH = {"tiny": (44, 75), "small": (1024, 1024), "full": (1024, 1024)}
+HEIGHT_WIDTH = {"tiny": (44, 75), "small": (1024, 1024), "full": (1024, 1024), "reference": (320, 512)}
+SIZES = tuple(HEIGHT_WIDTH)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -16,7 +16,8 @@ SUITE = "CUDA SDK"
 PTX = "transpose_naive.ptx"
 
 TILE = 16
-HEIGHT_WIDTH = {"tiny": (40, 72), "small": (800, 1024), "full": (2048, 2048)}
+HEIGHT_WIDTH = {"tiny": (40, 72), "small": (800, 1024), "full": (2048, 2048), "reference": (320, 512)}
+SIZES = tuple(HEIGHT_WIDTH)
 
 
 def setup(size: str, seed: int) -> Data:

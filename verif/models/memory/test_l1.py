@@ -96,13 +96,26 @@ def test_lru() -> None:
     assert traffic.l1["stats"]["evictions"][0] == 2
 
 
-@pytest.mark.parametrize("sets", [1, 8, 64])
-def test_sets(sets: int) -> None:
-    """Lines ``sets + 1`` apart share a set, whose index folds the bits above it in; lines 0 and 1 do not."""
-    traffic = Traffic(gpu(l1__sets=sets, l1__ways=2))
-    far = sets + 1 if sets > 1 else 1
-    result = run(traffic, sequence(line(0, far, 0, 2 * far, 0, far)))
-    assert result["code"].tolist()[:6] == [MISS, MISS, HIT, MISS, HIT, MISS]
+@pytest.mark.parametrize(
+    "index, sets, near, far",
+    [
+        ("linear", 1, 0, 1), ("linear", 8, 1, 8), ("linear", 64, 65, 64),
+        ("fold", 8, 8, 9), ("fold", 64, 64, 65), ("fold", 64, 4096, 4097),
+        # Of the number's bits, 6, 7, 8, 10 and 12 choose the set with bits 0 to 4; 5 stands above them, then 6 again.
+        ("fermi", 64, 64, 65), ("fermi", 64, 1 << 7, 1 << 7 | 2), ("fermi", 64, 1 << 8, 1 << 8 | 4),
+        ("fermi", 64, 1 << 10, 1 << 10 | 8), ("fermi", 64, 1 << 12, 1 << 12 | 16), ("fermi", 64, 32, 1 << 9),
+        ("fermi", 64, 1 << 6, 1 << 11), ("fermi", 32, 1 << 6, 1 << 5), ("fermi", 64, 1 << 5, 1 << 13),
+        ("fermi", 128, 1 << 6 | 1, 1 << 7 | 2), ("fermi", 8, 1 << 6, 1 << 10),
+    ],
+)  # fmt: skip
+def test_sets(index: str, sets: int, near: int, far: int) -> None:
+    """The line ``far`` shares a set with line 0, and ``near`` does not."""
+    traffic = Traffic(gpu(l1__sets=sets, l1__ways=1, l1__index=index))
+    found = run(traffic, sequence(line(0, far, 0)))["code"].tolist()
+    assert found == [MISS, MISS, MISS]
+    if near:
+        found = run(Traffic(gpu(l1__sets=sets, l1__ways=1, l1__index=index)), sequence(line(0, near, 0)))["code"]
+        assert found.tolist() == [MISS, MISS, HIT]
 
 
 def test_a_store_evicts_the_line() -> None:

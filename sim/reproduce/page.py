@@ -1,0 +1,111 @@
+"""A page of text, tables and plots, as HTML in one file, as Markdown for the documentation, and its tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import markupsafe
+
+from lockstep.sim.output import cell, numeric
+from lockstep.spec import files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, in which `code` and *emphasis* are marked as in Markdown, or a heading of ``level`` 2 or 3."""
+
+    text: str
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """``key`` names its CSV file; cells are texts and numbers, None is empty."""
+
+    key: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """``key`` names its SVG file."""
+
+    key: str
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Page:
+    title: str
+    blocks: Sequence[Text | Table | Plot]
+
+
+def svg(figure: Figure) -> str:
+    """The same text for the same figure."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "lockstep", "svg.fonttype": "none"}):
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    return text.getvalue()
+
+
+def _prose(text: str) -> markupsafe.Markup:
+    """A paragraph's `code` and *emphasis*."""
+    escaped = str(markupsafe.escape(text))
+    escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
+    return markupsafe.Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped))
+
+
+def html(page: Page) -> str:
+    """In one file, which needs no other."""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["cell"] = cell
+    environment.filters["prose"] = _prose
+    environment.tests["number"] = lambda value: isinstance(value, int | float)
+    template = environment.from_string((Path(__file__).parent / "page.html").read_text())
+    return template.render(page=page, kinds=[type(block).__name__ for block in page.blocks])
+
+
+def markdown(page: Page, name: str) -> str:
+    """With the plots in files of their own beside it."""
+    parts = [f"# {page.title}"]
+    for block in page.blocks:
+        if isinstance(block, Text):
+            parts.append(f"{'#' * block.level} {block.text}" if block.level else block.text)
+        elif isinstance(block, Plot):
+            parts.append(f"![{block.title}]({name}-{block.key}.svg)")
+        else:
+            rule = ["--:" if numeric(block.rows, column) else "---" for column in range(len(block.columns))]
+            rows = [block.columns, rule, *([cell(value) for value in row] for row in block.rows)]
+            parts.append(f"{block.title}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def write(page: Page, folder: Path, name: str) -> list[Path]:
+    """Write ``NAME.html`` and ``NAME.md``, a CSV file for every table and an SVG file for every plot."""
+    contents = {f"{name}.html": html(page), f"{name}.md": markdown(page, name)}
+    for block in page.blocks:
+        if isinstance(block, Plot):
+            contents[f"{name}-{block.key}.svg"] = block.svg
+        elif isinstance(block, Table):
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([block.columns, *block.rows])
+            contents[f"{name}-{block.key}.csv"] = text.getvalue()
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in contents.items():
+        files.write(folder / file, content)
+    return [folder / file for file in contents]
