@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import mmap
 import subprocess
@@ -23,7 +24,9 @@ from lockstep.models.core.lsu import lsu_end
 from lockstep.models.core.placement import resume_cta, start_cta, store_bytes
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
+    CODE_BASE,
     CONTEXT,
+    GRANULE,
     LANES,
     LOCAL_PHYSICAL,
     MAX_PREDICATES,
@@ -358,6 +361,8 @@ class Machine:
         self._local = np.zeros(0, np.uint8)
         self._store = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, int, int]] = []
+        self._code_places: dict[bytes, int] = {}
+        self._code_end = CODE_BASE
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
         chosen = registry.configuration(gpu)
         with _second_compiler():
@@ -449,10 +454,11 @@ class Machine:
         parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
         launch = self._launch
         for name, value in dict(
-            code=code.ctypes.data, length=len(code), branch_table=table.ctypes.data, number=self.grids, block=block,
-            size=grid, total=math.prod(grid), threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas,
-            registers=registers, shared_bytes=shared_bytes, shared_stride=stride, dynamic_bytes=dynamic_bytes,
-            local_bytes=local_bytes, param=parameters.ctypes.data, param_bytes=len(params),
+            code=code.ctypes.data, code_address=self._place_code(code), length=len(code),
+            branch_table=table.ctypes.data, number=self.grids, block=block, size=grid, total=math.prod(grid),
+            threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas, registers=registers,
+            shared_bytes=shared_bytes, shared_stride=stride, dynamic_bytes=dynamic_bytes, local_bytes=local_bytes,
+            param=parameters.ctypes.data, param_bytes=len(params),
         ).items():  # fmt: skip
             launch["grids"][0][name] = value
         for name, value in dict(
@@ -495,6 +501,15 @@ class Machine:
         if self.on_launch:
             self.on_launch()
         return [code, table, parameters]
+
+    def _place_code(self, code: np.ndarray) -> int:
+        """The device address of a kernel's instructions, one kernel behind the other."""
+        digest = hashlib.sha256(code.tobytes()).digest()
+        if digest not in self._code_places:
+            size = len(code) * self.gpu.instruction_cache.instruction_bytes
+            self._code_places[digest] = self._code_end
+            self._code_end += round_up(size, GRANULE)
+        return self._code_places[digest]
 
     @staticmethod
     def _at_least(array: np.ndarray, nbytes: int) -> np.ndarray:
@@ -541,6 +556,8 @@ class Machine:
             **counts("lsu", lsu, "lines", "client_lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
                      "texture_misses"),
             **counts("l1", lsu["l1"]["stats"]),
+            **counts("instruction_cache", self.sms["code"]["stats"]),
+            **counts("constant_cache", self.sms["constants"]["stats"]),
             **counts("l2", memory.slices["stats"]),
             **counts("dram", memory.channels["stats"]),
         }  # fmt: skip
@@ -597,4 +614,5 @@ class Machine:
         for mechanism in registry.selected(self.gpu):
             laws += mechanism.laws(c)
         wrong = [f"{name}: {left} against {right}" for name, left, right in laws if left != right]
-        return wrong + system.conservation(self.memory, self.sms["lsu"]["l1"])
+        caches = [self.sms[name]["stats"] for name in ("code", "constants")]
+        return wrong + system.conservation(self.memory, self.sms["lsu"]["l1"], *caches)

@@ -144,6 +144,20 @@ _L1 = (
 )  # fmt: skip
 
 
+def _read_cache(name: str, what: str) -> tuple[Statistic, ...]:
+    return (
+        counted(f"{name}.hits", "accesses", f"{name}.hits", f"{what} that hit"),
+        counted(f"{name}.misses", "accesses", f"{name}.misses", "that missed, or joined a miss"),
+        counted(f"{name}.fetches", "lines", f"{name}.requests", "lines asked from the L2"),
+    )
+
+
+_READ_CACHES = (
+    *_read_cache("instruction_cache", "fetches"),
+    *_read_cache("constant_cache", "lines of accesses to constants and kernel parameters"),
+)
+
+
 def _crossbar(direction: str, text: str) -> tuple[Statistic, ...]:
     return (
         counted(f"crossbar.{direction}_packets", "packets", f"{direction}.packets", f"packets {text}"),
@@ -212,7 +226,7 @@ def _chen(name: str, unit: str, doc: str, formula: Callable[[Counts], float]) ->
     return Statistic(f"chen.{name}", unit, f"CH table 3-1: {doc}", formula, True)
 
 
-# Names as in the paper. The model has one cache for data and textures, and its constant cache always hits.
+# Names as in the paper. The model has one cache for data and textures, and one for constants and kernel parameters.
 _CHEN = (
     _chen("ShMInst", "instructions", "shared memory instructions", lambda c: c.category("shared")),
     _chen("PMInst", "instructions", "parameter memory instructions", lambda c: c.category("param")),
@@ -220,9 +234,8 @@ _CHEN = (
     _chen("GMInst", "instructions", "global memory instructions", lambda c: c.category("global")),
     _chen("TMInst.hit", "lines", "texture accesses that hit in the L1", lambda c: c("lsu.texture_hits")),
     _chen("TMInst.miss", "lines", "texture accesses that missed in the L1", lambda c: c("lsu.texture_misses")),
-    _chen("CMInst.hit", "instructions", "constant accesses; the model's constant cache always hits",
-          lambda c: c.category("const")),
-    _chen("CMInst.miss", "instructions", "constant cache misses: none", lambda c: 0),
+    _chen("CMInst.hit", "lines", "accesses that hit in the constant cache", lambda c: c("constant_cache.hits")),
+    _chen("CMInst.miss", "lines", "accesses that missed there, or joined a miss", lambda c: c("constant_cache.misses")),
     _chen("Register", "registers", "warp registers read and written",
           lambda c: c.sum("sm.register_reads", "sm.register_writes")),
     _chen("S.FP", "instructions", "single precision", lambda c: c.category("float", "divide")),
@@ -249,6 +262,7 @@ GROUPS: dict[str, tuple[Statistic, ...]] = {
     "Load/store unit": _LSU,
     **{f"Mechanism `{m.name}`": m.statistics for m in registry.MECHANISMS.values() if m.statistics},
     "L1 data cache": _L1,
+    "Instruction and constant caches": _READ_CACHES,
     "Crossbar and L2": _L2,
     "DRAM": _DRAM,
     "Characteristics for power models": _CHEN,

@@ -31,6 +31,8 @@ MAX_REGISTER_BANKS = 32
 MAX_L1_LINES = 2048
 MAX_MSHRS = 256
 MAX_MERGES = 64
+MAX_READ_LINES = 512  # of an SM's instruction cache, and of its constant cache
+MAX_READ_MSHRS = 8
 MAX_L2_SLICES = 64
 MAX_CHANNELS = 32
 MAX_DRAM_BANKS = 32
@@ -51,6 +53,7 @@ f32 and f64 quotients, reciprocals and square roots that are correctly rounded.
 PIPES = ("alu", "sfu", "dp", "lsu")
 SCHEDULERS = ("lrr", "gto", "oldest", "two-level", "simple-p", "region-p")
 DISPATCHERS = ("round-robin", "load-balanced")
+READ_MODES = ("perfect", "finite")
 L1_INDEXES = ("linear", "fold", "fermi")
 LINEAR, FOLD, FERMI = range(len(L1_INDEXES))
 
@@ -101,7 +104,7 @@ class Core:
     )
     issue_interval: int = integer(1, 1, 16, "core cycles", "a scheduler issues once in so many cycles")
     fetch_width: int = integer(2, 1, 4, "instructions", "instructions that one fetch brings for one warp")
-    fetch_latency: int = integer(2, 1, 64, "core cycles", "fetch to instruction buffer; the cache always hits")
+    fetch_latency: int = integer(2, 1, 64, "core cycles", "fetch to instruction buffer, if the instruction cache hits")
     fetches: int = integer(2, 1, 4, "warps", "warps fetched for per cycle")
     instruction_buffer: int = integer(4, 1, 16, "instructions", "buffer per warp")
     reconvergence_stack: int = integer(64, 4, 64, "entries", "per warp")
@@ -148,6 +151,30 @@ class L1:
     latency: int = integer(30, 8, 4096, "core cycles", "hit: issue of the load to dependent issue")
     queue: int = integer(8, 1, 64, "requests", "between the L1 and the crossbar")
     data: int = integer(1, 0, 1, "", "0: global data bypasses the L1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadCache:
+    """A read-only cache of an SM, whose misses go to the L2."""
+
+    mode: str = choice("finite", READ_MODES, "perfect: always hits")
+    sets: int = integer(4, 1, MAX_READ_LINES, "sets", "power of two")
+    ways: int = integer(4, 1, 64, "ways", "LRU")
+    line_bytes: int = integer(128, 16, 128, "bytes", "line, a power of two; at most l1.line_bytes")
+    mshrs: int = integer(2, 1, MAX_READ_MSHRS, "MSHRs", "lines in flight")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionCache(ReadCache):
+    """Instructions; a hit takes ``core.fetch_latency``."""
+
+    prefetch: int = integer(0, 0, MAX_READ_MSHRS - 1, "lines", "asked for behind one that misses, while MSHRs are free")
+    instruction_bytes: int = integer(8, 4, 16, "bytes", "of an instruction")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantCache(ReadCache):
+    """Constants and kernel parameters; a hit takes ``pipelines.const.latency``, or ``pipelines.param.latency``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +250,8 @@ class Gpu:
     pipelines: dict[str, Pipeline]
     scratchpad: Scratchpad
     l1: L1
+    instruction_cache: InstructionCache
+    constant_cache: ConstantCache
     crossbar: Crossbar
     l2: L2
     dram: Dram
@@ -233,7 +262,8 @@ class Gpu:
 
 
 SECTIONS: dict[str, type] = dict(
-    clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1, crossbar=Crossbar, l2=L2, dram=Dram,
+    clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1,
+    instruction_cache=InstructionCache, constant_cache=ConstantCache, crossbar=Crossbar, l2=L2, dram=Dram,
     launch=Launch,
 )  # fmt: skip
 """The sections that every description has."""
@@ -283,6 +313,15 @@ def check(gpu: Gpu) -> list[str]:
     ):
         if value > limit:
             errors.append(f"{name} = {value}: must not exceed {limit_name} = {limit}")
+    for name, cache in (("instruction_cache", gpu.instruction_cache), ("constant_cache", gpu.constant_cache)):
+        for key in ("sets", "line_bytes"):
+            if (value := getattr(cache, key)) & (value - 1):
+                errors.append(f"{name}.{key} = {value}: must be a power of two")
+        if cache.sets * cache.ways > MAX_READ_LINES:
+            errors.append(f"{name}.sets * {name}.ways = {cache.sets * cache.ways}: at most {MAX_READ_LINES} lines")
+        if cache.line_bytes > gpu.l1.line_bytes:
+            limit = f"l1.line_bytes = {gpu.l1.line_bytes}"
+            errors.append(f"{name}.line_bytes = {cache.line_bytes}: must not exceed {limit}")
     for name, value in (("scratchpad.banks", scratchpad.banks), ("scratchpad.bank_bytes", scratchpad.bank_bytes)):
         if value & (value - 1):
             errors.append(f"{name} = {value}: must be a power of two")

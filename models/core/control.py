@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockstep.models.core import warp as W
 from lockstep.models.core.barriers import barrier, deadlocked, open_barrier
 from lockstep.models.core.events import UNBLOCK, schedule
+from lockstep.models.core.fetch import forget_fetches
 from lockstep.models.core.frame import CTA_END, HAS_LISTENERS, WARP_END, emit
 from lockstep.models.core.operands import reserve
 from lockstep.models.core.state import stop
@@ -87,7 +88,7 @@ def _exit(sm, config, slot, mask, now):
         return i64(Fault.NONE)
     cta = sm.ctas[warp.cta]
     sm.resident = i64(sm.resident) & ~bit
-    sm.want_fetch = i64(sm.want_fetch) & ~bit
+    forget_fetches(sm, bit)
     sm.blocked = i64(sm.blocked) | bit
     sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.finish |= bit
     sm.progress = now

@@ -1,9 +1,13 @@
-"""Instruction fetch: each warp has a buffer, filled round robin over the warps with room in theirs."""
+"""Instruction fetch: each warp has a buffer, filled round robin over the warps with room in theirs.
+
+A fetch takes instructions of one line of the instruction cache. One that misses is done again when the line is there.
+"""
 
 from __future__ import annotations
 
 from lockstep.models.core.scoreboard import refresh
-from lockstep.models.jit import ctz, i64, jit
+from lockstep.models.jit import ctz, i64, inline, jit, without_lowest
+from lockstep.models.memory.read_cache import FOUND, REFUSED, arrived, look_up
 from lockstep.spec.parameters import MAX_WARPS
 
 
@@ -25,8 +29,19 @@ def flush(sm, config, slot):
     warp = sm.warps[slot]
     warp.buffered = 0
     warp.epoch += 1
-    sm.fetching = i64(sm.fetching) & ~(i64(1) << slot)
+    forget_fetches(sm, i64(1) << slot)
     want_fetch(sm, config, slot)
+
+
+@jit
+def forget_fetches(sm, slots):
+    """Nobody waits for what these warps have asked for."""
+    sm.want_fetch = i64(sm.want_fetch) & ~slots
+    sm.fetching = i64(sm.fetching) & ~slots
+    sm.refetch = i64(sm.refetch) & ~slots
+    sm.refused_fetch = i64(sm.refused_fetch) & ~slots
+    for k in range(sm.code.mshrs):
+        sm.code.entry[k].waiting = i64(sm.code.entry[k].waiting) & ~slots
 
 
 @jit
@@ -47,8 +62,38 @@ def deliver_fetches(sm, config, now):
         sm.fetch_count -= 1
 
 
+@inline
+def _misses(sm, config, port, slot, line, now):
+    """Look up the line of a warp's fetch. Returns whether it has to wait for it."""
+    cache, bit = sm.code, i64(1) << slot
+    found = look_up(cache, port, line, now)
+    first = (i64(sm.refetch) & bit) == 0
+    if found == FOUND:
+        sm.refetch = i64(sm.refetch) & ~bit
+        cache.stats.hits += 1 if first else 0
+        return False
+    cache.stats.misses += 1 if first else 0
+    sm.refetch = i64(sm.refetch) | bit
+    if found == REFUSED:
+        sm.refused_fetch = i64(sm.refused_fetch) | bit
+    else:
+        cache.entry[found].waiting = i64(cache.entry[found].waiting) | bit
+    return True
+
+
 @jit
-def request_fetches(sm, config, now):
+def line_of_code(sm, config, identity):
+    """A line has come: those who miss it, or missed an MSHR, fetch again."""
+    slots = i64(arrived(sm.code, identity)) | i64(sm.refused_fetch)
+    sm.refused_fetch = 0
+    sm.fetching = i64(sm.fetching) & ~slots
+    while slots != 0:
+        want_fetch(sm, config, ctz(slots))
+        slots = without_lowest(slots)
+
+
+@jit
+def request_fetches(sm, config, port, now):
     """Start this cycle's fetches."""
     for _ in range(config.core.fetches):
         want = i64(sm.want_fetch)
@@ -60,10 +105,18 @@ def request_fetches(sm, config, now):
         sm.fetching = i64(sm.fetching) | (i64(1) << slot)
         sm.fetch_pointer = (slot + 1) % MAX_WARPS
         warp = sm.warps[slot]
+        pc = i64(warp.pc) + i64(warp.buffered)
+        size = min(i64(config.core.fetch_width), i64(warp.length) - pc)
+        if sm.code.finite != 0:
+            width = i64(config.instruction_cache.instruction_bytes)
+            address = i64(warp.code_address) + pc * width
+            line = address >> sm.code.line_shift
+            if _misses(sm, config, port, slot, line, now):
+                continue
+            size = min(size, max(((line + 1 << sm.code.line_shift) - address) // width, i64(1)))
         fetch = sm.fetch[(i64(sm.fetch_head) + i64(sm.fetch_count)) % i64(sm.fetch_entries)]
         fetch.time = now + i64(config.core.fetch_latency)
         fetch.warp = slot
         fetch.epoch = warp.epoch
-        left = i64(warp.length) - i64(warp.pc) - i64(warp.buffered)
-        fetch.size = min(i64(config.core.fetch_width), left)
+        fetch.size = size
         sm.fetch_count += 1

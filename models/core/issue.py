@@ -29,7 +29,7 @@ from lockstep.models.core.frame import (
     STORE,
     emit_of_warp,
 )
-from lockstep.models.core.lsu import NEAR, issue_memory, keep_room, queue_memory, return_room
+from lockstep.models.core.lsu import NEAR, issue_memory, keep_room, queue_constants, queue_memory, return_room
 from lockstep.models.core.operands import blocked_until, collect, executed, read, reserve, write_back
 from lockstep.models.core.scoreboard import held_by_lsu, hold, hold_sources, refresh, release_sources
 from lockstep.models.core.state import (
@@ -442,7 +442,8 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
             cycles = conflict_degree(context, banks, bank_bytes, i64(instruction.bytes), i64(instruction.vec))
         counters.scratchpad_conflict_cycles += cycles - 1
         latency = i64(config.pipelines[Category.SHARED].latency)
-    elif instruction.space == Space.CONST or instruction.space == Space.PARAM:
+    constants = instruction.space == Space.CONST or instruction.space == Space.PARAM
+    if constants:
         cycles = _distinct(context)
         cached = i64(0)
     warp.outstanding += 1
@@ -456,6 +457,8 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
             take_values(sm.lsu, warp, instruction, number)
     cycles = max(cycles, i64(config.pipelines[instruction.category].interval))
     queue_memory(sm.lsu, number, ready, cycles, near, slot, pc)
+    if constants and touched != 0:
+        queue_constants(sm.lsu, context, sm.constants.line_shift)
 
 
 # ----------------------------------------------------------------------------------------- sources that come afterwards

@@ -56,6 +56,7 @@ from lockstep.spec.parameters import MAX_COLLECTORS, MAX_WARPS, TICKETS
 
 QUEUE = MAX_COLLECTORS
 NEAR = -1  # in the place of a token: an instruction that is done without the path
+NONE = -1
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
 WORD = 0xFFFF_FFFF
@@ -104,6 +105,9 @@ WAITING = record(
         ("at", "i8"),  # cycle in which its sources are there
         ("cycles", "i8"),  # for which it has the register
         ("latency", "i8"),  # cycles from its start to the result of lanes that the path does not answer; 0: none
+        ("lines", "i8"),  # of constants that it needs ...
+        ("found", "i8"),  # ... and that have been looked up
+        ("incomplete", "i8"),  # its place among the accesses that wait for lines, or NONE
         ("warp", "i8"),
         ("pc", "i8"),
     ]
@@ -148,7 +152,9 @@ LSU = record(
         ("count", "i8"),
         ("collecting", "i8"),  # instructions that hold a collector, and wait for sources that come afterwards
         ("free", "i8"),  # cycle from which the register takes another instruction ...
-        ("occupied", "i8"),  # ... if the path does not hold it up
+        ("occupied", "i8"),  # ... if the path does not hold it up, ...
+        ("stuck", "i8"),  # ... nor the constant cache
+        ("constant_line", "i8", (QUEUE, LANES)),  # that the instructions in the queue need
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
         ("busy", "i8"),  # a line waits for the L1
         ("completed", "i8"),  # tokens that completed in this cycle ...
@@ -202,6 +208,7 @@ def lsu_reset(lsu, config):
     lsu.collecting = 0
     lsu.free = 0
     lsu.occupied = 0
+    lsu.stuck = 0
     lsu.refused = 0
     lsu.busy = 0
     lsu.completed = 0
@@ -377,7 +384,25 @@ def queue_memory(lsu, token, ready, cycles, latency, warp, pc):
     waiting.latency = latency
     waiting.warp = warp
     waiting.pc = pc
+    waiting.lines = 0
     lsu.count += 1
+
+
+@inline
+def queue_constants(lsu, context, shift):
+    """Note which lines of constants the instruction that was queued last needs."""
+    place = (lsu.head + lsu.count - 1) % QUEUE
+    waiting = lsu.queue[place]
+    waiting.found = 0
+    waiting.incomplete = NONE
+    left = i64(context.touched)
+    while left != 0:
+        line = i64(context.address[ctz(left)]) >> shift
+        lsu.constant_line[place, waiting.lines] = line
+        waiting.lines += 1
+        for lane in range(context.lanes):
+            if i64(context.address[lane]) >> shift == line:
+                left &= ~(i64(1) << lane)
 
 
 @inline
@@ -395,7 +420,7 @@ def offered(lsu, now):
 @inline
 def near_start(lsu):
     """The cycle in which the head of the queue starts without the path, or NEVER if that is not known."""
-    if lsu.count == 0 or lsu.queue[lsu.head].token != NEAR or lsu.occupied != 0:
+    if lsu.count == 0 or lsu.queue[lsu.head].token != NEAR or lsu.occupied | lsu.stuck != 0:
         return i64(NEVER)
     return head_start(lsu)
 

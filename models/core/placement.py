@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from lockstep.models.core import warp as W
 from lockstep.models.core.counters import count
-from lockstep.models.core.fetch import want_fetch
+from lockstep.models.core.fetch import forget_fetches, want_fetch
 from lockstep.models.core.frame import CTA_RESUMED, CTA_SAVED, CTA_START, HAS_LISTENERS, WARP_START, emit, emit_of_warp
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
@@ -107,6 +107,7 @@ def _enter_warp(sm, launch, config, grid, cta_slot, slot):
     position = i64(sm.index) * MAX_WARPS + slot
     warp.cta = cta_slot
     warp.code = grid.code
+    warp.code_address = grid.code_address
     warp.length = grid.length
     warp.regs = i64(cta.registers) + i64(warp.index) * i64(grid.registers) * (4 * LANES)
     warp.own_registers = MAX_REGISTERS
@@ -114,7 +115,7 @@ def _enter_warp(sm, launch, config, grid, cta_slot, slot):
     warp.local = i64(launch.local) + position * i64(grid.local_bytes) * LANES
     warp.local_physical = i64(launch.local_physical) + position * i64(grid.local_bytes) * LANES
     warp.epoch += 1
-    sm.fetching = i64(sm.fetching) & ~bit
+    forget_fetches(sm, bit)
     sm.resident = i64(sm.resident) | bit
     sm.blocked = i64(sm.blocked) & ~bit
     sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.start |= bit
@@ -222,7 +223,7 @@ def _save(sm, launch, config, slot, now):
     sm.ready = i64(sm.ready) & ~live
     sm.memory_wait = i64(sm.memory_wait) & ~live
     sm.at_barrier = i64(sm.at_barrier) & ~live
-    sm.want_fetch = i64(sm.want_fetch) & ~live
+    forget_fetches(sm, live)
     sm.blocked = i64(sm.blocked) | live
     sm.taken = i64(sm.taken) & ~i64(cta.slots)
     sm.ctas_resident -= 1

@@ -20,13 +20,15 @@ An SM that can't do anything sleeps until ``wake``; the cycles in between count 
 
 from __future__ import annotations
 
+from lockstep.models.core.constants import constants_looked_up
 from lockstep.models.core.counters import count
 from lockstep.models.core.delivery import write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
-from lockstep.models.core.fetch import deliver_fetches, request_fetches
+from lockstep.models.core.fetch import deliver_fetches, line_of_code, request_fetches
 from lockstep.models.core.frame import HAS_LISTENERS, LEFT, STEPPED, emit_of_warp, update
 from lockstep.models.core.issue import deliver, select
 from lockstep.models.core.lsu import (
+    NONE,
     head_start,
     lsu_reset,
     lsu_step,
@@ -42,6 +44,8 @@ from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM, in
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, without_lowest
 from lockstep.models.memory.l1 import QUEUE_FULL
+from lockstep.models.memory.read_cache import CODE, CONSTANTS, arrived, invalidate, read_cache_reset
+from lockstep.models.memory.timing import BACK_END
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS, TICKETS
@@ -62,8 +66,10 @@ def step(sm, port, launch, config, context, now):
     # A refused line is offered again after an event of the L1, or when the queue to the crossbar may have room again.
     if now >= sm.memory_wake or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
         _memory_side(sm, port, config, now)
+    if sm.lsu.l1.passed_on != NONE:
+        _line_arrives(sm, config, now)
     if near_start(sm.lsu) <= now:
-        _start_near(sm, now)
+        _start_near(sm, port, now)
     queued = i64(sm.lsu.count)
     if sm.tenants & STEPPED != 0:
         sm.frame.now = now
@@ -73,7 +79,7 @@ def step(sm, port, launch, config, context, now):
     if sm.lsu.count != queued:
         sm.memory_wake = min(i64(sm.memory_wake), lsu_wake(sm.lsu, port, config, now))
     if sm.want_fetch != 0:
-        request_fetches(sm, config, now)
+        request_fetches(sm, config, port, now)
     _sleep(sm, port, now)
 
 
@@ -97,14 +103,51 @@ def _events(sm, config, now):
 
 
 @inline
-def _start_near(sm, now):
+def _start_near(sm, port, now):
     """Start an access to the scratchpad or to constants, and let the path see what comes behind it."""
     waiting = sm.lsu.queue[sm.lsu.head]
     slot, pc = i64(waiting.warp), i64(waiting.pc)
-    write_back(sm, start_near(sm.lsu, now), slot, pc, now)
+    place = i64(NONE)
+    if waiting.lines != 0:
+        if not constants_looked_up(sm, port, now):
+            return
+        place = i64(waiting.incomplete)
+    done = start_near(sm.lsu, now)
+    if place == NONE:
+        write_back(sm, done, slot, pc, now)
+    else:
+        sm.constant[place].slot = slot
+        sm.constant[place].pc = pc
+        sm.constant[place].ready = done
+        _line_of_access(sm, place, now)
     _collector_free(sm)
     if sm.lsu.count > 0:
         sm.memory_wake = min(i64(sm.memory_wake), max(head_start(sm.lsu), now + 1))
+
+
+@jit
+def _line_arrives(sm, config, now):
+    """A line of instructions or of constants has come from the L2."""
+    identity = i64(sm.lsu.l1.passed_on)
+    sm.lsu.l1.passed_on = NONE
+    if identity < CONSTANTS:
+        line_of_code(sm, config, identity)
+        return
+    sm.lsu.stuck = 0
+    places = i64(arrived(sm.constants, identity))
+    while places != 0:
+        _line_of_access(sm, ctz(places), now)
+        places = without_lowest(places)
+
+
+@jit
+def _line_of_access(sm, place, now):
+    """An access to constants waits for one line less, or has started; after the last one its result is written."""
+    access = sm.constant[place]
+    access.left -= 1
+    if access.left == 0:
+        sm.incomplete = i64(sm.incomplete) & ~(i64(1) << place)
+        write_back(sm, max(i64(access.ready), now + BACK_END), i64(access.slot), i64(access.pc), now)
 
 
 @inline
@@ -235,13 +278,16 @@ def reset(sm, index, launch, config):
     for slot in range(MAX_CTAS):
         sm.ctas[slot].live = 0
     lsu_reset(sm.lsu, config)
+    read_cache_reset(sm.code, config.instruction_cache, config.instruction_cache.prefetch, CODE)
+    read_cache_reset(sm.constants, config.constant_cache, i64(0), CONSTANTS)
+    invalidate(sm.constants)
 
 
-ZEROED = tuple(
-    name
-    for name in SM.names or ()
-    if name not in ("tenants", "fetch", "wheel", "warp_scheduler", "lsu", "ctas", "warps", "frame")
-)
-"""What a launch begins with as zero. Of the others, some is reset above, and the rest is written before it is read."""
+_KEPT = "tenants fetch code constants constant wheel warp_scheduler lsu ctas warps frame".split()
+ZEROED = tuple(name for name in SM.names or () if name not in _KEPT)
+"""What a launch begins with as zero. Of the others, some is reset above, and the rest is written before it is read.
+
+Lines of instructions stay from launch to launch; those of constants do not, since the host may write constants.
+"""
 
 __all__ = ["COUNTERS", "LAUNCH", "SM", "ZEROED", "count", "quiet", "reset", "step"]

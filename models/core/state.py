@@ -12,6 +12,7 @@ from lockstep.models.core.frame import FRAME, KINDS
 from lockstep.models.core.lsu import LSU
 from lockstep.models.execution.isa import GRID, INSTRUCTION, Group
 from lockstep.models.jit import i64, inline, jit, pointer_to, record
+from lockstep.models.memory.read_cache import READ_CACHE
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.spec.parameters import (
     CATEGORIES,
@@ -27,6 +28,7 @@ from lockstep.spec.parameters import (
 PIPE_KINDS = len(PIPES)
 PIPE_LSU = PIPES.index("lsu")
 MAX_PIPES = 4
+MAX_INCOMPLETE = 64  # accesses to constants that wait for lines; more do not start
 FETCHES = 512  # entries of the ring, of which as many are used as fetches can be in flight
 
 # Why an SM did not issue in a cycle.
@@ -79,6 +81,16 @@ FETCH = record(
     ]
 )
 
+CONSTANT = record(
+    [
+        ("left", "i8"),  # lines that it waits for, plus one until it has started
+        ("ready", "i8"),  # not done before this cycle
+        ("slot", "i8"),
+        ("pc", "i8"),
+    ]
+)
+"""An access to constants, some of whose lines are on their way."""
+
 SM = record(
     [
         ("index", "i8"),
@@ -107,6 +119,8 @@ SM = record(
         ("settled", "i8"),  # schedulers that had no request and change nothing until an input differs
         ("want_fetch", "i8"),  # slots with room in their buffer
         ("fetching", "i8"),  # slots with a fetch on its way
+        ("refetch", "i8"),  # slots whose fetch has missed, and looks the line up again
+        ("refused_fetch", "i8"),  # slots whose fetch has missed and found no MSHR
         ("fetch_pointer", "i8"),
         ("fetch_head", "i8"),
         ("fetch_count", "i8"),
@@ -132,6 +146,10 @@ SM = record(
         ("config", "i8"),
         ("counters", COUNTERS),
         ("fetch", FETCH, (FETCHES,)),
+        ("code", READ_CACHE),
+        ("constants", READ_CACHE),
+        ("incomplete", "i8"),  # mask of ``constant``
+        ("constant", CONSTANT, (MAX_INCOMPLETE,)),
         ("wheel", EVENT_WHEEL),
         ("warp_scheduler", instance("scheduling.warp_scheduler", warp_scheduler.STATE), (MAX_SCHEDULERS,)),
         ("lsu", LSU),

@@ -37,6 +37,7 @@ WARP = record(
         ("pipe", "i4"),  # of the next instruction, when it is ready ...
         ("kind", "i4"),  # ... and its kind, for gates
         ("buffered", "i4"),  # instructions in the buffer
+        ("code_address", "i8"),  # device address of the instructions
         ("epoch", "i4"),  # counts jumps: what was fetched before one is dropped
         ("outstanding", "i4"),  # memory instructions not yet performed
         ("length", "i4"),  # of its code, instructions

@@ -615,13 +615,15 @@ SHARED_WINDOW = 0x0100_0000
 LOCAL_WINDOW = 0x0200_0000
 GLOBAL_BASE = 0x1000_0000
 LOCAL_PHYSICAL = 0xC000_0000  # where local memory lies for caches and DRAM
+CODE_BASE = 0xF000_0000  # where kernels lie for caches and DRAM
 GRANULE = 256  # allocations start on a multiple of it
 
 # What the executing functions see: the lanes of the warp that issues. One per GPU, filled at each issue.
 # A grid that runs.
 GRID = record(
     [
-        ("code", "i8"),  # host address of the instructions
+        ("code", "i8"),  # host address of the instructions ...
+        ("code_address", "i8"),  # ... and their device address
         ("length", "i8"),
         ("branch_table", "i8"),  # host address, i4
         ("number", "i8"),  # of the launch on this GPU

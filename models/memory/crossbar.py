@@ -24,6 +24,7 @@ from lockstep.models.memory.fabric import (
     port_part,
     push,
     slice_part,
+    take,
     wake_sm,
     wake_up,
 )
@@ -146,6 +147,33 @@ def visit_port(where, group):
     if wake < NEVER:
         wake_up(memory, port_part(memory, group), wake, now)
     return 0
+
+
+@inline
+def send_request(port, now, kind, address, size, lanes, entry):
+    """Queue a packet of an SM, which the crossbar sees from the next cycle on; ``entry`` is for the SM's own use.
+
+    The slice follows from the address: chunks of ``dram.interleave`` bytes go to the slices in turn, and slice ``s``
+    belongs to channel ``s mod channels``, so that consecutive chunks are on different channels.
+    """
+    memory = memory_at(port.memory)
+    chunk = address >> memory.chunk_shift
+    local = chunk // memory.slices
+    index = take(memory)
+    packet = packet_of(memory, index)
+    packet.slice = chunk - local * memory.slices
+    packet.address = (local << memory.chunk_shift) + address - (chunk << memory.chunk_shift)
+    packet.kind = kind
+    packet.bytes = size
+    packet.lanes = lanes
+    packet.sm = port.sm
+    packet.entry = entry
+    packet.ready = now + 1
+    packet.born = now
+    if port.requests.head == 0:
+        wake_up(memory, port_part(memory, port.group), now + 1, now)
+    push(memory, port.requests, index)
+    enter(memory.flight, now)
 
 
 @inline

@@ -16,7 +16,7 @@ ready they alternate.
 """
 
 from lockstep.models.jit import clear, i64, inline, jit, record
-from lockstep.models.memory.crossbar import accept_reply
+from lockstep.models.memory.crossbar import accept_reply, send_request
 from lockstep.models.memory.fabric import (
     ATOMIC,
     OCCUPANCY,
@@ -27,10 +27,6 @@ from lockstep.models.memory.fabric import (
     leave,
     memory_at,
     packet_of,
-    port_part,
-    push,
-    take,
-    wake_up,
 )
 from lockstep.models.memory.index import hashed
 from lockstep.models.memory.tags import DIRTY, RESERVED, drop, find, line_of, named, use, victim
@@ -47,6 +43,7 @@ NO_MSHR, NO_MERGE, QUEUE_FULL, NO_WAY, RETURN_FULL = range(-1, -6, -1)
 
 REFUSALS = ("mshrs", "merges", "queue", "ways", "return")  # the refusals, as ``stats.stalls`` counts them
 
+NONE = -1
 BUCKETS = 64
 RETURNS = 8192  # room for hits on their way
 
@@ -112,6 +109,7 @@ L1 = record(
         ("filled", "i4"),  # ... those whose line is there, with loads to answer
         ("filled_last", "i4"),
         ("turn", "i4"),  # the port's last answer was a fill's
+        ("passed_on", "i8"),  # the reply of this cycle is of another cache, in this MSHR of it; or NONE
         ("in_flight", OCCUPANCY),  # MSHRs
         ("stats", L1_STATISTICS),
         ("bucket", "i4", (BUCKETS,)),  # MSHRs by line
@@ -153,6 +151,7 @@ def l1_reset(l1, config, answers):
     l1.ring = 32
     while l1.ring < answers * (l1.hit_delay + 32):
         l1.ring *= 2
+    l1.passed_on = NONE
     l1.free = 1
     for index in range(l1.mshrs):
         l1.entries[index].next = index + 2 if index + 1 < l1.mshrs else 0
@@ -220,30 +219,8 @@ def _wait(l1, index, token):
 
 @inline
 def _request(l1, port, now, kind, line, size, lanes, entry):
-    """Queue a packet to the crossbar, which sees it from the next cycle on.
-
-    The slice follows from the address: chunks of ``dram.interleave`` bytes go to the slices in turn, and slice ``s``
-    belongs to channel ``s mod channels``, so that consecutive chunks are on different channels.
-    """
-    memory = memory_at(port.memory)
-    address = line << l1.line_shift
-    chunk = address >> memory.chunk_shift
-    local = chunk // memory.slices
-    index = take(memory)
-    packet = packet_of(memory, index)
-    packet.slice = chunk - local * memory.slices
-    packet.address = (local << memory.chunk_shift) + address - (chunk << memory.chunk_shift)
-    packet.kind = kind
-    packet.bytes = size
-    packet.lanes = lanes
-    packet.sm = port.sm
-    packet.entry = entry
-    packet.ready = now + 1
-    packet.born = now
-    if port.requests.head == 0:
-        wake_up(memory, port_part(memory, port.group), now + 1, now)
-    push(memory, port.requests, index)
-    enter(memory.flight, now)
+    """Send a packet, and count it."""
+    send_request(port, now, kind, line << l1.line_shift, size, lanes, entry)
     l1.stats.requests_out += 1
     if kind != READ:
         l1.stats.bytes_out += size
@@ -411,8 +388,12 @@ def _fill(l1, port, now):
     packet_index = accept_reply(memory, port, now)
     packet = packet_of(memory, packet_index)
     index = packet.entry
-    entry = l1.entries[index]
     leave(memory.flight, now, packet.born)
+    if index >= MAX_MSHRS:
+        l1.passed_on = index
+        give(memory, packet_index)
+        return
+    entry = l1.entries[index]
     leave(l1.in_flight, now, packet.born)
     stats.replies_in += 1
     stats.bytes_in += packet.bytes
@@ -451,7 +432,7 @@ def _answer_fill(l1):
 
 @jit
 def l1_fill(l1, port, now):
-    """Accept a reply, if one is there."""
+    """Accept a reply, if one is there. That of another cache is passed on: its requests name no MSHR of the L1."""
     if port.reply_ready <= now:
         _fill(l1, port, now)
 

@@ -97,8 +97,9 @@ def _aligned(length: int, kind: np.dtype) -> np.ndarray:
 def memory_create(gpu: Gpu) -> Memory:
     """Allocate the memory system of a GPU and reset it."""
     sms, l1, l2, dram = gpu.core.sms, gpu.l1, gpu.l2, gpu.dram
-    # Every read or atomic in flight has an L1 MSHR; what else there is stands in a queue of known size.
-    packets = sms * (l1.mshrs + l1.queue) + l2.slices * (gpu.crossbar.buffers + l2.mshrs) + dram.channels * dram.queue
+    # Every read or atomic in flight has an MSHR of its SM; what else there is stands in a queue of known size.
+    mshrs = l1.mshrs + gpu.instruction_cache.mshrs + gpu.constant_cache.mshrs
+    packets = sms * (mshrs + l1.queue) + l2.slices * (gpu.crossbar.buffers + l2.mshrs) + dram.channels * dram.queue
     memory = Memory(
         gpu=gpu,
         record=np.zeros(1, MEMORY),
@@ -189,10 +190,10 @@ def memory_launch(memory: Memory) -> None:
     channels["pick"] = -1
 
 
-def conservation(memory: Memory, l1: np.ndarray) -> list[str]:
+def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[str]:
     """The conservation laws that a finished launch has broken: none, unless the model is wrong.
 
-    ``l1`` are the SMs' L1 records. Nothing may be in flight any more.
+    ``l1`` are the SMs' L1 records, ``others`` the statistics of the caches beside. Nothing may be in flight any more.
     """
     record, gpu = memory.record[0], memory.gpu
     inner, cache, dram = l1["stats"], memory.slices["stats"], memory.channels["stats"]
@@ -204,24 +205,26 @@ def conservation(memory: Memory, l1: np.ndarray) -> list[str]:
         return int(sum(array[name].sum() for name in names))
 
     loads = ("loads", "bypass_loads", "local_loads", "local_stores")
+    read = sum(total(each, "requests") for each in others)
+    out, back = total(inner, "requests_out") + read, total(inner, "replies_in") + read
+    bytes_back = total(inner, "bytes_in") + sum(total(each, "bytes_in") for each in others)
     pairs: list[tuple[str, int, int]] = [
         ("packets in flight", int(record["packets"]), 0),
         ("accesses to the L1s", total(inner, *loads), total(inner, "hits", "misses", "merges")),
         ("answers of the L1s", total(inner, "tokens_in"), total(inner, "tokens_out")),
-        ("requests out of the L1s", total(inner, "requests_out"), int(requests["packets"])),
+        ("requests out of the SMs", out, int(requests["packets"])),
         ("fetches, stores and write-backs out of the L1s", total(inner, "requests_out"),
          total(inner, "fetches", "stores", "atomics", "write_backs")),
-        ("bytes out of the L1s", total(inner, "bytes_out") + header * total(inner, "requests_out"),
-         int(requests["bytes"])),
+        ("bytes out of the SMs", total(inner, "bytes_out") + header * out, int(requests["bytes"])),
         ("replies to the L1s", total(inner, "replies_in"), total(inner, "fetches", "atomics")),
-        ("bytes into the L1s", total(inner, "bytes_in") + header * total(inner, "replies_in"), int(replies["bytes"])),
+        ("bytes into the SMs", bytes_back + header * back, int(replies["bytes"])),
         ("requests into the slices", total(cache, "reads", "writes", "atomics"), int(requests["packets"])),
         ("bytes into the slices", total(cache, "bytes_in"), total(inner, "bytes_out")),
         ("look-ups of the slices", total(cache, "reads", "writes", "atomics"),
          total(cache, "hits", "misses", "merges")),
         ("replies of the slices", total(cache, "replies"), total(cache, "reads", "atomics")),
-        ("replies through the crossbar", int(replies["packets"]), total(inner, "replies_in")),
-        ("bytes out of the slices", total(cache, "bytes_out"), total(inner, "bytes_in")),
+        ("replies through the crossbar", int(replies["packets"]), back),
+        ("bytes out of the slices", total(cache, "bytes_out"), bytes_back),
         ("lines from DRAM", total(cache, "fetches"), total(cache, "fills")),
         ("reads of DRAM", total(dram, "reads"), total(cache, "fetches")),
         ("writes of DRAM", total(dram, "writes"), total(cache, "write_backs")),

@@ -17,6 +17,7 @@ _FRAME = """
 .address_size 64
 .const .align 8 .u64 self[1] = {{self}};
 .const .align 8 .b8 zeros[256];
+.const .align 64 .b8 many[{constants}];
 .visible .entry k(.param .u64 data, .param .u64 image, .param .u32 value)
 {{
     .reg .pred %p<8>;
@@ -49,9 +50,9 @@ class Bench:
     """A GPU with one micro-kernel and its buffer; every launch starts with what the one before left in the L2.
 
     The body finds ``%rd1``: its buffer, ``%rd2``: a texture of zeros, ``%rd3``: a constant that holds its own address,
-    ``%rd4``: local memory, ``%r0``: the launch's ``value``, ``%r1``: its thread, ``%r2``: its CTA, ``%p1``: false.
-    Other registers up to 60 are free. The buffer holds zeros; with ``stride``, each multiple of it holds the address of
-    the next one, the last one that of the first.
+    ``%rd4``: local memory, ``%r0``: the launch's ``value``, ``%r1``: its thread, ``%r2``: its CTA, ``%p1``: false, and
+    ``many``: so many ``constants`` of a byte, zero. Other registers up to 60 are free. The buffer holds zeros; with
+    ``stride``, each multiple of it holds the address of the next one, the last one that of the first.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Bench:
         nbytes: int = 4096,
         stride: int = 0,
         mechanisms: Sequence[str] = (),
+        constants: int = 64,
     ) -> None:
         self.gpu = Gpu(gpu, mechanisms, {"core.sms": 1, **(settings or {})})
         self.image = self.gpu.texture(np.zeros(64, np.uint32))
@@ -73,7 +75,7 @@ class Bench:
             places = np.arange(0, nbytes, stride)
             words = self.gpu.memory.view(self.buffer.address, nbytes).view(np.uint64)
             words[places // 8] = self.buffer.address + np.roll(places, -1)
-        self.module = self.gpu.load(_FRAME.format(body=body))
+        self.module = self.gpu.load(_FRAME.format(body=body, constants=constants))
         self.registers = self.module.kernel("k").registers
 
     def __call__(self, *, grid: int = 1, block: int = 32, shared: int = 0, value: int = 0) -> Run:
