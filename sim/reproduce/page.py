@@ -91,7 +91,8 @@ def markdown(page: Page, name: str) -> str:
         else:
             rule = ["--:" if numeric(block.rows, column) else "---" for column in range(len(block.columns))]
             rows = [block.columns, rule, *([cell(value) for value in row] for row in block.rows)]
-            parts.append(f"{block.title}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows))
+            lines = (" | ".join(text.replace("|", "\\|") for text in row) for row in rows)
+            parts.append(f"{block.title}\n\n" + "\n".join(f"| {line} |" for line in lines))
     return "\n\n".join(parts) + "\n"
 
 
