@@ -320,8 +320,8 @@ def check(gpu: Gpu) -> list[str]:
         if cache.sets * cache.ways > MAX_READ_LINES:
             errors.append(f"{name}.sets * {name}.ways = {cache.sets * cache.ways}: at most {MAX_READ_LINES} lines")
         if cache.line_bytes > gpu.l1.line_bytes:
-            limit = f"l1.line_bytes = {gpu.l1.line_bytes}"
-            errors.append(f"{name}.line_bytes = {cache.line_bytes}: must not exceed {limit}")
+            of_l1 = f"l1.line_bytes = {gpu.l1.line_bytes}"
+            errors.append(f"{name}.line_bytes = {cache.line_bytes}: must not exceed {of_l1}")
     for name, value in (("scratchpad.banks", scratchpad.banks), ("scratchpad.bank_bytes", scratchpad.bank_bytes)):
         if value & (value - 1):
             errors.append(f"{name} = {value}: must be a power of two")

@@ -75,6 +75,7 @@ def html(page: Page) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["cell"] = cell
     environment.filters["prose"] = _prose
+    environment.globals["numeric"] = numeric
     environment.tests["number"] = lambda value: isinstance(value, int | float)
     template = environment.from_string((Path(__file__).parent / "page.html").read_text())
     return template.render(page=page, kinds=[type(block).__name__ for block in page.blocks])

@@ -133,6 +133,10 @@ def page(results: Mapping[str, Result]) -> Page:
             Plot("cycles", "Cycles of all kernels", _scatter(pairs)),
             _cycles(kernels, pairs, results, theirs),
             _counts(kernels, results, theirs),
+            Text(
+                "A miss is a line that was asked for, a merge a request that joined one. For 2mm, their misses and the "
+                "16,384 stores are more than their own accesses to the L2: its first launch seems to be counted twice."
+            ),
             _reasons(kernels, pairs, results),
         ],
     )
