@@ -7,9 +7,15 @@ import pytest
 
 from lockstep.models.memory.timing import transfer
 from lockstep.sim import description
-from lockstep.verif.models.micro import Bench, chain, independent
+from lockstep.verif.models.micro import WARM, Bench, Settings, chain, independent
 
+FINITE = {"instruction_cache.mode": "finite", "constant_cache.mode": "finite"}
 ADD = "add.s32 %r3, %r3, %r1;"
+
+
+def finite(body: str, settings: Settings | None = None, **others: int) -> Bench:
+    """A bench whose caches miss, unless the settings say otherwise."""
+    return Bench(body, {**FINITE, **(settings or {})}, **others)
 
 
 def code(run: object) -> tuple[int, int, int]:
@@ -28,7 +34,7 @@ def loop(instructions: int, turns: int) -> str:
 @pytest.mark.parametrize("width", [4, 8])
 def test_code_is_fetched_once(line: int, width: int) -> None:
     """Of a kernel that fits, each line misses once; a second launch finds all of them."""
-    bench = Bench(loop(64, 5), {"instruction_cache.line_bytes": line, "instruction_cache.instruction_bytes": width,
+    bench = finite(loop(64, 5), {"instruction_cache.line_bytes": line, "instruction_cache.instruction_bytes": width,
                                 "instruction_cache.sets": 64, "core.fetch_width": 1})  # fmt: skip
     first, second = bench(), bench()
     lines = -(-len(bench.module.kernel("k").code) * width // line)
@@ -42,22 +48,21 @@ def test_a_loop_that_does_not_fit_thrashes() -> None:
     settings = {"instruction_cache.sets": 1, "instruction_cache.ways": 4, "core.fetch_width": 1}
     turns = 10
     for lines, again in ((4, 0), (6, 1)):
-        found = code(Bench(loop(16 * (lines - 1), turns), settings)())
+        found = code(finite(loop(16 * (lines - 1), turns), settings)())
         assert (found[2] > turns * (lines - 1)) == bool(again), found
 
 
 def test_a_perfect_cache_has_no_misses() -> None:
-    settings = {"instruction_cache.mode": "perfect", "constant_cache.mode": "perfect"}
-    run = Bench(loop(64, 5) + "\nld.const.u64 %rd5, [%rd3];", settings)()
+    run = finite(loop(64, 5) + "\nld.const.u64 %rd5, [%rd3];", WARM)()
     assert code(run) == (0, 0, 0)
     assert run.stats["constant_cache.misses"] == 0 < run.stats["constant_cache.hits"]
-    assert run.cycles < Bench(loop(64, 5) + "\nld.const.u64 %rd5, [%rd3];")().cycles
+    assert run.cycles < finite(loop(64, 5) + "\nld.const.u64 %rd5, [%rd3];")().cycles
 
 
 @pytest.mark.parametrize("warps", [1, 8])
 def test_warps_that_miss_a_line_wait_for_one_fetch(warps: int) -> None:
-    run = Bench(loop(40, 1))(block=32 * warps)
-    lines = -(-len(Bench(loop(40, 1)).module.kernel("k").code) * 8 // 128)
+    run = finite(loop(40, 1))(block=32 * warps)
+    lines = -(-len(finite(loop(40, 1)).module.kernel("k").code) * 8 // 128)
     assert code(run)[2] == lines
 
 
@@ -65,7 +70,7 @@ def test_prefetching_hides_latency() -> None:
     """The lines behind one that misses come with it; as many are asked for, but for some behind the end."""
     body = chain(ADD, "mov.u32 %r3, 0;")(400)
     settings = {"instruction_cache.sets": 32, "instruction_cache.mshrs": 8}
-    plain, ahead = (Bench(body, settings | {"instruction_cache.prefetch": n})() for n in (0, 3))
+    plain, ahead = (finite(body, settings | {"instruction_cache.prefetch": n})() for n in (0, 3))
     assert code(plain)[1] == code(plain)[2]
     assert code(ahead)[1] < code(plain)[1] / 2 and code(plain)[2] <= code(ahead)[2] <= code(plain)[2] + 3
     assert ahead.cycles < 0.8 * plain.cycles
@@ -76,7 +81,7 @@ def test_misses_need_an_mshr(mshrs: int) -> None:
     """Lanes on different lines: more than MSHRs at once, and all are read in the end."""
     head = "and.b32 %r3, %r1, 31;\nmul.wide.u32 %rd5, %r3, 64;\nmov.u64 %rd6, many;\nadd.s64 %rd6, %rd6, %rd5;"
     tail = "mul.wide.u32 %rd5, %r1, 4;\nadd.s64 %rd7, %rd1, %rd5;\nst.global.u32 [%rd7], %r5;"
-    bench = Bench(f"{head}\nld.const.u32 %r5, [%rd6];\n{tail}", {"constant_cache.mshrs": mshrs}, constants=2048)
+    bench = finite(f"{head}\nld.const.u32 %r5, [%rd6];\n{tail}", {"constant_cache.mshrs": mshrs}, constants=2048)
     run = bench()
     assert (bench.words()[:32] == 0).all()
     assert run.raw["constant_cache.requests"].sum() >= 32
@@ -100,8 +105,8 @@ def test_latency_of_constants(line: int) -> None:
     before = f"{parameters}\nld.const.u32 %r9, [zeros];\nadd.s32 %r9, %r9, %r9;"
     # The sums, which are zero, live on, so that no instruction waits for a register to be free.
     end = "sub.s32 %r7, %r22, %r6;\nadd.s32 %r7, %r7, %r21;\nst.global.u32 [%rd1], %r7;"
-    once = Bench(f"{parameters}\n{read(20, 0)}\n{end}", settings)
-    twice = Bench(f"{before}\n{read(20, 4)}\nadd.s32 %r22, %r22, %r9;\n{end}", settings)
+    once = finite(f"{parameters}\n{read(20, 0)}\n{end}", settings)
+    twice = finite(f"{before}\n{read(20, 4)}\nadd.s32 %r22, %r22, %r9;\n{end}", settings)
     less = 3 + transfer(gpu, gpu.l1.line_bytes) - transfer(gpu, line)
     from_dram, from_l2, hit = cycles(once), cycles(once), cycles(twice)
     assert hit == 1 + 20 + 1
@@ -113,8 +118,8 @@ def test_statistics_of_constants_count_lines() -> None:
     """Two addresses of a line are one access; another line is another one."""
     head = "and.b32 %r3, %r1, 1;\nmul.wide.u32 %rd5, %r3, {stride};\nmov.u64 %rd6, zeros;\nadd.s64 %rd6, %rd6, %rd5;"
     for stride, lines in ((4, 1), (128, 2)):
-        before = Bench(head.format(stride=stride))().raw
-        after = Bench(independent("ld.const.u32 %r{k}, [%rd6];", before=head.format(stride=stride))(16))().raw
+        before = finite(head.format(stride=stride))().raw
+        after = finite(independent("ld.const.u32 %r{k}, [%rd6];", before=head.format(stride=stride))(16))().raw
         found = {name: int(after[f"constant_cache.{name}"].sum() - before[f"constant_cache.{name}"].sum())
                  for name in ("hits", "misses")}  # fmt: skip
         assert sum(found.values()) == 16 * lines

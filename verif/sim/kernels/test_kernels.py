@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lockstep.sim.errors import UsageError
-from lockstep.sim.kernels import SIZES, Close, Data, Exact, Kernel, Outputs, check, find, load, names
+from lockstep.sim.kernels import Close, Data, Exact, Kernel, Outputs, check, find, load, names
 
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20"))
 
@@ -63,7 +63,7 @@ def test_protocol(name: str) -> None:
     assert text.count(".target sm_75") == 1
     assert not any(path in text for path in ("/home", "/tmp", "/root", "/usr"))
     assert kernel.ptx.with_suffix(".cu").is_file()
-    inputs = {size: kernel.setup(size, SEED) for size in SIZES if size != "full"}
+    inputs = {size: kernel.setup(size, SEED) for size in kernel.sizes if size != "full"}
     outputs = kernel.reference(inputs["tiny"])
     assert outputs and all(isinstance(array, np.ndarray) and array.size for array in outputs.values())
     assert set(kernel.tolerance) <= set(outputs)
@@ -121,7 +121,8 @@ def test_unknown_kernel_names_the_known() -> None:
 
 
 def made_up(reference: Outputs, **tolerance: Exact | Close) -> Kernel:
-    return Kernel("x", "x", "x", Path("x.ptx"), dict(tolerance), lambda *_: {}, lambda *_: {}, lambda _: reference)
+    no_data, give = (lambda *_: {}), (lambda _: reference)
+    return Kernel("x", "x", "x", Path("x.ptx"), ("tiny",), dict(tolerance), no_data, no_data, give)
 
 
 def test_check_reports_the_first_difference() -> None:
