@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import assign, clear, ctz, i64, jit, record, slots, without_lowest
+from lockstep.models.jit import assign, clear, ctz, i64, jit, popcount, record, slots, without_lowest
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import LANES, MAX_MAPS
@@ -26,6 +26,7 @@ STATE = record(
         ("due", "i8", (MAX_MAPS,)),  # results that each entry waits for
         ("open", "i8", (MAX_COALESCERS,)),  # the entry of the load whose further lines come from a coalescer, or NONE
         ("used", "i8"),  # the entries in use
+        ("spare", "i8"),  # how many are known to be free: what is released is a cycle later
         ("lanes", "i8"),  # parameter
         ("entries", "i8"),  # parameter
         ("coalescers", "i8"),  # parameter
@@ -42,6 +43,7 @@ def reset(state, io):
     for k in range(state.coalescers):
         state.open[k] = NONE
     state.used = 0
+    state.spare = state.entries
 
 
 @jit
@@ -51,9 +53,15 @@ def _releases(result):
 
 
 @jit
+def _free(state):
+    """The entries that are not in use."""
+    return ~state.used & (i64(1) << state.entries) - 1
+
+
+@jit
 def _admit(state, io):
     """The entries of the lines presented."""
-    free = ~state.used & (i64(1) << state.entries) - 1
+    free, spare = _free(state), state.spare
     for k in range(state.coalescers):
         line = io.i.line[k]
         entry = i64(0)
@@ -61,11 +69,12 @@ def _admit(state, io):
         if line.valid != 0 and line.payload.mapping == RANDOM:
             if state.open[k] != NONE:
                 entry = state.open[k]
-            elif free != 0:
-                entry = ctz(free)
-                free = without_lowest(free)
             else:
-                admitted = False
+                admitted = spare > 0
+                spare -= 1
+                if free != 0:
+                    entry = ctz(free)
+                    free = without_lowest(free)
         io.c.admits[k] = admitted
         io.c.entry[k] = entry
 
@@ -122,10 +131,12 @@ def step(state, io):
     """One clock edge."""
     if idle(state, io) != 0:
         return i64(0)
+    state.spare = popcount(_free(state))
     for k in range(state.coalescers):
         line = io.i.line[k]
         if line.valid & line.ready != 0:
             if line.payload.mapping == RANDOM:
+                state.spare -= state.open[k] == NONE
                 _take(state, k, i64(io.c.entry[k]), line.payload)
             if line.payload.last != 0:
                 state.open[k] = NONE
@@ -142,7 +153,7 @@ def idle(state, io):
         line = io.i.line[k]
         if line.valid & line.ready != 0 and (line.payload.mapping == RANDOM or state.open[k] != NONE):
             return i64(0)
-    return i64(0) if _releases(io.i.result) else i64(NEVER)
+    return i64(0) if _releases(io.i.result) or state.spare != popcount(_free(state)) else i64(NEVER)
 
 
 SLOTS = slots(STATE, PORTS, step=step, comb=comb, idle=idle)

@@ -7,6 +7,7 @@ and a bit for every lane; one for each load, the other reading, a word and a lin
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, lowest
+from lockstep.rtl.bits import index_of, lowest, popcount
 from lockstep.rtl.signatures import observed
 from lockstep.spec.mapping import LINE_WORDS, Mapping
 from lockstep.spec.parameters import MAX_MAPS
@@ -29,7 +30,7 @@ class ThreadMapTable(wiring.Component):
     All coalescers share the entries, and each has a write port. Coalescer k gets the lowest free entry that none of
     those below it asks for. A load's entry is held from the transfer of its first random line until its last line has
     been transferred and all its random lines' results have been; a line's from its transfer to its result's. Latency:
-    what is taken or released in a cycle is seen in the next, and can be looked up from then on.
+    what is taken in a cycle can be looked up from the next on; what is released can be taken from the one after that.
 
     The environment transfers no line that is not admitted, and releases only what is in use. A coalescer transfers all
     lines of a load, in turn, before another's. The lanes of a load's lines are different, and a random line has two or
@@ -54,7 +55,7 @@ class ThreadMapTable(wiring.Component):
     admits : Out, combinational, array
         Whether the line presented finds an entry or needs none.
     entry : Out, combinational, array
-        Its entry; 0 if it needs none or finds none.
+        Its entry; 0 if it needs none, and not valid if it finds none.
     result : In, observed
         A load's, with the mapping *random*, releases the entry ``word``, or its part of it.
     lookup : In
@@ -98,6 +99,9 @@ class ThreadMapTable(wiring.Component):
         kept = data.StructLayout({"line": thread if self._per_load else 1, "word": range(LINE_WORDS)})
         self._maps = Memory(shape=data.ArrayLayout(kept, lanes), depth=entries, init=[])
         self._due = [Signal(range(most + 1), name=f"due_{entry}") for entry in range(entries)]  # results, by entry
+        # How many entries are free, at most one for each coalescer: bit i is set if more than i are. What is released
+        # shows a cycle later, so that little has to be known before a line may leave.
+        self._spare = Signal(coalescers, init=(1 << min(coalescers, entries)) - 1, name="spare")
         # One-hot, by coalescer: the entry of the load of which it has further lines.
         self._open = [Signal(entries, name=f"open_{k}") for k in range(coalescers if self._per_load else 0)]
         super().__init__(
@@ -126,23 +130,35 @@ class ThreadMapTable(wiring.Component):
             released.eq(releases << result.word),
         ]
         self._look_up(m, used)
-        free, taken = ~used, Const(0, self.entries)
+        free: Value = ~used
+        count = popcount(free)
+        more: Value = Cat(count > i for i in range(2 * len(self.line)))
+        places = []  # the free entries, from the lowest on, as far as the coalescers can want them
+        for k in range(len(self.line)):
+            places.append(Signal(self.entries, name=f"place_{k}"))
+            m.d.comb += places[k].eq(lowest(free))
+            free = free & ~places[k]
+        spare, taken = self._spare, Const(0, self.entries)
         for k, line in enumerate(self.line):
-            entry, takes, left = (Signal(self.entries, name=f"{name}_{k}") for name in ("entry", "takes", "left"))
+            entry, takes = Signal(self.entries, name=f"entry_{k}"), Signal(self.entries, name=f"takes_{k}")
             own = self._open[k] if self._per_load else Const(0, self.entries)
-            needs = line.valid & (line.payload.mapping == Mapping.RANDOM)
+            needs, new = Signal(name=f"needs_{k}"), Signal(name=f"new_{k}")
             m.d.comb += [
-                entry.eq(Mux(needs, Mux(own.any(), own, lowest(free)), 0)),
-                self.admits[k].eq(~needs | entry.any()),
+                needs.eq(line.valid & (line.payload.mapping == Mapping.RANDOM)),
+                new.eq(needs & ~own.any()),
+                self.admits[k].eq(~new | spare[0]),
+                entry.eq(Mux(needs, Mux(own.any(), own, places[0]), 0)),
                 self.entry[k].eq(index_of(entry)),
                 takes.eq(entry & line.ready.replicate(self.entries)),
-                left.eq(free & ~entry),
             ]
-            free, taken = left, taken | takes
-            self._write(m, k, takes.any(), own.any())
+            taken = taken | takes
+            places = [Mux(new, higher, place) for place, higher in pairwise(places)]
+            spare, more = Mux(new, spare[1:], spare), Mux(new & line.ready, more[1:], more[:-1])
+            self._write(m, k, needs & line.ready, own.any())
             if self._per_load:
                 with m.If(line.valid & line.ready):
                     m.d.sync += own.eq(Mux(line.payload.last, 0, own | entry))
+        m.d.sync += self._spare.eq(more)
         for due, more, less in zip(self._due, taken, released, strict=True):
             m.d.sync += due.eq(due + more - less)
         return m
