@@ -7,7 +7,6 @@ and a bit for every lane; one for each load, the other reading, a word and a lin
 from __future__ import annotations
 
 from functools import reduce
-from itertools import pairwise
 from operator import or_
 from typing import ClassVar
 
@@ -86,13 +85,9 @@ class ThreadMapTable(wiring.Component):
         self._per_load = MAP_PER[map_per] == "load"
         thread = bits_for(lanes - 1)
         words = data.ArrayLayout(range(LINE_WORDS), lanes)
-        line = {"mask": lanes, "mapping": Mapping, "words": words}
-        lookup = {"entry": range(MAX_MAPS)}
-        most = 1  # results that release an entry
-        if self._per_load:
-            line |= {"thread": thread, "last": 1}
-            lookup |= {"thread": thread}
-            most = max(lanes // 2, 1)
+        line = {"mask": lanes, "mapping": Mapping, "words": words, "thread": thread, "last": 1}
+        lookup = {"entry": range(MAX_MAPS), "thread": thread}
+        most = max(lanes // 2, 1) if self._per_load else 1  # results that release an entry
         result = data.StructLayout({"mapping": Mapping, "word": range(LINE_WORDS), "atomic": 1})
         # By lane, its word, and the line that it is in: its thread, or the lane's own number if it is in none; where
         # an entry has one line, whether it is in that.
@@ -130,29 +125,23 @@ class ThreadMapTable(wiring.Component):
             released.eq(releases << result.word),
         ]
         self._look_up(m, used)
-        free: Value = ~used
+        free, spare, taken = ~used, self._spare, Const(0, self.entries)
         count = popcount(free)
-        more: Value = Cat(count > i for i in range(2 * len(self.line)))
-        places = []  # the free entries, from the lowest on, as far as the coalescers can want them
-        for k in range(len(self.line)):
-            places.append(Signal(self.entries, name=f"place_{k}"))
-            m.d.comb += places[k].eq(lowest(free))
-            free = free & ~places[k]
-        spare, taken = self._spare, Const(0, self.entries)
+        more: Value = Cat(count > i for i in range(2 * len(spare)))
         for k, line in enumerate(self.line):
-            entry, takes = Signal(self.entries, name=f"entry_{k}"), Signal(self.entries, name=f"takes_{k}")
+            entry, takes, left = (Signal(self.entries, name=f"{name}_{k}") for name in ("entry", "takes", "left"))
             own = self._open[k] if self._per_load else Const(0, self.entries)
             needs, new = Signal(name=f"needs_{k}"), Signal(name=f"new_{k}")
             m.d.comb += [
                 needs.eq(line.valid & (line.payload.mapping == Mapping.RANDOM)),
                 new.eq(needs & ~own.any()),
                 self.admits[k].eq(~new | spare[0]),
-                entry.eq(Mux(needs, Mux(own.any(), own, places[0]), 0)),
+                entry.eq(Mux(needs, Mux(own.any(), own, lowest(free)), 0)),
                 self.entry[k].eq(index_of(entry)),
                 takes.eq(entry & line.ready.replicate(self.entries)),
+                left.eq(free & ~entry),
             ]
-            taken = taken | takes
-            places = [Mux(new, higher, place) for place, higher in pairwise(places)]
+            free, taken = left, taken | takes
             spare, more = Mux(new, spare[1:], spare), Mux(new & line.ready, more[1:], more[:-1])
             self._write(m, k, needs & line.ready, own.any())
             if self._per_load:

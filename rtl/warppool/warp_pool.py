@@ -191,6 +191,7 @@ class WarpPool(wiring.Component):
             result.valid.eq(writeback.result.valid),
             writeback.result.ready.eq(result.ready),
             table.lookup.entry.eq(writeback.result.p.word),
+            table.lookup.thread.eq(writeback.result.p.thread),
             result.p.mask.eq(Mux(random, table.map.mask, writeback.result.p.mask)),
         ]
         for name in selector.access.p.shape().members:
@@ -199,8 +200,6 @@ class WarpPool(wiring.Component):
             m.d.comb += getattr(result.p, name).eq(getattr(writeback.result.p, name))
         for mine, theirs in zip(result.p.words, table.map.words, strict=True):
             m.d.comb += mine.eq(Mux(random, theirs, 0))
-        if "thread" in table.lookup.shape().members:
-            m.d.comb += table.lookup.thread.eq(writeback.result.p.thread)
         copy(writeback.answer.p, answer.p)
         observe(metadata.access, access.valid, access.ready, selector.access.p)
         observe(metadata.answer, answer.valid, answer.ready, answer.p)
