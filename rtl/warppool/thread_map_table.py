@@ -130,23 +130,25 @@ class ThreadMapTable(wiring.Component):
         more: Value = Cat(count > i for i in range(2 * len(spare)))
         for k, line in enumerate(self.line):
             entry, takes, left = (Signal(self.entries, name=f"{name}_{k}") for name in ("entry", "takes", "left"))
-            own = self._open[k] if self._per_load else Const(0, self.entries)
             needs, new = Signal(name=f"needs_{k}"), Signal(name=f"new_{k}")
+            place, known = lowest(free), Const(0)
+            if self._per_load:
+                own = self._open[k]
+                place, known = Mux(own.any(), own, place), own.any()
+                with m.If(line.valid & line.ready):
+                    m.d.sync += own.eq(Mux(line.payload.last, 0, own | entry))
             m.d.comb += [
                 needs.eq(line.valid & (line.payload.mapping == Mapping.RANDOM)),
-                new.eq(needs & ~own.any()),
+                new.eq(needs & ~known),
                 self.admits[k].eq(~new | spare[0]),
-                entry.eq(Mux(needs, Mux(own.any(), own, lowest(free)), 0)),
+                entry.eq(Mux(needs, place, 0)),
                 self.entry[k].eq(index_of(entry)),
                 takes.eq(entry & line.ready.replicate(self.entries)),
                 left.eq(free & ~entry),
             ]
             free, taken = left, taken | takes
             spare, more = Mux(new, spare[1:], spare), Mux(new & line.ready, more[1:], more[:-1])
-            self._write(m, k, needs & line.ready, own.any())
-            if self._per_load:
-                with m.If(line.valid & line.ready):
-                    m.d.sync += own.eq(Mux(line.payload.last, 0, own | entry))
+            self._write(m, k, needs & line.ready, known)
         m.d.sync += self._spare.eq(more)
         for due, more, less in zip(self._due, taken, released, strict=True):
             m.d.sync += due.eq(due + more - less)
