@@ -19,7 +19,7 @@ FAULTS = [
         "lsu.intra_warp_coalescer", "rtl", "line numbers are compared without their lowest bit",
         "Cat(*shorter, Const(-1, len(line.number) - len(shorter)))",
         "Cat(*shorter, Const(-2, len(line.number) - len(shorter)))",
-        "spmv", r"c\.request\.ready", appears,
+        "spmv", r"o\.line\.payload\.mask", bits_more,
     ),
     Differing(
         "lsu.intra_warp_coalescer", "models", "an instruction is accepted when a line is found, not when the last is",
