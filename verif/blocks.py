@@ -21,7 +21,7 @@ environment may ``preset`` in a simulator: a method that is called before each c
 name, the same in the hardware and in the model's record (``request_selector.cycle`` is inside a part). In this
 configuration, cycles that the model calls idle must leave the hardware's state as it is, but for registers that
 ``IDLE_CHANGES`` of the bench names (regular expressions). An environment may leave on ``o`` what a bin needs to know of
-the cycles before.
+the cycles before, and on ``c`` when it observes.
 """
 
 from __future__ import annotations

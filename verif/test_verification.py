@@ -353,11 +353,11 @@ def test_mutants_are_killed(declared: Declaration) -> None:
 def test_a_wrong_bit_is_noticed_wherever_it_is(declared: Declaration, trace: Trace) -> None:
     """In each register and output; in one cycle after a reset, in few of them."""
     found = everywhere(declared, "odd", [trace], 1)
-    assert {"state waits", "state found.number", "output request_ready", "output line_number"} <= found.keys()
+    assert {"state pending", "state found.number", "output request_ready", "output line_number"} <= found.keys()
     assert {len(killers) for killers in found.values()} <= {1, 2, 3}
     assert [place for place, killers in found.items() if not any(killers)] == []
     blind = everywhere(declared, "odd", [Trace("short", trace.parameters, trace.io[:1], trace.reset[:1])], 1)
-    assert not any(blind["state entry_1.sectors[0]"]) and any(blind["output request_ready"])
+    assert not any(blind["state entry.sectors[0]"]) and any(blind["output request_ready"])
 
 
 def test_the_verdicts_about_survivors() -> None:

@@ -24,15 +24,13 @@ ENTRY = record(
         ("ticket", "i8"),
     ]
 )
-ENTRIES = 3  # one served, one waiting, and that of the line found, which may have been served
 STATE = record(
     [
-        ("entry", ENTRY, (ENTRIES,)),  # circularly
-        ("head", "i8"),  # entry being served
-        ("count", "i8"),  # entries being served or waiting
+        ("entry", ENTRY, (2,)),  # in turn: that of the instruction served, and that of the line found, if it is another
+        ("serves", "i8"),  # the instruction served
+        ("here", "i8"),  # the lanes of the line that is found next, 0 if none is pending
         ("found", "i8"),  # the lanes of the line found last, until it goes to the output register
         ("found_in", "i8"),  # its entry
-        ("waits", "i8"),  # the line in the output register, for an entry of the thread-map table
         ("lanes", "i8"),  # parameter
     ]
 )
@@ -42,29 +40,25 @@ STATE = record(
 def reset(state, io):
     """The state and the outputs after reset. Entries are memory: unseen until they are written."""
     clear(io.o)
-    io.o.request.ready = 1
-    state.head = 0
-    state.count = 0
+    state.serves = 0
+    state.entry[0].pending = 0
+    state.here = 0
     state.found = 0
-    state.waits = 0
 
 
 @jit
-def _find(state, io):
-    """Find the next line of the instruction that is served."""
-    entry, shift = state.entry[state.head], i64(io.i.line_shift)
-    number = i64(entry.address[ctz(entry.pending)]) >> shift
-    state.found = lanes_equal(addressof(entry), shift, 0, number) & entry.pending
-    state.found_in = state.head
-    entry.pending &= ~state.found
-    if entry.pending == 0:
-        state.head = (state.head + 1) % ENTRIES
-        state.count -= 1
+def _look(state, io):
+    """Which of the pending lanes are in the line of the lowest."""
+    entry, shift = state.entry[state.serves], i64(io.i.line_shift)
+    state.here = 0
+    if entry.pending != 0:
+        number = i64(entry.address[ctz(entry.pending)]) >> shift
+        state.here = lanes_equal(addressof(entry), shift, 0, number) & entry.pending
 
 
 @jit
 def _present(state, io):
-    """Map the line found, and put it into the output register. Whether it must wait for a thread-map entry there."""
+    """Map the line found, and put it into the output register."""
     entry, mask, line = state.entry[state.found_in], state.found, io.o.line.payload
     shift, unit, thread = i64(io.i.line_shift), max(entry.size, 2), ctz(mask)
     first = i64(entry.address[thread]) >> unit  # the first lane's word, counted from address 0
@@ -86,10 +80,6 @@ def _present(state, io):
         mapping = RANGE
     else:
         mapping = RANDOM
-    # The free entries were counted before the line that leaves now took one.
-    leaving = io.o.line.valid & (line.mapping == RANDOM) & (line.store | line.atomic == 0)
-    waits = mapping == RANDOM and entry.store | entry.atomic == 0 and i64(io.i.map_free) <= i64(leaving)
-
     if mapping == RANDOM:
         for lane in range(state.lanes):
             line.words[lane] = (i64(entry.address[lane]) >> unit) & (words - 1)
@@ -103,44 +93,54 @@ def _present(state, io):
     line.mapping = mapping
     line.thread = thread
     line.word = word
-    return waits
+
+
+@jit
+def _moves(state, io):
+    """Whether the line found, if any, makes room for another."""
+    return state.found == 0 or io.o.line.valid == 0 or io.i.line.ready != 0
+
+
+@jit
+def comb(state, io):
+    """Ready for an instruction: none is served, or its last line is found in this cycle."""
+    pending = state.entry[state.serves].pending
+    io.c.request.ready = pending == 0 or (pending == state.here and _moves(state, io))
+    return i64(0)
 
 
 @jit
 def step(state, io):
     """One clock edge."""
-    accepted = io.i.request.valid & io.o.request.ready != 0
-    if state.waits != 0:
-        if io.i.map_free != 0:
-            state.waits = 0
-            io.o.line.valid = 1
-    elif io.o.line.valid == 0 or io.i.line.ready != 0:
+    finds = state.here != 0 and _moves(state, io)
+    if io.o.line.valid == 0 or io.i.line.ready != 0:
+        io.o.line.valid = state.found != 0
         if state.found != 0:
-            state.waits = _present(state, io)
-            io.o.line.valid = state.waits == 0
+            _present(state, io)
             state.found = 0
-        else:
-            io.o.line.valid = 0
-    if state.found == 0 and state.count != 0:
-        _find(state, io)
-    if accepted and io.i.request.payload.mask != 0:
-        request = io.i.request.payload
-        entry = state.entry[(state.head + state.count) % ENTRIES]
-        assign(entry, request)
+    if finds:
+        state.found = state.here
+        state.found_in = state.serves
+        state.entry[state.serves].pending &= ~state.here
+    accepted = io.i.request.valid & io.c.request.ready != 0
+    if accepted:
+        state.serves = 1 - state.found_in
+        entry = state.entry[state.serves]
+        assign(entry, io.i.request.payload)
         entry.pending = entry.mask
-        state.count += 1
-    io.o.request.ready = state.count < 2
+    if finds or accepted:
+        _look(state, io)
     return i64(0)
 
 
 @jit
 def idle(state, io):
-    """Steps that change nothing while these inputs are held. A wait for the thread-map table counts as work."""
-    if io.i.request.valid & io.o.request.ready != 0 or state.waits != 0:
+    """Steps that change nothing while these inputs are held."""
+    if io.i.request.valid & io.c.request.ready != 0:
         return i64(0)
     if io.o.line.valid != 0 and io.i.line.ready == 0:
-        return i64(0) if state.found == 0 and state.count != 0 else i64(NEVER)
-    return i64(0) if io.o.line.valid | state.found | state.count != 0 else i64(NEVER)
+        return i64(0) if state.found == 0 and state.here != 0 else i64(NEVER)
+    return i64(0) if io.o.line.valid | state.found | state.here != 0 else i64(NEVER)
 
 
-SLOTS = slots(STATE, PORTS, step=step, idle=idle)
+SLOTS = slots(STATE, PORTS, comb=comb, step=step, idle=idle)

@@ -14,7 +14,7 @@ from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS
 from lockstep.models.time import NEVER
-from lockstep.spec.parameters import CONFIG, MAX_MAPS, TICKETS
+from lockstep.spec.parameters import CONFIG, TICKETS
 
 STATE = record(
     [
@@ -33,7 +33,6 @@ def reset(path, config):
     io = path.intra_warp_coalescer.io
     intra_warp_coalescer.reset(path.intra_warp_coalescer.state, io)
     io.i.line_shift = ctz(i64(config.l1.line_bytes))
-    io.i.map_free = MAX_MAPS  # there is no thread-map table that could be full
     io.i.request.valid = 0
 
 
@@ -75,13 +74,15 @@ def coalesce(path, lsu, now):
         number = i64(lsu.queue[lsu.head].token)
         _present(lsu.token[number], number, io.i.request.payload)
     io.i.request.valid = valid
-    lsu.occupied = io.o.request.ready == 0
+    different = call(binding.comb, binding.handle, addressof(io))
+    lsu.occupied = io.c.request.ready == 0
     if call(binding.idle, binding.handle, addressof(io)) != 0:
         return False
-    if valid and io.o.request.ready != 0:
+    if valid and io.c.request.ready != 0:
         path.presented = 0
         take_head(lsu, now)
-    if call(binding.step, binding.handle, addressof(io)) != 0:
+    different |= call(binding.step, binding.handle, addressof(io))
+    if different != 0:
         fail(lsu, Fault.DIFFERENCE, i64(0))
     return True
 

@@ -99,48 +99,61 @@ def _outside(state, io):
 
 
 @jit
+def _thread_maps(state):
+    """Let the thread-map table be read, and admit lines."""
+    table, back = state.thread_map_table, state.writeback.io.o
+    for k in range(state.coalescers):
+        line, shown = state.intra_warp_coalescer[k].io.o.line, table.io.i.line[k]
+        shown.valid = line.valid & ~(line.payload.store | line.payload.atomic)
+        if line.valid != 0:
+            assign(shown.payload, line.payload)
+    assign(table.io.i.result, back.result)
+    table.io.i.lookup.entry = back.result.payload.word
+    table.io.i.lookup.thread = back.result.payload.thread
+    return call(table.binding.comb, table.binding.handle, addressof(table.io))
+
+
+@jit
 def _coalescer(state, k):
-    """What surrounds one intra-warp coalescer."""
+    """What surrounds one intra-warp coalescer, which says whether it is ready."""
     queues = state.instruction_queues.io
-    coalescer = state.intra_warp_coalescer[k].io
+    io, binding = state.intra_warp_coalescer[k].io, state.intra_warp_coalescer[k].binding
     merging, selector = state.inter_warp_queues.io, state.request_selector.io
     table, order = state.thread_map_table.io, state.load_store_order.io.i.line[k]
     instruction = queues.o.instruction[k]
-    queues.i.instruction[k].ready = coalescer.o.request.ready
-    coalescer.i.request.valid = instruction.valid
+    io.i.request.valid = instruction.valid
     if instruction.valid != 0:
-        assign(coalescer.i.request.payload, instruction.payload)
-    coalescer.i.map_free = table.o.free[k]
-    merging.i.map_entry[k] = table.o.entry[k]
+        assign(io.i.request.payload, instruction.payload)
+    merging.i.map_entry[k] = table.c.entry[k]
     assign(selector.i.insert[k], merging.o.insert[k])
-    line = coalescer.o.line.payload
-    valid = i64(coalescer.o.line.valid)
-    aside = i64(line.store | line.atomic)
-    ready = i64(selector.o.store[k].ready) if aside != 0 else i64(merging.o.line[k].ready)
-    coalescer.i.line.ready = ready
-    merging.i.line[k].valid = valid & ~aside
+    line = io.o.line.payload
+    valid, aside, admitted = i64(io.o.line.valid), i64(line.store | line.atomic), i64(table.c.admits[k])
+    ready = i64(selector.o.store[k].ready) if aside != 0 else merging.o.line[k].ready & admitted
+    io.i.line.ready = ready
+    merging.i.line[k].valid = valid & ~aside & admitted
     selector.i.store[k].valid = valid & aside
-    for_loads = merging.i.line[k].valid, merging.o.line[k].ready
-    table.i.line[k].valid, table.i.line[k].ready = for_loads
-    order.valid, order.ready = for_loads
-    if valid == 0:
-        return
-    assign(order.payload, line)
-    if aside != 0:
-        assign(selector.i.store[k].payload, line)
-    else:
-        assign(merging.i.line[k].payload, line)
-    assign(table.i.line[k].payload, line)
+    table.i.line[k].ready = ready
+    order.valid, order.ready = table.i.line[k].valid, ready
+    if valid != 0:
+        assign(order.payload, line)
+        if aside != 0:
+            assign(selector.i.store[k].payload, line)
+        else:
+            assign(merging.i.line[k].payload, line)
+    different = call(binding.comb, binding.handle, addressof(io))
+    queues.i.instruction[k].ready = io.c.request.ready
+    return different
 
 
 @jit
 def _inside(state, io):
-    """Connect the blocks with each other, and let the thread-map table be read."""
+    """Connect the blocks with each other. Returns what those with combinational outputs do."""
+    different = _thread_maps(state)
     for k in range(state.coalescers):
-        _coalescer(state, k)
+        different |= _coalescer(state, k)
     merging, selector = state.inter_warp_queues.io, state.request_selector.io
     metadata, back = state.mshr_metadata.io, state.writeback.io
-    table, order = state.thread_map_table, state.load_store_order.io.i.access
+    order = state.load_store_order.io.i.access
     merging.i.room = selector.o.room
     assign(merging.i.pop, selector.o.pop)
     selector.i.metadata_free = metadata.o.free
@@ -157,9 +170,7 @@ def _inside(state, io):
             order.payload.warps[j] = access.payload.slots[j].warp
     metadata.i.answer.ready = back.o.answer.ready
     assign(back.i.slots, metadata.o.slots)
-    assign(table.io.i.result, back.o.result)
-    table.io.i.lookup = back.o.result.payload.word
-    return call(table.binding.comb, table.binding.handle, addressof(table.io))
+    return different
 
 
 @jit

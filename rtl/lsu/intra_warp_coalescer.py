@@ -1,12 +1,14 @@
 """Merges the accesses of one warp to the same cache line: in the LSU, before the L1.
 
-Kloosterman's thesis, sections 3.1 and 3.3.3, table 3.1: two instructions' addresses of 128 bytes each, one of them
-being served and one waiting; the mapping pattern is identified on the way out (section 3.3.6).
+Kloosterman's thesis, sections 3.1 and 3.3.3, table 3.1: one instruction, whose 256 bytes there are 32 addresses and 32
+words of store data; the mapping pattern is identified on the way out (section 3.3.6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -16,7 +18,7 @@ from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import lowest, select
 from lockstep.spec.mapping import LINE_WORDS, Mapping
-from lockstep.spec.parameters import MAX_MAPS, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_WARPS, TICKETS
 
 ADDRESS_BITS = 32
 LINE_SHIFTS = range(5, 8)  # lines of 32, 64 and 128 bytes
@@ -30,12 +32,13 @@ class IntraWarpCoalescer(wiring.Component):
     """Turns a warp's memory instruction into requests for lines, one per cycle, until every active lane is in one.
 
     Lines leave in the order of their lowest lane that is still pending. Latency: a line is presented three cycles after
-    its instruction was accepted: into one of two entries, the line and its lanes found, its mapping found on the way to
-    the output register. Instructions follow each other without a gap. An instruction without active lanes is accepted
-    and leaves nothing. Ready depends on state alone, and a line that is presented holds.
+    its instruction was accepted: its addresses kept, the line and its lanes found, its mapping found on the way to the
+    output register. One instruction is held, and the next is accepted as the last line of it is found, so instructions
+    follow each other without a gap. One without active lanes is accepted and leaves nothing. A line that is presented
+    holds.
 
-    A load's line with the mapping *random* needs an entry of the thread-map table, which whoever accepts the line
-    allocates: it waits in the output register until there is one. Stores and atomics need none.
+    A load's line with the mapping *random* needs an entry of the thread-map table: whoever accepts the line allocates
+    it, and accepts none that there is no entry for.
 
     Parameters
     ----------
@@ -50,9 +53,7 @@ class IntraWarpCoalescer(wiring.Component):
     -------
     line_shift : In
         Log2 of the line size in bytes, 5 to 7; constant.
-    map_free : In
-        Free entries of the thread-map table, before the line presented now takes one.
-    request : In, stream
+    request : In, stream, ready combinational
         ``address`` (aligned to the access) and ``mask`` of the lanes; ``size``, log2 of the bytes per lane, 0 to 4;
         ``store``, ``atomic``, ``bypass`` (the L1), ``warp`` and ``ticket`` come out again with each line.
     line : Out, stream
@@ -63,6 +64,7 @@ class IntraWarpCoalescer(wiring.Component):
 
     LARGEST: ClassVar = {"lanes": 32, "warps": MAX_WARPS, "tickets": TICKETS}
     constant: ClassVar = ("line_shift",)
+    combinational: ClassVar = {"request.ready": ("line.ready", "line_shift")}
 
     def __init__(self, *, lanes: int = 32, warps: int = 48, tickets: int = TICKETS) -> None:
         for what, value, most in ("lanes", lanes, 32), ("warps", warps, MAX_WARPS), ("tickets", tickets, TICKETS):
@@ -88,31 +90,26 @@ class IntraWarpCoalescer(wiring.Component):
         super().__init__(
             {
                 "line_shift": In(bits_for(LINE_SHIFTS[-1])),
-                "map_free": In(range(MAX_MAPS + 1)),
                 "request": In(stream.Signature(request)),
                 "line": Out(stream.Signature(line)),
             }
         )
-        # Two instructions: one is served, while the other comes or waits. A lead is the number of a lane's word in its
-        # line minus the lane's own: the same for all lanes of a run.
+        # The instruction that is served. A lead is the number of a lane's word in its line minus the lane's own: the
+        # same for all lanes of a run.
         sector = ADDRESS_BITS - LINE_SHIFTS[0]  # bits of the number of a line of the smallest size
         mapped = {"leads": data.ArrayLayout(LEAD_BITS, lanes), "mask": lanes, "outside": LEAD_BITS, **source}
         entry = data.StructLayout({"sectors": data.ArrayLayout(sector, lanes), **mapped})
-        self._entries = [Signal(entry, reset_less=True, name=f"entry_{k}") for k in range(2)]
-        self._pending = [Signal(lanes, name=f"pending_{k}") for k in range(2)]  # lanes that are in no line yet
-        # Whether there are some; of the entry served last, ``found`` knows whether its last line has gone there.
-        self._filled, self._served = Signal(2, name="filled"), Signal(name="served")
+        self._entry = Signal(entry, reset_less=True, name="entry")
+        self._pending = Signal(lanes, name="pending")  # its lanes that are in no line yet
         # The line found last, which is mapped next, beside what is from its entry: ``mask`` has the lanes of all lines.
-        line_found = {"number": sector, "thread": bits_for(lanes - 1), "lead": LEAD_BITS, "here": lanes, "rest": lanes}
+        line_found = {"number": sector, "thread": bits_for(lanes - 1), "lead": LEAD_BITS, "here": lanes, "last": 1}
         found = data.StructLayout({**line_found, **mapped})
         self._found = Signal(found, reset_less=True, name="found")
         self._found_valid = Signal(name="found_valid")  # it is not in the output register yet
-        self._found_now = Signal(name="found_now")  # it was found in the cycle before
-        # The output register: the line, all lanes' words, and whether it waits for an entry of the thread-map table.
+        # The output register: the line, and all lanes' words.
         presented = {name: field.shape for name, field in line if name != "words"}
         self._presented = Signal(data.StructLayout(presented), name="presented")
         self._words = Signal(line["words"].shape, reset_less=True, name="words")
-        self._waits = Signal(name="waits")
 
     @property
     def lanes(self) -> int:
@@ -120,41 +117,28 @@ class IntraWarpCoalescer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        vacant, finds = Signal(name="vacant"), Signal(name="finds")  # the output register takes a line; one is found
-        m.d.comb += vacant.eq(~self._waits & (~self.line.valid | self.line.ready))
-        m.d.sync += [
-            self._found_now.eq(finds),
-            self._found_valid.eq(finds | self._found_valid & ~vacant),
+        vacant, moves = Signal(name="vacant"), Signal(name="moves")  # the output register, the line found make room
+        finds, accepts = Signal(name="finds"), Signal(name="accepts")
+        pending = self._pending.any()
+        line, entry = self._line_of(m), self._arriving(m)
+        m.d.comb += [
+            vacant.eq(~self.line.valid | self.line.ready),
+            moves.eq(vacant | ~self._found_valid),
+            finds.eq(moves & pending),
+            self.request.ready.eq(~pending | moves & line.last),
+            accepts.eq(self.request.valid & self.request.ready),
         ]
-        self._serve(m, vacant | ~self._found_valid, finds)
+        m.d.sync += self._found_valid.eq(finds | self._found_valid & ~vacant)
+        with m.If(finds):
+            m.d.sync += [self._found.eq(line), self._pending.eq(self._pending & ~line.here)]
+        with m.If(accepts):
+            m.d.sync += [self._entry.eq(entry), self._pending.eq(entry.mask)]
         self._present(m, vacant)
         return m
 
-    def _serve(self, m: Module, vacant: Value, finds: Signal) -> None:
-        """Find the next line of the instruction that is served, and accept another."""
-        index, filled, accepts = Signal(name="index"), Signal(2, name="still_filled"), Signal(name="accepts")
-        ends = self._found_now & (self._found.rest == 0)
-        m.d.comb += [
-            filled.eq(self._filled & ~Cat(ends & ~self._served, ends & self._served)),
-            index.eq(Mux(self._served, filled[1] | ~filled[0], filled[1] & ~filled[0])),  # the same, if it has any
-            finds.eq(vacant & filled.any()),
-            self.request.ready.eq(~filled.all()),
-            accepts.eq(self.request.valid & self.request.ready),
-        ]
-        m.d.sync += [self._filled.eq(filled), self._served.eq(index)]
-        entry = self._entry(m)
-        lines = [self._line_of(m, k) for k in range(2)]
-        for k, (mine, pending, line) in enumerate(zip(self._entries, self._pending, lines, strict=True)):
-            with m.If((index == k) & finds):
-                m.d.sync += pending.eq(line.rest)
-            with m.If((index != k) & accepts):
-                m.d.sync += [mine.eq(entry), pending.eq(entry.mask), self._filled[k].eq(entry.mask.any())]
-        with m.If(finds):
-            m.d.sync += self._found.eq(Mux(index, lines[1], lines[0]))
-
-    def _entry(self, m: Module) -> data.View:
+    def _arriving(self, m: Module) -> data.View:
         """What is kept of the instruction that comes."""
-        request, entry = self.request.p, Signal(self._entries[0].shape(), name="entry")
+        request, entry = self.request.p, Signal(self._entry.shape(), name="arriving")
         inside, double = Signal(LINE_SHIFTS[-1], name="inside"), Signal(name="double")
 
         def word(place: Value) -> Value:
@@ -174,23 +158,26 @@ class IntraWarpCoalescer(wiring.Component):
             ]
         return entry
 
-    def _line_of(self, m: Module, k: int) -> data.View:
-        """The line of an entry's lowest pending lane, and the lanes that share it."""
-        entry, pending, line = self._entries[k], self._pending[k], Signal(self._found.shape(), name=f"line_{k}")
-        shape = data.StructLayout({name: len(line[name]) for name in ("number", "lead", "thread")})
-        first = Signal(shape, name=f"first_{k}")
+    def _line_of(self, m: Module) -> data.View:
+        """The line of the lowest pending lane, the lanes that share it, and whether these are all that are pending."""
+        entry, pending, line = self._entry, self._pending, Signal(self._found.shape(), name="next_line")
+        first = Signal(data.StructLayout({name: len(line[name]) for name in ("number", "lead", "thread")}))
         lanes = zip(entry.sectors, entry.leads, strict=True)
         threads = [Cat(sector, lead, Const(lane, len(line.thread))) for lane, (sector, lead) in enumerate(lanes)]
         shorter = [self.line_shift <= shift for shift in LINE_SHIFTS[:-1]]  # bits that count in shorter lines alone
         counts = Cat(*shorter, Const(-1, len(line.number) - len(shorter)))
         same = Cat(((sector ^ first.number) & counts) == 0 for sector in entry.sectors)
+        # No bit that counts is 1 in one pending lane and 0 in another: known before the first of them is.
+        ones, zeros = Signal(len(line.number), name="ones"), Signal(len(line.number), name="zeros")
         m.d.comb += [
-            Value.cast(first).eq(_first(m, pending, threads, f"first_{k}")),
+            Value.cast(first).eq(_first(m, pending, threads)),
+            ones.eq(_any_of(pending, entry.sectors)),
+            zeros.eq(_any_of(pending, [~sector for sector in entry.sectors])),
             line.number.eq(first.number >> (self.line_shift - LINE_SHIFTS[0])[:2]),
             line.thread.eq(first.thread),
             line.lead.eq(first.lead),
             line.here.eq(pending & same),
-            line.rest.eq(pending & ~same),
+            line.last.eq(~(ones & zeros & counts).any()),
             *(line[name].eq(entry[name]) for name in ("leads", "mask", "outside", *SOURCE)),
         ]
         return line
@@ -199,25 +186,15 @@ class IntraWarpCoalescer(wiring.Component):
         """Map the line found, and put it into the output register."""
         found, line = self._found, self._presented
         mapping, words = self._map(m)
-        # The free entries were counted before the line that leaves now took one.
-        takes = self.line.valid & (line.mapping == Mapping.RANDOM) & ~line.store & ~line.atomic
-        needs = (mapping == Mapping.RANDOM) & ~found.store & ~found.atomic
-        waits = needs & (self.map_free <= takes)
         with m.If(vacant):
-            m.d.sync += [
-                self.line.valid.eq(self._found_valid & ~waits),
-                self._waits.eq(self._found_valid & waits),
-            ]
-        with m.Elif(self._waits & (self.map_free != 0)):
-            m.d.sync += [self.line.valid.eq(1), self._waits.eq(0)]
+            m.d.sync += self.line.valid.eq(self._found_valid)
         with m.If(vacant & self._found_valid):
             m.d.sync += [
                 line.mask.eq(found.here),
-                line.last.eq(found.rest == 0),
                 line.mapping.eq(mapping),
                 line.word.eq(words[0]),
                 *(word.eq(of_lane) for word, of_lane in zip(self._words, words[1:], strict=True)),
-                *(line[name].eq(found[name]) for name in ("number", "thread", *SOURCE)),
+                *(line[name].eq(found[name]) for name in ("number", "thread", "last", *SOURCE)),
             ]
         m.d.comb += [
             *(self.line.p[name].eq(line[name]) for name, _ in line.shape()),
@@ -254,15 +231,20 @@ class IntraWarpCoalescer(wiring.Component):
         return mapping, [first, *words]
 
 
-def _first(m: Module, mask: Signal, values: Sequence[Value], name: str) -> Value:
+def _first(m: Module, mask: Value, values: Sequence[Value]) -> Value:
     """The value at the lowest bit of a mask, found in all groups of lanes at the same time; zero if there is none."""
     groups = [slice(start, start + GROUP) for start in range(0, len(mask), GROUP)]
-    filled, found = Signal(len(groups), name=f"{name}_filled"), []
+    filled, found = Signal(len(groups), name="first_filled"), []
     m.d.comb += filled.eq(Cat(mask[group].any() for group in groups))
     for k, group in enumerate(groups):
-        onehot, value = Signal(len(mask[group]), name=f"{name}_onehot_{k}"), Signal(len(values[0]), name=f"{name}_{k}")
+        onehot, value = Signal(len(mask[group]), name=f"first_onehot_{k}"), Signal(len(values[0]), name=f"first_{k}")
         m.d.comb += [onehot.eq(lowest(mask[group])), value.eq(select(onehot, values[group]))]
         found.append(value)
-    group = Signal(len(groups), name=f"{name}_group")
+    group = Signal(len(groups), name="first_group")
     m.d.comb += group.eq(lowest(filled))
     return select(group, found)
+
+
+def _any_of(mask: Value, values: Iterable[Value]) -> Value:
+    """The bits that are 1 in any of the values in a mask."""
+    return reduce(or_, (Mux(each, value, 0) for each, value in zip(mask, values, strict=True)))

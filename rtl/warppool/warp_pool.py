@@ -15,7 +15,7 @@ from lockstep.rtl.signatures import event
 from lockstep.rtl.warppool._layouts import NUMBER_BITS, slot_layout, slots_layout
 from lockstep.spec.mapping import LINE_WORDS, Mapping
 from lockstep.spec.parameters import FERMI, MAX_MAPS, MAX_WARPS, TICKETS
-from lockstep.spec.warppool.parameters import MAX_COALESCERS, MAX_METADATA, parts
+from lockstep.spec.warppool.parameters import MAP_PER, MAX_COALESCERS, MAX_METADATA, parts
 
 
 class WarpPool(wiring.Component):
@@ -68,7 +68,7 @@ class WarpPool(wiring.Component):
     LARGEST: ClassVar = {
         "lanes": 32, "warps": MAX_WARPS, "tickets": TICKETS, "warps_per_queue": 1, "depth": 16,
         "coalescers": MAX_COALESCERS, "queues": 16, "tags": 4, "merges": 8, "maps": MAX_MAPS, "index": FERMI,
-        "set_bits": 11, "metadata": MAX_METADATA, "quantum": 1 << 20, "store_wait": 4095,
+        "set_bits": 11, "metadata": MAX_METADATA, "quantum": 1 << 20, "store_wait": 4095, "map_per": len(MAP_PER) - 1,
     }  # fmt: skip
     constant: ClassVar = ("line_shift",)
 
@@ -155,9 +155,8 @@ class WarpPool(wiring.Component):
                 instruction.ready.eq(coalescer.request.ready),
                 coalescer.request.p.address.eq(self.address[k]),
                 coalescer.line_shift.eq(self.line_shift),
-                coalescer.map_free.eq(table.free[k]),
-                line.ready.eq(Mux(aside, selector.store[k].ready, merging.line[k].ready)),
-                merging.line[k].valid.eq(line.valid & ~aside),
+                line.ready.eq(Mux(aside, selector.store[k].ready, merging.line[k].ready & table.admits[k])),
+                merging.line[k].valid.eq(line.valid & ~aside & table.admits[k]),
                 merging.map_entry[k].eq(table.entry[k]),
                 selector.store[k].valid.eq(line.valid & aside),
                 selector.insert[k].valid.eq(merging.insert[k].valid),
@@ -169,7 +168,7 @@ class WarpPool(wiring.Component):
             copy(merging.line[k].p, line.p)
             copy(selector.store[k].p, line.p)
             for observer in table, order:
-                observe(observer.line[k], merging.line[k].valid, merging.line[k].ready, line.p)
+                observe(observer.line[k], line.valid & ~aside, line.ready, line.p)
 
         access, answer, result = self.access, self.answer, self.result
         random = (writeback.result.p.mapping == Mapping.RANDOM) & ~writeback.result.p.atomic
@@ -191,7 +190,8 @@ class WarpPool(wiring.Component):
             writeback.slots.eq(metadata.slots),
             result.valid.eq(writeback.result.valid),
             writeback.result.ready.eq(result.ready),
-            table.lookup.eq(writeback.result.p.word),
+            table.lookup.entry.eq(writeback.result.p.word),
+            table.lookup.thread.eq(writeback.result.p.thread),
             result.p.mask.eq(Mux(random, table.map.mask, writeback.result.p.mask)),
         ]
         for name in selector.access.p.shape().members:

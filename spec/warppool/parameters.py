@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 from lockstep.spec.frame import COALESCER, CROSSBAR, STORE_CROSSBAR, instructions
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import L1_INDEXES, LANES, MAX_MAPS, MAX_WARPS, Gpu, integer
+from lockstep.spec.parameters import L1_INDEXES, LANES, MAX_MAPS, MAX_WARPS, Gpu, choice, integer
 
 # The most that the records are sized for.
 MAX_COALESCERS = 4
 MAX_TAGS = 64  # of all inter-warp queues
 MAX_SLOTS = 8  # requests that a tag merges
 MAX_METADATA = 2048  # L1 requests in flight
+
+MAP_PER = ("line", "load")
 
 PIPELINE = 3  # requests between their selection and the L1
 
@@ -34,7 +36,8 @@ class WarpPool:
     queues: int = integer(32, 1, MAX_TAGS, "queues", "inter-warp queues, a power of two")
     tags: int = integer(2, 1, 8, "lines", "tags of an inter-warp queue")
     merges: int = integer(4, 1, MAX_SLOTS, "requests", "requests that a tag merges")
-    maps: int = integer(8, 1, MAX_MAPS, "entries", "thread-map table; a multiple of the coalescers")
+    maps: int = integer(8, 1, MAX_MAPS, "entries", "thread-map table")
+    map_per: str = choice("line", MAP_PER, "what a thread-map entry is for: a line, or all random lines of a load")
     quantum: int = integer(100_000, 16, 1 << 20, "core cycles", "between two decisions on the selection policy")
     store_wait: int = integer(64, 1, 4095, "core cycles", "a store that has waited so long goes before loads")
 
@@ -47,12 +50,13 @@ def unit(gpu: Gpu) -> dict[str, int]:
         queues=pool.queues, tags=pool.tags, merges=pool.merges, maps=pool.maps,
         index=L1_INDEXES.index(gpu.l1.index), set_bits=(gpu.l1.sets - 1).bit_length(),
         metadata=gpu.l1.mshrs * gpu.l1.merges, quantum=pool.quantum, store_wait=pool.store_wait,
+        map_per=MAP_PER.index(pool.map_per),
     )  # fmt: skip
 
 
 def parts(
     *, lanes: int, warps: int, tickets: int, warps_per_queue: int, depth: int, coalescers: int, queues: int, tags: int,
-    merges: int, maps: int, index: int, set_bits: int, metadata: int, quantum: int, store_wait: int,
+    merges: int, maps: int, index: int, set_bits: int, metadata: int, quantum: int, store_wait: int, map_per: int,
 ) -> Parameters:  # fmt: skip
     """Of the blocks that a ``warp_pool`` with these arguments joins."""
     source = dict(lanes=lanes, warps=warps, tickets=tickets)
@@ -64,7 +68,7 @@ def parts(
             coalescers=coalescers,
         ),
         COALESCER: source,
-        "warppool.thread_map_table": dict(lanes=lanes, entries=maps, coalescers=coalescers),
+        "warppool.thread_map_table": dict(lanes=lanes, entries=maps, coalescers=coalescers, map_per=map_per),
         "warppool.inter_warp_queues": dict(
             **source, queues=queues, tags=tags, merges=merges, coalescers=coalescers, index=index, set_bits=set_bits,
             maps=maps,
@@ -100,8 +104,6 @@ def check(gpu: Gpu) -> list[str]:
         errors.append(f"warppool.queues * warppool.tags = {pool.queues * pool.tags}: at most {MAX_TAGS} tags")
     if pool.queues > gpu.l1.sets:
         errors.append(f"warppool.queues = {pool.queues}: must not exceed l1.sets = {gpu.l1.sets}")
-    if pool.maps % pool.coalescers:
-        errors.append(f"warppool.maps = {pool.maps}: must be a multiple of warppool.coalescers = {pool.coalescers}")
     if gpu.l1.mshrs * gpu.l1.merges > MAX_METADATA:
         errors.append(f"l1.mshrs * l1.merges = {gpu.l1.mshrs * gpu.l1.merges}: WarpPool has at most {MAX_METADATA}")
     return errors

@@ -12,9 +12,10 @@ STORAGE = Storage("Kloosterman's table 3.1", (
     ),
     Structure(
         "Intra-warp coalescers", "lsu.intra_warp_coalescer", 2048, 2,
-        "The paper counts the addresses of two instructions; beside them stand their masks, the lanes still pending, "
-        "ticket and kind. Two lines are on their way, the one found last and the one presented, each with its lanes "
-        "and their words.",
+        "The paper counts 32 addresses and 32 words of store data. Here each lane's address is its line and its word, "
+        "store data wait in the load/store unit, and beside the addresses stand the lanes still pending, mask, ticket "
+        "and kind. Two lines are on their way, the one found last and the one presented, each with its lanes and "
+        "their words.",
     ),
     Structure(
         "Inter-warp queues", "warppool.inter_warp_queues", 124, 64,
@@ -23,8 +24,8 @@ STORAGE = Storage("Kloosterman's table 3.1", (
     ),
     Structure(
         "Thread map table", "warppool.thread_map_table", 321, 8,
-        "An entry has the mask and one word for each lane, read by lane; the paper's 321 bits have room for two "
-        "five-bit fields for each lane.",
+        "An entry for a line has a bit and a word for each lane. With warppool.map_per=load it has a line and a word "
+        "for each lane, which are the paper's 10 bits, and counts the results that it waits for.",
     ),
     Structure(
         "MSHR metadata", "warppool.mshr_metadata", 23, 1024,

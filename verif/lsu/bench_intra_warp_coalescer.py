@@ -20,17 +20,10 @@ CONFIGURATIONS = {
     "odd": {"lanes": 5, "warps": 7, "tickets": 3},
 }
 CYCLES = 1500
-# Whether an instruction has ended is seen in the cycle after its last line was found.
-IDLE_CHANGES = ("filled", "served", "found_now")
+DEPTH = 3  # cycles from an instruction to its first line, and lines inside: to be found, found, presented
 
-# Probability that an instruction is offered, and that a line is taken; log2 of the line size; thread-map entries.
-RATES = {
-    "steady": (1.0, 1.0, 7, 32),
-    "stalled": (1.0, 0.4, 5, 32),
-    "sparse": (0.1, 1.0, 6, 8),
-    "mixed": (0.6, 0.6, 7, 8),
-    "map": (1.0, 0.9, 6, 1),
-}
+# Probability that an instruction is offered, and that a line is taken; log2 of the line size.
+RATES = {"steady": (1.0, 1.0, 7), "stalled": (1.0, 0.4, 5), "sparse": (0.1, 1.0, 6), "mixed": (0.6, 0.6, 7)}
 SHAPES = tuple(RATES)
 
 
@@ -77,11 +70,6 @@ class Line:
     def of(cls, payload: Any, lanes: int) -> Line:
         scalars = {name: int(getattr(payload, name)) for name in cls.__dataclass_fields__ if name != "words"}
         return cls(**scalars, words=tuple(int(payload.words[lane]) for lane in range(lanes)))
-
-    @property
-    def takes_entry(self) -> bool:
-        """It needs an entry of the thread-map table."""
-        return self.mapping == ThreadMap.RANDOM and not self.store and not self.atomic
 
 
 def instruction(rng: random.Random, lanes: int = 32, warps: int = 64, tickets: int = 16) -> Instruction:
@@ -154,47 +142,54 @@ def check(instruction: Instruction, got: list[Line], line_bytes: int) -> None:
 
 
 class Environment:
-    """An LSU that offers instructions, and a taker of lines with a thread-map table that frees entries at random."""
+    """An LSU that offers instructions, and a taker of lines."""
 
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
         self.parameters, self.rng = parameters, rng
-        self.valid, self.ready, self.line_shift, self.entries = RATES[shape]
-        self.free = self.entries
+        self.valid, self.ready, self.line_shift = RATES[shape]
         self.offered: Instruction | None = None
         self.waiting: list[Instruction] = []  # accepted, with lanes; the first one's lines are leaving
+        self.inside = 0  # their lines
         self.got: list[Line] = []
+        self.gaps = DEPTH  # cycles in which there may be no line although all are offered, and taken, at once
         self.held: Line | None = None
 
     def drive(self, i: Any, o: Any) -> None:
         rng = self.rng
-        i.line_shift, i.map_free, i.line.ready = self.line_shift, self.free, rng.random() < self.ready
+        i.line_shift, i.line.ready = self.line_shift, rng.random() < self.ready
         if self.offered is None and rng.random() < self.valid:
             self.offered = instruction(rng, **self.parameters)
             drive(i.request.payload, self.offered)
         i.request.valid = self.offered is not None
+        o.inside = self.inside
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
-        if i.request.valid and o.request.ready:
+        if i.request.valid and c.request.ready:
             assert self.offered is not None
+            limit = DEPTH if i.line.ready else DEPTH - 1
+            assert self.inside <= limit, "another instruction waits for its lines to be found"
             if self.offered.mask:
                 self.waiting.append(self.offered)
+                self.inside += len(list(lines(self.offered, 1 << self.line_shift)))
+            else:
+                self.gaps += 1
             self.offered = None
         line = Line.of(o.line.payload, self.parameters["lanes"]) if o.line.valid else None
         assert self.held in (None, line), "a presented line must hold"
         self.held = line
         if line and i.line.ready:
             self.held = None
-            self.free -= line.takes_entry
-            assert self.free >= 0, "the thread-map table overflows"
+            self.inside -= 1
             self.got.append(line)
             if line.last:
                 check(self.waiting.pop(0), self.got, 1 << self.line_shift)
                 self.got = []
-        if self.free < self.entries and self.rng.random() < 0.2:
-            self.free += 1
+        if self.valid == self.ready == 1.0:
+            self.gaps -= line is None
+            assert self.gaps >= 0, "a gap between two lines"
 
     def finish(self) -> None:
-        assert len(self.waiting) <= 4  # two entries, the last line found, and that of one in the output register
+        assert len(self.waiting) <= DEPTH
 
 
 def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal]) -> Value:
@@ -224,10 +219,17 @@ BINS = {
     },
     "not the last line": lambda p, i, o, c: o.line.valid and not o.line.payload.last,
     "back-pressure": lambda p, i, o, c: o.line.valid and not i.line.ready,
-    "buffer full, request waits": lambda p, i, o, c: i.request.valid and not o.request.ready,
-    "no active lane": lambda p, i, o, c: i.request.valid and o.request.ready and i.request.payload.mask == 0,
+    "taken as the last line is found": lambda p, i, o, c: (
+        i.request.valid and c.request.ready and o.inside == DEPTH
+    ),
+    "a request waits for the line presented": lambda p, i, o, c: (
+        i.request.valid and not c.request.ready and not i.line.ready
+    ),
+    "a request waits for the lines of another": lambda p, i, o, c: (
+        i.request.valid and not c.request.ready and i.line.ready
+    ),
+    "no active lane": lambda p, i, o, c: i.request.valid and c.request.ready and i.request.payload.mask == 0,
     "nothing to do": lambda p, i, o, c: not i.request.valid and not o.line.valid,
-    "the table is full": lambda p, i, o, c: i.map_free == 0 and not o.line.valid and not o.request.ready,
     **{
         f"lines of {1 << shift} bytes": lambda p, i, o, c, shift=shift: o.line.valid and i.line_shift == shift
         for shift in (5, 6, 7)
@@ -245,7 +247,11 @@ def _one_lane(parameters: dict[str, int]) -> bool:
     return parameters["lanes"] == 1
 
 
-# One lane makes one line with one word, and needs no entry of the table.
+# One lane makes one line with one word.
 UNREACHABLE = dict.fromkeys(
-    ("not the last line", "the table is full", *(f"mapping {m.name.lower()}" for m in ThreadMap if m)), _one_lane
-)
+    (
+        "not the last line", "a request waits for the lines of another",
+        *(f"mapping {m.name.lower()}" for m in ThreadMap if m),
+    ),
+    _one_lane,
+)  # fmt: skip

@@ -63,49 +63,32 @@ class LineHolds(Property):
 
 
 class LanesAreConserved(Property):
-    """Lanes that went in and did not come out are those that the entries and the two lines on their way have."""
+    """Lanes that went in and did not come out are those still pending and those of the two lines on their way."""
 
     def specify(self, m: Module, enters: Value, leaves: Value) -> None:
         dut, lanes = self.dut, self.dut.lanes
         line, found = dut.line, dut._found
-        inside = Signal(range(4 * lanes + 1))
+        inside = Signal(range(3 * lanes + 1))
         came = Mux(enters, popcount(dut.request.p.mask), 0)
         gone = Mux(leaves, popcount(line.p.mask), 0)
-        presents = line.valid | dut._waits
-        lines = [Mux(presents, line.p.mask, 0), Mux(dut._found_valid, found.here, 0)]
+        lines = [Mux(line.valid, line.p.mask, 0), Mux(dut._found_valid, found.here, 0)]
         m.d.sync += inside.eq(inside + came - gone)
         m.d.comb += [
             Assert(inside == popcount(Cat(dut._pending, lines))),
             Assert(inside + came >= gone),
-            Assert(~(line.valid & dut._waits)),
-            Assert(~presents | line.p.mask.any()),
+            Assert(~line.valid | line.p.mask.any()),
             Assert(~dut._found_valid | found.here.any()),
-            Assert(~dut._found_now | dut._found_valid),
         ]
-        for k, pending in enumerate(dut._pending):
-            known = dut._found_now & (dut._served == k)
-            m.d.comb += [
-                Assert(~known | (found.rest == pending)),
-                Assert(dut._filled[k] == (known | pending.any())),
-            ]
 
 
-class TableIsRespected(Property):
-    """A thread-map table that counts its free entries a cycle late never overflows."""
+class ReadyIsRight(Property):
+    """An instruction is accepted as soon as no lane of the one before will be pending, and not before."""
 
     def specify(self, m: Module, enters: Value, leaves: Value) -> None:
-        line = self.dut.line
-        free, release = Signal(range(3), init=2), Signal()
-        takes = Signal()
-        m.d.comb += [
-            self.dut.map_free.eq(free),
-            Assume(~release | (free < 2)),
-            takes.eq(leaves & (line.p.mapping == Mapping.RANDOM) & ~line.p.store & ~line.p.atomic),
-            Assert(~takes | (free != 0)),
-        ]
-        needs = line.valid & (line.p.mapping == Mapping.RANDOM) & ~line.p.store & ~line.p.atomic
-        m.d.comb += Assert(~needs | (free != 0))
-        m.d.sync += free.eq(free - takes + release)
+        dut = self.dut
+        known, was_ready = Signal(), Signal()
+        m.d.sync += [known.eq(~enters), was_ready.eq(dut.request.ready)]
+        m.d.comb += Assert(~known | (was_ready == (dut._pending == 0)))
 
 
 class LinesAreRight(Property):
@@ -156,7 +139,9 @@ class EverythingHappens(Property):
 PROOFS = {
     "a presented line holds": Proof(partial(LineHolds, 2), "prove", 2, "2 lanes"),
     "no lane is lost or invented": Proof(partial(LanesAreConserved, 2), "prove", 1, "2 lanes"),
-    "the thread-map table never overflows": Proof(partial(TableIsRespected, 3), "prove", 3, "3 lanes, 2 entries"),
+    "ready as the last line is found": Proof(
+        partial(ReadyIsRight, 3), "prove", 2, "exactly when no lane will be pending, any addresses: 3 lanes"
+    ),
     "a line says where its lanes' words are": Proof(
         partial(LinesAreRight, 3), "bmc", 7, "number, lanes, mapping, order and last line, any addresses: 3 lanes"
     ),

@@ -87,7 +87,6 @@ class FromAddresses(Elaboratable):
             *(Assume((address & ((1 << request.size) - 1)[:4]) == 0) for address in request.address),
             Assume(~request.store & ~request.atomic),
             coalescer.request.valid.eq(~busy),
-            coalescer.map_free.eq(1),
             line.ready.eq(1),
             dut.load.valid.eq(line.valid),
             *(load[name].eq(getattr(line.p, name)) for name in ("mapping", "thread", "word", "mask", "words")),

@@ -73,7 +73,7 @@ def test_header_has_block_parameters_version_and_contract() -> None:
     assert head.startswith("// lsu.intra_warp_coalescer(lanes = 32, warps = 48, tickets = 16)\n")
     assert f"\n// Lockstep {export.version()}, Amaranth" in head and str(Path.home()) not in head
     assert "\n//\n// Turns a warp's memory instruction into requests" in head
-    assert "\n// map_free : In\n" in head and not re.search(r"\s\n", head)
+    assert "\n// request : In, stream, ready combinational\n" in head and not re.search(r"\s\n", head)
 
 
 def test_parts_have_their_contracts() -> None:

@@ -31,7 +31,7 @@ from lockstep.verif.models.micro import Bench
         (["warppool"], {"warppool.queues": 24}, "warppool.queues = 24: must be a power of two"),
         (["warppool"], {"warppool.queues": 64}, "tags = 128: at most 64 tags"),
         (["warppool"], {"l1.sets": 16}, "warppool.queues = 32: must not exceed l1.sets = 16"),
-        (["warppool"], {"warppool.maps": 7}, "warppool.maps = 7: must be a multiple of warppool.coalescers = 2"),
+        (["warppool"], {"warppool.map_per": "warp"}, "warppool.map_per"),
         (["warppool"], {"l1.mshrs": 256, "l1.merges": 16}, "l1.mshrs * l1.merges = 4096: WarpPool has at most 2048"),
     ],
 )
@@ -42,7 +42,7 @@ def test_refused(selected: list[str], settings: dict[str, int], words: str) -> N
 
 
 def test_sizes_that_nobody_uses_are_not_checked() -> None:
-    assert description.load("gtx480", {"warppool.maps": 7}).sections["warppool"].maps == 7
+    assert description.load("gtx480", {"warppool.queues": 24}).sections["warppool"].queues == 24
 
 
 def test_a_description_may_set_a_mechanism(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from lockstep.sim import Gpu
 from lockstep.sim.description import names
 from lockstep.spec.parameters import DISPATCHERS, L1_INDEXES, SCHEDULERS
+from lockstep.spec.warppool.parameters import MAP_PER
 from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.sim.random_programs import RESULT, Maker
 
@@ -39,18 +40,18 @@ def settings(rng: random.Random) -> dict[str, Any]:
     return {"core.sms": 2, **{name: rng.choice(values) for name, values in choices.items() if rng.random() < 0.5}}
 
 
-def mechanisms(rng: random.Random) -> tuple[list[str], dict[str, int]]:
+def mechanisms(rng: random.Random) -> tuple[list[str], dict[str, Any]]:
     """A path to the L1, WarpPool's with sizes between the smallest and more than the paper's."""
     path = rng.choice(["", "mrpb", "banked-l1", "warppool", "warppool"])
-    coalescers = rng.choice([1, 2, 4])
     sizes = {
-        "warppool.coalescers": coalescers,
+        "warppool.coalescers": rng.choice([1, 2, 4]),
         "warppool.warps_per_queue": rng.choice([1, 3, 7]),
         "warppool.instructions": rng.choice([1, 2, 8]),
         "warppool.queues": rng.choice([1, 4, 32]),
         "warppool.tags": rng.choice([1, 2]),
         "warppool.merges": rng.choice([1, 4, 8]),
-        "warppool.maps": coalescers * rng.choice([1, 4]),
+        "warppool.maps": rng.choice([1, 3, 8]),
+        "warppool.map_per": rng.choice(MAP_PER),
         "warppool.quantum": rng.choice([16, 64, 100_000]),
         "warppool.store_wait": rng.choice([1, 64]),
         "mrpb.warps_per_queue": rng.choice([1, 8]),

@@ -6,7 +6,7 @@ Every check is one of counting and of lists in the order of events: nothing here
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,37 +15,39 @@ from amaranth.hdl import Module, Value
 
 from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import FERMI, FOLD, LINEAR
+from lockstep.spec.warppool.parameters import MAP_PER
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
-from lockstep.verif.lsu import bench_intra_warp_coalescer as coalescer
 from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, decoded, lines
 from lockstep.verif.lsu.lines import WAIVER, one_size
 from lockstep.verif.warppool import bench_request_selector as selector
 from lockstep.verif.warppool.quantum import Quantum
 
 BLOCK = "warppool.warp_pool"
+LINE, LOAD = range(len(MAP_PER))
 CONFIGURATIONS = {
     "paper": dict(
         lanes=32, warps=48, tickets=16, warps_per_queue=3, depth=8, coalescers=2, queues=32, tags=2, merges=4, maps=8,
-        index=FERMI, set_bits=6, metadata=256, quantum=64, store_wait=64,
+        index=FERMI, set_bits=6, metadata=256, quantum=64, store_wait=64, map_per=LINE,
+    ),
+    "by load": dict(
+        lanes=32, warps=8, tickets=4, warps_per_queue=2, depth=2, coalescers=2, queues=4, tags=2, merges=4, maps=2,
+        index=FERMI, set_bits=4, metadata=16, quantum=64, store_wait=16, map_per=LOAD,
     ),
     "one": dict(
         lanes=1, warps=1, tickets=1, warps_per_queue=1, depth=1, coalescers=1, queues=1, tags=1, merges=1, maps=1,
-        index=LINEAR, set_bits=0, metadata=1, quantum=16, store_wait=1,
+        index=LINEAR, set_bits=0, metadata=1, quantum=16, store_wait=1, map_per=LINE,
     ),
     "odd": dict(
-        lanes=5, warps=7, tickets=3, warps_per_queue=2, depth=3, coalescers=3, queues=4, tags=3, merges=3, maps=6,
-        index=FOLD, set_bits=3, metadata=9, quantum=37, store_wait=5,
+        lanes=5, warps=7, tickets=3, warps_per_queue=2, depth=3, coalescers=3, queues=4, tags=3, merges=3, maps=5,
+        index=FOLD, set_bits=3, metadata=9, quantum=37, store_wait=5, map_per=LINE,
     ),
     "shipped": dict(
         lanes=32, warps=48, tickets=16, warps_per_queue=3, depth=8, coalescers=2, queues=32, tags=2, merges=4, maps=8,
-        index=FERMI, set_bits=6, metadata=256, quantum=100_000, store_wait=64,
+        index=FERMI, set_bits=6, metadata=256, quantum=100_000, store_wait=64, map_per=LINE,
     ),
 }  # fmt: skip
-IDLE_CHANGES = (
-    *(rf"request_selector\.{name}" for name in selector.IDLE_CHANGES),
-    *(rf"intra_warp_coalescer_\d\.{name}" for name in coalescer.IDLE_CHANGES),
-)
+IDLE_CHANGES = tuple(rf"request_selector\.{name}" for name in selector.IDLE_CHANGES)
 CYCLES = 2500
 PIPELINE = 3  # requests between their selection and the L1
 FILLING = 140  # cycles in which a warp fills all tags, also at the paper's size
@@ -160,7 +162,7 @@ class Environment:
         self.releasing = False
         self.stalled = False
         self.due: deque[tuple[Flight, int]] = deque()  # results of answers given, in order
-        self.maps = 0  # random lines sent and not written back: no more than entries of the thread-map table
+        self.maps: Counter[tuple[int, ...]] = Counter()  # random lines sent and not written back, by entry
         self.held: dict[str, Any] = {}  # payloads that were presented and not taken
         self.checker = Selection(parameters)
         self.identities: set[int] = set()
@@ -398,6 +400,10 @@ class Environment:
             self.requests[access.id] = Request(number, flights, self.cycle)
         self._merges(access, flights, slots)
 
+    def _entry(self, flight: Flight, number: int) -> tuple[int, ...]:
+        """What an entry of the thread-map table stands for."""
+        return flight.name if self.parameters["map_per"] == LOAD else (*flight.name, number)
+
     def _merges(self, access: Any, flights: list[Flight], slots: list[tuple]) -> None:
         """Events around a request that is taken."""
         count, number = access.count, access.number
@@ -409,13 +415,16 @@ class Environment:
             self.events.add("loads that bypass merge")
         if count > 1 and len({slot[2] for slot in slots[:count]}) > 1:
             self.events.add("loads of different mappings merge")
-        random_lines = 0 if flights[0].aside else sum(slot[2] == Mapping.RANDOM for slot in slots[:count])
-        if random_lines > 1:
+        for flight, slot in zip(flights, slots[:count], strict=True):
+            if slot[2] == Mapping.RANDOM and not flight.aside:
+                self.maps[self._entry(flight, number)] += 1
+        if sum(slot[2] == Mapping.RANDOM for slot in slots[:count]) > 1:
             self.events.add("random lines merge")
-        self.maps += random_lines
-        assert self.maps <= self.parameters["maps"], "more random lines than entries of the thread-map table"
-        if self.maps == self.parameters["maps"]:
+        assert len(self.maps) <= self.parameters["maps"], "more maps than entries of the thread-map table"
+        if len(self.maps) == self.parameters["maps"]:
             self.events.add("the thread-map table is full")
+        if len(self.maps) < self.maps.total():
+            self.events.add("lines share an entry")
         if len(self.requests) == self.parameters["metadata"]:
             self.events.add("the metadata are in use")
         if count == self.parameters["merges"] and not flights[0].aside and any(
@@ -459,7 +468,8 @@ class Environment:
         else:
             found = self._words(made, result, words)
             assert found == {lane: self._word(made, lane) for lane in range(self.lanes) if lanes >> lane & 1}, "words"
-            self.maps -= result.mapping == Mapping.RANDOM
+            if result.mapping == Mapping.RANDOM:
+                self.maps -= Counter([self._entry(flight, number)])
         if not flight.pending:
             del self.flight[flight.name]
 
@@ -558,8 +568,8 @@ _MERGING = (
 _EVENTS = (
     *_MERGING, "all has ended", "a load follows a load that is not sent", "an instruction waits for a full queue",
     "an id comes again", "a line is requested again", "the thread-map table is full", "the metadata are in use",
-    "one more than a tag can merge", "an answer out of order", "an answer in the cycle after the access",
-    "access, answer and result in one cycle",
+    "lines share an entry", "one more than a tag can merge", "an answer out of order",
+    "an answer in the cycle after the access", "access, answer and result in one cycle",
 )  # fmt: skip
 
 
@@ -614,6 +624,7 @@ UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
         lambda p: p["lanes"] == 1,
     ),
     **dict.fromkeys(_MERGING, lambda p: p["merges"] == 1),
+    "lines share an entry": lambda p: p["map_per"] == LINE,
     **{f"a request for {count}": _fewer_than(count) for count in range(1, 5)},
     **dict.fromkeys(
         ("a load follows a load that is not sent", "an instruction waits for a full queue", "several warps issue",

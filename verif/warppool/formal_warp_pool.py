@@ -20,7 +20,7 @@ from lockstep.verif.formal import Proof
 LANES, WARPS, TICKETS, MERGES, METADATA = 2, 2, 1, 2, 2
 SIZES = dict(
     lanes=LANES, warps=WARPS, tickets=TICKETS, warps_per_queue=1, depth=1, queues=2, tags=1, merges=MERGES, maps=2,
-    index=FERMI, set_bits=1, metadata=METADATA, quantum=64, store_wait=2,
+    index=FERMI, set_bits=1, metadata=METADATA, quantum=64, store_wait=2, map_per=0,
 )  # fmt: skip
 LINE_SHIFT, WORD_BITS = 5, 3
 ENTERING, END = 2, 22  # cycles in which instructions enter; after which all must have ended

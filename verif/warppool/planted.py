@@ -22,19 +22,18 @@ FAULTS = [
         "spmv", r"o\.line\.payload\.mask", bits_more,
     ),
     Differing(
-        "lsu.intra_warp_coalescer", "models", "the map entry that the line before takes counts as free",
-        "i64(io.i.map_free) <= i64(leaving)", "i64(io.i.map_free) == 0",
-        "spmv", r"o\.line\.valid", more, settings={"warppool.maps": 2},
+        "lsu.intra_warp_coalescer", "models", "an instruction is accepted when a line is found, not when the last is",
+        "pending == 0 or (pending == state.here and _moves(state, io))", "pending == 0 or _moves(state, io)",
+        "spmv", r"c\.request\.ready", appears,
     ),
     Differing(
-        "warppool.thread_map_table", "rtl", "a result without a map releases the entry of its word",
-        "self.result.ready & (result.mapping == Mapping.RANDOM) & ~result.atomic",
-        "self.result.ready & ~result.atomic",
-        "spmv", r"o\.free\[\d\]", more,
+        "warppool.thread_map_table", "rtl", "the last entry is promised to every coalescer",
+        "spare, more = Mux(new, spare[1:], spare),", "spare, more = spare,",
+        "spmv", r"c\.admits\[1\]", appears, settings={"warppool.maps": 2},
     ),
     Differing(
         "warppool.thread_map_table", "models", "entries that are no longer in use can be read",
-        "if state.used >> index & 1:", "if state.used != 0:",
+        "if (state.used >> index) & 1 == 0:", "if state.used == 0:",
         "spmv", r"c\.map\.mask", appears,
     ),
     Differing(
@@ -122,7 +121,7 @@ FAULTS = [
 MISLEADING = [
     Misleading(
         "warppool.thread_map_table", "rtl", "the words of a line are stored as zeros",
-        "write.data.words.eq(line.payload.words)", "write.data.words.eq(0)",
+        "kept.word.eq(word)", "kept.word.eq(0)",
         "spmv", r"lane \d+ loads 0x\w+, and its result names the word at 0x\w+",
     ),
     Misleading(

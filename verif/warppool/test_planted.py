@@ -96,7 +96,7 @@ def beside_the_right_model(kept: replay.Replay) -> tuple[replay.Outcome, int]:
         bench.i[()] = each.io["i"]
         for _ in range(each.cycles):
             last = kept.last if cycle == kept.cycles - 1 else ""
-            sides = ["o"]
+            sides = ["o"] * (bench.o is not None)
             if bench.c is not None and last != "o":
                 bench.comb()
                 sides.append("c")

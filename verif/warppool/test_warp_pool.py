@@ -28,7 +28,7 @@ from lockstep.verif.warppool.bench_warp_pool import (
 
 SMALL = dict(
     lanes=4, warps=4, tickets=2, warps_per_queue=2, depth=2, coalescers=2, queues=2, tags=2, merges=2, maps=4,
-    index=FOLD, set_bits=1, metadata=4, quantum=16, store_wait=4,
+    index=FOLD, set_bits=1, metadata=4, quantum=16, store_wait=4, map_per=0,
 )  # fmt: skip
 
 
@@ -71,17 +71,20 @@ def test_latencies_of_the_unit() -> None:
 
 FAULTS = {
     "a store's line is taken when a load's could be": (
-        "line.ready.eq(Mux(aside, selector.store[k].ready, merging.line[k].ready))",
-        "line.ready.eq(merging.line[k].ready)",
+        "line.ready.eq(Mux(aside, selector.store[k].ready, merging.line[k].ready & table.admits[k]))",
+        "line.ready.eq(merging.line[k].ready & table.admits[k])",
     ),
     "a store's line goes to the loads too": (
-        "merging.line[k].valid.eq(line.valid & ~aside)", "merging.line[k].valid.eq(line.valid)"
+        "merging.line[k].valid.eq(line.valid & ~aside & table.admits[k])",
+        "merging.line[k].valid.eq(line.valid & table.admits[k])",
     ),
     "the thread-map entry of another coalescer": ("table.entry[k]", "table.entry[0]"),
-    "the free entries of another coalescer": ("table.free[k]", "table.free[0]"),
+    "a line leaves without a thread-map entry": ("merging.line[k].ready & table.admits[k]", "merging.line[k].ready"),
+    "a line that waits for a thread-map entry is inserted": ("~aside & table.admits[k])", "~aside)"),
+    "a line is admitted as another coalescer's": ("ready & table.admits[k]", "ready & table.admits[0]"),
     "the addresses of another coalescer": ("self.address[k]", "self.address[0]"),
     "an insertion by another coalescer": ("eq(merging.insert[k].payload)", "eq(merging.insert[0].payload)"),
-    "a read of a fixed thread map": ("table.lookup.eq(writeback.result.p.word)", "table.lookup.eq(0)"),
+    "a read of a fixed thread map": ("table.lookup.entry.eq(writeback.result.p.word)", "table.lookup.entry.eq(0)"),
     "no entry of the thread map is freed in time": (
         "observe(table.result, result.valid, result.ready", "observe(table.result, result.valid, 1"
     ),

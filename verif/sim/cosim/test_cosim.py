@@ -126,7 +126,7 @@ def _gpu(machine: Machine) -> Any:
 
 FAULTS = [
     (COALESCER, SMALL, "line_words", 7, 123, "o.line.payload.words[1]"),
-    (COALESCER, SMALL, "request_ready", 0, 50, "o.request.ready"),
+    (COALESCER, SMALL, "request_ready", 0, 50, "c.request.ready"),
     (SCHEDULER, {"warps": 5, "schedulers": 1}, "grant_warp", 2, 77, "c.grant.warp"),
     (DISPATCHER, {"sms": 3}, "remaining", 39, 200, "o.remaining"),
     (DISPATCHER, {"sms": 3}, "remaining", 5, 0, "o.remaining"),
@@ -171,7 +171,7 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
 def test_a_report_has_the_elements_of_the_instance_with_a_column_for_each_leaf() -> None:
     """A table of maps that is smaller than the largest, with a fault beyond it too: that must be seen."""
     block = "warppool.thread_map_table"
-    lines = library.load(block, {"lanes": 3, "entries": 2, "coalescers": 2}).layout.splitlines()
+    lines = library.load(block, {"lanes": 3, "entries": 2, "coalescers": 2, "map_per": 0}).layout.splitlines()
     elements = [line.split()[0] for line in lines[1:]]
     io = np.zeros((), blocks.ports(block))
     io["i"]["line"]["payload"]["words"][1, :3] = 1, 2, 10

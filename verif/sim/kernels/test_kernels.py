@@ -121,8 +121,10 @@ def test_unknown_kernel_names_the_known() -> None:
 
 
 def made_up(reference: Outputs, **tolerance: Exact | Close) -> Kernel:
-    no_data, give = (lambda *_: {}), (lambda _: reference)
-    return Kernel("x", "x", "x", Path("x.ptx"), ("tiny",), dict(tolerance), no_data, no_data, give)
+    def none(*_: object) -> dict[str, np.ndarray]:
+        return {}
+
+    return Kernel("x", "x", "x", Path("x.ptx"), ("tiny",), dict(tolerance), none, none, lambda _: reference)
 
 
 def test_check_reports_the_first_difference() -> None:
