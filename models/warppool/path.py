@@ -43,7 +43,7 @@ from lockstep.models.jit import (
 from lockstep.models.lsu import line_crossbar, store_crossbar
 from lockstep.models.lsu.line_crossbar import lanes_of, word_of
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, MISS
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, HIT, LOAD_BYPASS
 from lockstep.models.time import NEVER
 from lockstep.models.warppool import warp_pool
 from lockstep.spec.mapping import LINE_WORDS, Mapping
@@ -240,7 +240,7 @@ def _access(path, lsu, port, config, io, now):
         if accepted(lsu, first, lanes, line, code) and access.store != 0:
             complete(lsu, first, now)
         return
-    io.i.miss = code == MISS
+    io.i.miss = code != HIT  # one that joins an MSHR too, as in the statistics
     counts = path.counts
     counts.requests += 1
     counts.merged += i64(access.count)

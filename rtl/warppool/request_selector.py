@@ -109,7 +109,7 @@ class RequestSelector(wiring.Component):
         The request to the L1. Stores and atomics: ``count`` is 1, ``slots[0]`` has warp and ticket, all else in the
         slots is 0. Loads: ``mask`` and ``last`` are 0. The payload holds until the next one is presented.
     miss : In
-        The load that is transferred on ``access`` in this cycle missed.
+        The load that is transferred on ``access`` in this cycle missed, or joined one that did.
     policy : Out
         0 oldest, 1 warp ID.
     overdue : Out

@@ -55,7 +55,7 @@ class WarpPool(wiring.Component):
         atomics have one, the lanes in ``mask`` and, with ``last``, no further line. ``id`` comes back with the answer
         of a load or an atomic.
     miss : In
-        The load transferred on ``access`` in this cycle missed.
+        The load transferred on ``access`` in this cycle missed, or joined one that did.
     answer : In, stream
         The L1's answer; ``mask`` has an atomic's lanes.
     result : Out, stream
