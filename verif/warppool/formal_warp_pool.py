@@ -1,4 +1,6 @@
-"""Proofs about the joined unit, at the smallest size at which two warps merge: two instructions.
+"""Proofs about the joined unit, at the smallest size at which two warps merge: two instructions, two coalescers.
+
+With one coalescer the second instruction's lines come too late to merge with the first one's.
 
 Everything is free but for the protocol: their kinds, what they access, when the L1 answers, when it and the register
 file take what they are offered. The blocks have proofs without bound of their own; what these add is the wires between
@@ -217,7 +219,6 @@ PROOFS = {
     "all ends": _proof(
         Ends, 1, "bmc", END + 1, f"every lane of a load is written by cycle {END} when nobody makes it wait"
     ),
-    "reached": _proof(Reached, 1, "cover", 16, "a load of random mapping merges with another warp's and ends"),
     "two coalescers": _proof(
         Followed, 2, "bmc", 14,
         "loads, stores and atomics: each line sent once, as what it is, with its lanes, the last one as the last; a "
@@ -225,6 +226,9 @@ PROOFS = {
     ),
     "two coalescers, all ends": _proof(
         Ends, 2, "bmc", END + 1, f"every load, store and atomic has ended by cycle {END} when nobody makes it wait"
+    ),
+    "two coalescers, merged": _proof(
+        Reached, 2, "cover", 16, "a load of random mapping merges with another warp's and ends"
     ),
     "two coalescers, reached": _proof(
         ReachedAside, 2, "cover", 16, "a store and an atomic of two lines end beside another instruction"
