@@ -25,10 +25,13 @@ class Watch:
     def progress(self, ended: int, total: int, cycle: int) -> None:
         """CTAs of the current launch, and its core cycle."""
 
+    def printed(self, text: str) -> None:
+        """A launch has printed something."""
+
 
 @dataclass(frozen=True)
 class Job:
-    """What to run. ``settings`` override parameters of the GPU's description."""
+    """What to run. ``settings`` override parameters of the GPU's description; ``strict`` is that of the ``Gpu``."""
 
     kernel: str
     gpu: str = "gtx480"
@@ -36,6 +39,7 @@ class Job:
     seed: int = 1
     mechanisms: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
 
 
 def execute(
@@ -52,7 +56,8 @@ def execute(
 
     watch = watch or Watch()
     kernel = kernels.find(job.kernel)
-    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress)
+    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict)
+    gpu.on_print = watch.printed
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
     module = gpu.load(kernel.ptx)
     watch.phase("preparing the model: the first time, it is compiled, which takes a minute or two")
@@ -76,6 +81,7 @@ def execute(
         "mechanisms": list(job.mechanisms),
         "size": job.size,
         "seed": job.seed,
+        "strict": job.strict,
         "launches": len(gpu.runs),
         "cycles": cycles,
         "warp_instructions": instructions,
@@ -89,6 +95,7 @@ def execute(
         "stats": gpu.stats,
         "functions": _functions(gpu),
         "per_sm": gpu.per_sm,
+        "printed": "".join(run.printed for run in gpu.runs),
         "timeline": [run.timeline for run in gpu.runs],
         "configuration": description.values(gpu.description),
     }
