@@ -97,6 +97,7 @@ class Flag(IntEnum):
     RELU = 256
     ADDED = 512  # by a pass of the compiler: counted apart from the program's own
     HINT = 1024  # shifts the priority of region-p scheduling; costs nothing
+    SPILL = 2048  # spilled registers: a load may find what was never written, as a register's reader may
 
 
 class Round(IntEnum):

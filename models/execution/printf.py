@@ -38,7 +38,8 @@ WIDEST = 4095  # characters; what C promises of a conversion
 _CONVERSION = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:(\.)(\*|\d*))?(hh|h|ll|l|z|j|t)?([diouxXcspfFeEgGaA%])")
 _LONG = (b"l", b"ll", b"z", b"j", b"t")
 _C_TYPES: dict[str, Any] = {  # of a string, its address
-    "i": ctypes.c_int, "q": ctypes.c_longlong, "d": ctypes.c_double, "p": ctypes.c_void_p, "s": ctypes.c_void_p,
+    "*": ctypes.c_int, "i": ctypes.c_int, "q": ctypes.c_longlong, "d": ctypes.c_double,
+    "p": ctypes.c_void_p, "s": ctypes.c_void_p,
 }  # fmt: skip
 _snprintf = ctypes.CDLL(None).snprintf
 
@@ -47,8 +48,8 @@ _snprintf = ctypes.CDLL(None).snprintf
 class Conversion:
     """One conversion: what the host's ``printf`` is given, and where its arguments lie.
 
-    ``arguments`` are pairs of an offset and a type: ``i`` and ``q`` integers of 4 and 8 bytes, ``d`` a double, ``p`` a
-    pointer, ``s`` a string.
+    ``arguments`` are pairs of an offset and a type: ``i`` and ``q`` integers of 4 and 8 bytes, ``*`` a width or a
+    precision, ``d`` a double, ``p`` a pointer, ``s`` a string.
     """
 
     format: bytes
@@ -75,7 +76,7 @@ def parse(text: bytes) -> Format:
         if kind == b"%":
             parts.append(b"%")
             continue
-        types = "i" * (width == b"*") + "i" * (precision == b"*") + _type(kind, size)
+        types = "*" * ((width == b"*") + (precision == b"*")) + _type(kind, size)
         if count + len(types) > MOST_ARGUMENTS:
             parts.append(match.group())
             continue
@@ -193,9 +194,11 @@ class Printer:
     def _argument(self, lane: int, where: int, kind: str) -> Any:
         """An argument as C takes it."""
         argument = _C_TYPES[kind].from_buffer_copy(self._bytes(lane, where, ctypes.sizeof(_C_TYPES[kind])))
-        if kind != "s" or not argument.value:
-            return argument
-        return ctypes.c_char_p(self._string(lane, argument.value))
+        if kind == "*":
+            return ctypes.c_int(max(-WIDEST, min(argument.value, WIDEST)))
+        if kind == "s" and argument.value:
+            return ctypes.c_char_p(self._string(lane, argument.value))
+        return argument
 
     def _string(self, lane: int, where: int) -> bytes:
         return self._bytes(lane, where, TEXT_BYTES, string=True).removesuffix(b"\0")

@@ -63,8 +63,9 @@ class Bench:
         nbytes: int = 4096,
         stride: int = 0,
         mechanisms: Sequence[str] = (),
+        strict: bool = False,
     ) -> None:
-        self.gpu = Gpu(gpu, mechanisms, {"core.sms": 1, **(settings or {})})
+        self.gpu = Gpu(gpu, mechanisms, {"core.sms": 1, **(settings or {})}, strict=strict)
         self.image = self.gpu.texture(np.zeros(64, np.uint32))
         room = self.gpu.to_device(np.zeros(ALIGNMENT + nbytes, np.uint8))
         self.buffer = room + -room.address % ALIGNMENT
