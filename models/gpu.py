@@ -243,11 +243,15 @@ def _latest_progress(sms, count):
 
 
 class Arena(Protocol):
-    """Device memory, as a launch needs it: host addresses of the bytes and of their validity (``execution.isa``)."""
+    """Device memory, as a launch needs it: host addresses of the bytes and of their validity (``execution.isa``).
+
+    ``marks`` is the distance of the bytes' marks, or 0 (``execution.written``). A launch keeps marks where these are.
+    """
 
     address: int
     bytes: int
     valid_address: int
+    marks: int
     textures: np.ndarray
 
 
@@ -304,6 +308,7 @@ class Result:
     occupancy: Occupancy
     steps: int  # of SMs, which the run loop made
     timeline: np.ndarray  # rows over time, from 0: core cycle; resident warps x cycles and warp instructions until then
+    printed: str  # by ``printf``
 
 
 CHUNK = 1000  # core cycles between two samples of the timeline, and looks at the keyboard, at first ...
@@ -371,8 +376,10 @@ class Machine:
                 tenant.bind(self.sms, self._state)
             self._compile()
         from lockstep.models.execution.execute import SLOTS
+        from lockstep.models.execution.printf import Printer
 
         self._slots = SLOTS
+        self._printer = Printer(self._context)
         brought = [(mechanism, instance) for mechanism in chosen for instance in self._instances(mechanism)]
         self.instances = [instance for _, instance in brought]
         # The frame and paths reset their own.
@@ -418,15 +425,16 @@ class Machine:
         gpu = self.gpu
         threads = math.prod(block)
         fit = plan(gpu, threads, kernel.registers, kernel.shared_bytes + dynamic_bytes)
-        held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params)
+        held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params, arena.marks != 0)
         context = self._context
         for name, value in dict(
             lanes=LANES, warps=gpu.core.warps, sms=gpu.core.sms, memory=arena.address, memory_bytes=arena.bytes,
-            valid=arena.valid_address, textures=arena.textures.ctypes.data, texture_count=len(arena.textures),
-            fault_lane=-1, fault_address=0, fault=0,
+            valid=arena.valid_address, memory_marks=arena.marks, textures=arena.textures.ctypes.data,
+            texture_count=len(arena.textures), host=self._printer.address, fault_lane=-1, fault_address=0, fault=0,
         ).items():  # fmt: skip
             context[name] = value
         self.grids += 1
+        self._printer.begin(grid)
         self._run(progress)
         del held
         return self._collect(fit)
@@ -439,6 +447,7 @@ class Machine:
         grid: tuple[int, ...],
         block: tuple[int, ...],
         params: bytes,
+        strict: bool,
     ) -> list[np.ndarray]:
         """Fill the launch record and reset everything that a launch starts with. Returns what must stay alive."""
         registers, local_bytes = kernel.registers, kernel.local_bytes
@@ -447,8 +456,10 @@ class Machine:
         sms = gpu.core.sms
         self._registers = self._at_least(self._registers, sms * MAX_WARPS * registers * LANES * 4)
         stride = round_up(shared_bytes, 16)  # between CTAs, so that every access is aligned on the host too
-        self._scratchpad = self._at_least(self._scratchpad, sms * max(fit.ctas, 1) * stride)
-        self._local = self._at_least(self._local, sms * MAX_WARPS * local_bytes * LANES)
+        shared, local = sms * max(fit.ctas, 1) * stride, sms * MAX_WARPS * local_bytes * LANES
+        marks = 1 if strict else 0  # they follow the bytes
+        self._scratchpad = self._at_least(self._scratchpad, (1 + marks) * shared)
+        self._local = self._at_least(self._local, (1 + marks) * local)
         code = np.ascontiguousarray(kernel.code)
         table = np.array(kernel.branch_table, np.int32)
         parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
@@ -464,12 +475,15 @@ class Machine:
         for name, value in dict(
             register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
+            shared_marks=marks * shared, local_marks=marks * local,
         ).items():  # fmt: skip
             launch[name] = value
+        for name in ("shared_marks", "local_marks"):
+            self._context[name] = launch[name]
         launch["stored"] = launch["store_first"] = 0
         if self.sms["frame"]["limits"].any():
             launch["store_entries"] = sms * (fit.ctas + 1)
-            launch["store_bytes"] = store_bytes(fit.warps_per_cta, registers, local_bytes, stride)
+            launch["store_bytes"] = store_bytes(fit.warps_per_cta, registers, local_bytes, stride, strict)
             self._store = self._at_least(self._store, int(launch["store_entries"] * launch["store_bytes"]))
             launch["store"] = self._store.ctypes.data
         for group, function in self._slots.items():
@@ -527,6 +541,8 @@ class Machine:
                 chunk *= 2
             if progress:
                 progress(int(state["ended"]), int(self._launch["grids"][0]["total"]), int(state["now"]))
+        if self._printer.error is not None:
+            raise self._printer.error
 
     def _sample(self) -> tuple[int, int, int]:
         """A row of the timeline, for the cycles before ``now``; SMs that sleep have not counted all of theirs yet."""
@@ -545,7 +561,7 @@ class Machine:
         broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
-        return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64))
+        return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64), self._printer.text())
 
     def _raw(self) -> dict[str, np.ndarray]:
         """The raw counts of the frame and of its tenants."""

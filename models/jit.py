@@ -240,6 +240,12 @@ if COMPILED:
         """A slot as Python calls it, with addresses and integers."""
         return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(function.address)
 
+    def hosted(function: Callable[[int, int], int]) -> Any:
+        """A slot that Python plays. It is to be kept as long as it may be called, and must not raise."""
+        found = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(function)
+        found.address = ctypes.cast(found, ctypes.c_void_p).value  # type: ignore[attr-defined]
+        return found
+
     def argument(array: np.ndarray) -> Any:
         """A record or an array of records as an entry function takes it."""
         return array if array.shape else array[()]
@@ -434,6 +440,8 @@ else:
 
     def called(function: Any) -> Callable[[int, int], int]:
         return function
+
+    hosted = called
 
     _slots: dict[int, Callable] = {}
 

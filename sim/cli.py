@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         to.add_argument("--size", choices=SIZES, default=size, help=f"of the input (default: {size})")
         to.add_argument("--seed", type=int, default=1, help="of the input (default: 1)")
         to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter: l1.mshrs=64")
+        to.add_argument("--strict", action="store_true", help="stop at a read of memory that nobody has written")
 
     def one_kernel(to: argparse.ArgumentParser) -> None:
         to.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")

@@ -46,12 +46,16 @@ def _finish(options: Namespace, value: Any, results: list[dict[str, Any]]) -> in
     return 1 if wrong else 0
 
 
+def _job(options: Namespace) -> Job:
+    """The job of a command for one kernel."""
+    mechanisms, settings = _mechanisms(options.mechanisms), _settings(options)
+    return Job(options.kernel, options.gpu, options.size, options.seed, mechanisms, settings, options.strict)
+
+
 def run(options: Namespace) -> int:
     check_writable(options.json)
-    job = Job(
-        options.kernel, options.gpu, options.size, options.seed, _mechanisms(options.mechanisms), _settings(options)
-    )
-    with Display() as watch:
+    job = _job(options)
+    with Display(options.json) as watch:
         result = execute(job, watch)
     if options.json != "-":
         from lockstep.sim.statistics import STATISTICS
@@ -68,18 +72,15 @@ def cosim(options: Namespace) -> int:
     from lockstep.sim.cosim.command import command
 
     check_writable(options.json)
-    job = Job(
-        options.kernel, options.gpu, options.size, options.seed, _mechanisms(options.mechanisms), _settings(options)
-    )
-    return command(job, options)
+    return command(_job(options), options)
 
 
 def compare(options: Namespace) -> int:
     check_writable(options.json)
     settings = _settings(options)
-    base = Job("", size=options.size, seed=options.seed, settings=settings)
+    base = Job("", size=options.size, seed=options.seed, settings=settings, strict=options.strict)
     results = []
-    with Display() as watch:
+    with Display(options.json) as watch:
         for kernel in options.kernels:
             for gpu in options.gpu or [base.gpu]:
                 for mechanisms in options.mechanisms or [comparison.BASELINE]:
@@ -123,9 +124,10 @@ def bench(options: Namespace) -> int:
     check_writable(options.json)
     settings = _settings(options)
     results = []
-    with Display() as watch:
+    with Display(options.json) as watch:
         for kernel in options.kernels or BENCHMARK:
-            results.append(execute(Job(kernel, options.gpu, options.size, options.seed, (), settings), watch))
+            job = Job(kernel, options.gpu, options.size, options.seed, (), settings, options.strict)
+            results.append(execute(job, watch))
     for result in results:
         result["machine"] = machine()
     if options.json != "-":

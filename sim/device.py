@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -16,14 +17,25 @@ from lockstep.spec.parameters import Gpu as Description
 __all__ = ["Device"]
 
 
+def _to_standard_output(text: str) -> None:
+    sys.stdout.write(text)
+
+
 class Device:
     """``progress`` is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core
-    cycle; ``after_launch`` after every launch."""
+    cycle; ``on_print`` when a launch has ended or failed, with what it has printed; ``after_launch`` when it has ended.
+    """
 
-    def __init__(self, description: Description, progress: Callable[[int, int, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        description: Description,
+        progress: Callable[[int, int, int], None] | None = None,
+        strict: bool = False,
+    ) -> None:
         self.description = description
-        self.memory = Arena()
+        self.memory = Arena(strict=strict)
         self.progress = progress
+        self.on_print: Callable[[str], None] | None = _to_standard_output
         self.after_launch: Callable[[Run], None] | None = None
         self.runs: list[Run] = []
         self._raw: dict[str, np.ndarray] = {}

@@ -24,8 +24,9 @@ FAULTS = {
     "BAD_BARRIER": "no such barrier, or a thread count that is not a multiple of 32",
     "BAD_TEXTURE": "not a valid texture handle",
     "BAD_BRANCH_INDEX": "branch index beyond its table",
+    "UNWRITTEN": "read of memory that nobody has written",
 }
 """What a user reads for each of ``models.execution.isa.Fault``, by its name."""
 
-WITH_ADDRESS = ("OUT_OF_BOUNDS", "MISALIGNED", "READ_ONLY", "BAD_SHARED_ATOMIC", "BAD_TEXTURE")
+WITH_ADDRESS = ("OUT_OF_BOUNDS", "MISALIGNED", "READ_ONLY", "BAD_SHARED_ATOMIC", "BAD_TEXTURE", "UNWRITTEN")
 """The faults of one lane at one address."""

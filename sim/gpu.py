@@ -23,7 +23,6 @@ from lockstep.sim import description
 from lockstep.sim.buffers import Buffer, Texture
 from lockstep.sim.device import Device
 from lockstep.sim.errors import UsageError
-from lockstep.sim.memory import POISON
 from lockstep.sim.module import Module
 
 __all__ = ["Gpu"]
@@ -40,6 +39,10 @@ class Gpu(Device):
     ``settings`` (``{"l1.mshrs": 64}``) or as keywords, with an underscore for the dot (``l1_mshrs=64``). ``progress``
     is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core cycle.
 
+    ``strict`` stops a launch with a :class:`KernelFault` when it reads memory that nobody has written: global memory
+    since it was allocated, scratchpad since the CTA started, local memory since the warp started. Without it, such
+    bytes read as 0xCB. What kernels print goes to standard output, or where ``on_print`` puts it, when a launch ends.
+
     Memory keeps its contents between launches. L1s are invalidated at a launch, the L2 is not.
     """
 
@@ -49,11 +52,13 @@ class Gpu(Device):
         mechanisms: Sequence[str] = (),
         settings: Mapping[str, Any] | None = None,
         progress: Callable[[int, int, int], None] | None = None,
+        *,
+        strict: bool = False,
         **keywords: Any,
     ) -> None:
         dotted = {key.replace(".", "_"): key for key in description.PARAMETERS}
         named = {dotted.get(key, key): value for key, value in keywords.items()}
-        super().__init__(description.load(gpu, {**(settings or {}), **named}, mechanisms), progress)
+        super().__init__(description.load(gpu, {**(settings or {}), **named}, mechanisms), progress, strict)
 
     # ----------------------------------------------------------------------------------------------------------- memory
 
@@ -61,13 +66,13 @@ class Gpu(Device):
         """Copy an array of any dtype and shape into fresh device memory."""
         host = np.asarray(array, order="C")
         buffer = self._allocate(host.shape, host.dtype)
-        self._bytes(buffer)[:] = host.reshape(-1).view(np.uint8)
+        self.memory.write(buffer.base, host.reshape(-1).view(np.uint8))
         return buffer
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Buffer:
         """Fresh device memory filled with a pattern that shows what a kernel leaves unwritten."""
         buffer = self._allocate((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype))
-        self._bytes(buffer)[:] = POISON
+        self.memory.poison(buffer.base, buffer.nbytes)
         return buffer
 
     def from_device(self, buffer: Buffer) -> np.ndarray:

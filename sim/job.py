@@ -26,10 +26,13 @@ class Watch:
     def progress(self, ended: int, total: int, cycle: int) -> None:
         """CTAs of the current launch, and its core cycle."""
 
+    def printed(self, text: str) -> None:
+        """A launch has printed something."""
+
 
 @dataclass(frozen=True)
 class Job:
-    """What to run. ``settings`` override parameters of the GPU's description."""
+    """What to run. ``settings`` override parameters of the GPU's description; ``strict`` is that of the ``Gpu``."""
 
     kernel: str
     gpu: str = "gtx480"
@@ -37,6 +40,7 @@ class Job:
     seed: int = 1
     mechanisms: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
 
 
 def execute(
@@ -56,7 +60,8 @@ def execute(
     kernel = kernels.find(job.kernel)
     if job.size not in kernel.sizes:
         raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
-    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress)
+    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict)
+    gpu.on_print = watch.printed
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
     module = gpu.load(kernel.ptx)
     watch.phase("preparing the model: the first time, it is compiled, which takes a minute or two")
@@ -80,6 +85,7 @@ def execute(
         "mechanisms": list(job.mechanisms),
         "size": job.size,
         "seed": job.seed,
+        "strict": job.strict,
         "launches": len(gpu.runs),
         "cycles": cycles,
         "warp_instructions": instructions,
@@ -93,6 +99,7 @@ def execute(
         "stats": gpu.stats,
         "functions": _functions(gpu),
         "per_sm": gpu.per_sm,
+        "printed": "".join(run.printed for run in gpu.runs),
         "timeline": [run.timeline for run in gpu.runs],
         "configuration": description.values(gpu.description),
     }

@@ -12,18 +12,19 @@ from bisect import insort
 
 import numpy as np
 
-from lockstep.models.execution.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL, TEXTURE
+from lockstep.models.execution.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL, POISON, TEXTURE
 from lockstep.sim.errors import UsageError
 
-__all__ = ["POISON", "Arena"]
+__all__ = ["Arena"]
 
 WINDOW = LOCAL_PHYSICAL - GLOBAL_BASE  # bytes of device memory
-POISON = 0xCB  # what memory holds that nobody has written
 _NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux: address space only
 
 
 def _reserve(size: int) -> np.ndarray:
     """Zeroed bytes that take no RAM until touched."""
+    if size == 0:
+        return np.zeros(0, np.uint8)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     return np.frombuffer(mmap.mmap(-1, size, flags=flags), np.uint8)
 
@@ -32,15 +33,17 @@ class Arena:
     """The memory of one device.
 
     ``address`` and ``valid_address`` are host addresses: of the byte at device address :data:`GLOBAL_BASE`, and of the
-    i2 array of valid bytes per granule. ``textures`` are the TEXTURE records; a handle is its index plus one.
+    i2 array of valid bytes per granule. ``textures`` are the TEXTURE records; a handle is its index plus one. With
+    ``strict``, marks say which bytes have been written (``models.execution.written``).
     """
 
-    def __init__(self, size: int = WINDOW) -> None:
+    def __init__(self, size: int = WINDOW, strict: bool = False) -> None:
         if not 0 < size <= WINDOW or size % GRANULE:
             raise ValueError(f"size of device memory: {size} is not a multiple of {GRANULE} up to {WINDOW}")
         self.bytes = size
         self.data = _reserve(size)
         self.valid = _reserve(2 * (size // GRANULE)).view(np.int16)
+        self._marks = _reserve(size if strict else 0)
         self.textures = np.zeros(0, TEXTURE)
         self._free = [(0, size)]  # (offset, bytes), by offset; neighbours are merged
         self._sizes: dict[int, int] = {}  # device address -> bytes asked for
@@ -54,6 +57,11 @@ class Arena:
         return self.valid.ctypes.data
 
     @property
+    def marks(self) -> int:
+        """Bytes from a byte to its mark in host memory; 0: no marks are kept."""
+        return self._marks.ctypes.data - self.address if self._marks.size else 0
+
+    @property
     def used(self) -> int:
         """Bytes asked for by live allocations."""
         return sum(self._sizes.values())
@@ -64,7 +72,10 @@ class Arena:
         return sorted(self._sizes.items())
 
     def allocate(self, size: int) -> int:
-        """The device address of ``size`` bytes, at a multiple of :data:`GRANULE`. What is in them is undefined."""
+        """The device address of ``size`` bytes, at a multiple of :data:`GRANULE`.
+
+        What is in them is undefined: :meth:`poison` or :meth:`write` them.
+        """
         need = (-(-size // GRANULE) + 1) * GRANULE
         for index, (offset, room) in enumerate(self._free):
             if room >= need:
@@ -73,6 +84,7 @@ class Arena:
                 self.valid[first : first + whole] = GRANULE
                 self.valid[first + whole] = size % GRANULE
                 self._sizes[GLOBAL_BASE + offset] = size
+                self._marks[offset : offset + size] = 0
                 return GLOBAL_BASE + offset
         raise UsageError(f"device memory: {size} bytes asked for, {self.used} of {self.bytes} bytes in use")
 
@@ -100,9 +112,19 @@ class Arena:
         return (max(bases), self._sizes[max(bases)]) if bases else None
 
     def view(self, address: int, size: int) -> np.ndarray:
-        """The bytes at a device address, to read and write."""
+        """The bytes at a device address."""
         offset = address - GLOBAL_BASE
         return self.data[offset : offset + size]
+
+    def write(self, address: int, data: np.ndarray) -> None:
+        """Copy bytes to a device address; they count as written."""
+        self.view(address, data.size)[:] = data
+        offset = address - GLOBAL_BASE
+        self._marks[offset : offset + data.size] = 0xFF
+
+    def poison(self, address: int, size: int) -> None:
+        """Fill bytes with a pattern that shows what a kernel leaves unwritten."""
+        self.view(address, size)[:] = POISON
 
     def add_texture(self, **fields: int) -> int:
         """Append a TEXTURE record and return its handle."""

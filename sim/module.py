@@ -69,8 +69,7 @@ class Module:
         variables = {name: v for name, v in self.program.variables.items() if v.space in IN_MEMORY}
         addresses = {name: memory.allocate(v.bytes) for name, v in variables.items()}
         for name, variable in variables.items():
-            data = memory.view(addresses[name], variable.bytes)
-            data[:] = 0
+            data = np.zeros(variable.bytes, np.uint8)
             if variable.initial is not None:
                 data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
             for offset, symbol, _generic in variable.relocations:  # generic and global addresses are the same
@@ -79,6 +78,7 @@ class Module:
                     raise UsageError(f"{self.program.path}: {name}: initialised with the unknown symbol {symbol.name}")
                 pointer = (target + symbol.offset).to_bytes(POINTER_BYTES, "little")
                 data[offset : offset + POINTER_BYTES] = np.frombuffer(pointer, np.uint8)
+            memory.write(addresses[name], data)
         return addresses
 
     def set_symbol(self, name: str, value: ArrayLike | Texture | bytes, offset: int = 0) -> None:
@@ -97,8 +97,7 @@ class Module:
         data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value, order="C")
         if not 0 <= offset <= variable.bytes - data.nbytes:
             raise UsageError(f"{name}: {data.nbytes} bytes at offset {offset} do not fit into its {variable.bytes}")
-        target = self.gpu.memory.view(self._addresses[name] + offset, data.nbytes)
-        target[:] = data.reshape(-1).view(np.uint8)
+        self.gpu.memory.write(self._addresses[name] + offset, data.reshape(-1).view(np.uint8))
 
     def get_symbol(self, name: str, dtype: Any = np.uint8) -> np.ndarray:
         """A copy of a module-scope variable."""
@@ -142,9 +141,11 @@ class Module:
         start = time.perf_counter()
         result = machine.launch(ready, grid, block, params, shared_bytes, self.gpu.memory, progress=self.gpu.progress)
         wall = time.perf_counter() - start
+        if result.printed and self.gpu.on_print:
+            self.gpu.on_print(result.printed)
         if result.fault is not None:
             raise KernelFault(self._fault_text(kernel, result.fault))
-        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, result.timeline, wall)
+        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, result.timeline, wall, result.printed)
         self.gpu.record(run)
         return run
 

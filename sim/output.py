@@ -74,9 +74,13 @@ def cell(value: Any) -> str:
 
 
 class Display(Watch):
-    """Progress on standard error for work that takes longer than :data:`PATIENCE`: a line on a terminal, else a log."""
+    """Progress on standard error for work that takes longer than :data:`PATIENCE`: a line on a terminal, else a log.
 
-    def __init__(self) -> None:
+    What kernels print goes to standard output, or to standard error if that takes the JSON (``target``).
+    """
+
+    def __init__(self, target: str | None = None) -> None:
+        self._to_error = target == "-"
         self._lock = threading.Lock()
         self._text = ""
         self._detail = ""
@@ -103,6 +107,13 @@ class Display(Watch):
         with self._lock:
             self._detail = f": {ended:,} of {total:,} CTAs, {cycle:,} cycles"
 
+    def printed(self, text: str) -> None:
+        with self._lock:
+            if self._live is not None:  # its line would be written over
+                self._live.stop()
+                self._live = None
+            print(text, end="", file=sys.stderr if self._to_error else sys.stdout, flush=True)
+
     def _show(self) -> None:
         interval, shown = PATIENCE, ""
         while not self._stop.wait(interval):
@@ -116,9 +127,10 @@ class Display(Watch):
                 shown = text
                 continue
             interval = 0.2
-            if self._live is None:
-                from rich.console import Console
+            with self._lock:
+                if self._live is None:
+                    from rich.console import Console
 
-                self._live = Console(stderr=True).status(text)
-                self._live.start()
-            self._live.update(text)
+                    self._live = Console(stderr=True).status(text)
+                    self._live.start()
+                self._live.update(text)

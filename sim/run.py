@@ -24,6 +24,7 @@ class Run:
     raw: dict[str, np.ndarray] = field(repr=False)
     samples: np.ndarray = field(repr=False)  # core cycle; resident warps times cycles and warp instructions until then
     wall_seconds: float
+    printed: str  # by the device's ``printf``, in the order of CTAs and warps
 
     @property
     def cycles(self) -> int:

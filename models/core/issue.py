@@ -304,6 +304,7 @@ def show(sm, launch, context, instruction, slot, now):
     context.shared = cta.shared
     context.own_shared = cta.own_shared
     context.pair_shared = cta.pair_shared
+    context.pair_marks = cta.pair_marks
     context.local = warp.local
     context.local_physical = warp.local_physical
     for k in range(3):

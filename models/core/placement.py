@@ -15,6 +15,7 @@ from lockstep.models.core.fetch import forget_fetches, want_fetch
 from lockstep.models.core.frame import CTA_RESUMED, CTA_SAVED, CTA_START, HAS_LISTENERS, WARP_START, emit, emit_of_warp
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
+from lockstep.models.execution.written import poison
 from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, without_lowest, words_u32
 from lockstep.spec.parameters import MAX_WARPS
 
@@ -43,7 +44,9 @@ def start_cta(sm, launch, config, index, number, now):
         cta.votes[b] = 0
         cta.voters[b] = 0
     cta.own_shared = grid.shared_bytes
+    cta.pair_marks = 0
     _enter(sm, launch, config, grid, slot, now)
+    poison(i64(cta.shared), i64(grid.shared_stride), i64(launch.shared_marks))
     cta.warps = cta.slots
     sm.counters.ctas += 1
     sm.counters.warps += i64(grid.warps)
@@ -59,6 +62,7 @@ def start_cta(sm, launch, config, index, number, now):
         W.start(warp, (i64(1) << lanes) - 1, i64(grid.length))
         _enter_warp(sm, launch, config, grid, slot, first + k)
         words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF
+        poison(i64(warp.local), i64(grid.local_bytes) * LANES, i64(launch.local_marks))
         if sm.tenants & HAS_LISTENERS != 0:
             emit_of_warp(events, WARP_START, now, first + k, i64(0), i64(warp.present), i64(0))
 
@@ -162,13 +166,15 @@ def _drained(sm, cta):
     return True
 
 
-def store_bytes(warps, registers, local_bytes, shared_stride):
+def store_bytes(warps, registers, local_bytes, shared_stride, strict):
     """Bytes that the launch's store needs for a CTA."""
-    return CTA_BYTES + shared_stride + warps * _warp_bytes(registers, local_bytes)
+    copies = 2 if strict else 1
+    return CTA_BYTES + copies * shared_stride + warps * _warp_bytes(registers, copies * local_bytes)
 
 
 @inline
 def _warp_bytes(registers, local_bytes):
+    """``local_bytes``: with those for the marks."""
     return WARP_BYTES + registers * 4 * LANES + local_bytes * LANES + (PREDICATE_BYTES + 7) // 8 * 8
 
 
@@ -191,11 +197,32 @@ def _copy(stored, here, nbytes, away):
 
 
 @jit
-def _copy_warp(warp, grid, stored, away):
+def _copy_memory(stored, here, nbytes, marks, away):
+    """As :func:`_copy`, with the marks of the bytes, if there are any (``execution.written``)."""
+    stored = _copy(stored, here, nbytes, away)
+    return _copy(stored, here + marks, nbytes, away) if marks != 0 else stored
+
+
+@jit
+def _copy_warp(warp, launch, grid, stored, away):
     """Copy what a warp has beside its record."""
     stored = _copy(stored, i64(warp.regs), i64(grid.registers) * (4 * LANES), away)
-    stored = _copy(stored, i64(warp.local), i64(grid.local_bytes) * LANES, away)
+    stored = _copy_memory(stored, i64(warp.local), i64(grid.local_bytes) * LANES, i64(launch.local_marks), away)
     _copy(stored, i64(warp.preds), PREDICATE_BYTES, away)
+
+
+@jit
+def _copy_shared(place, cta, launch, grid, away):
+    """Copy a CTA's scratchpad; returns where its warps are stored."""
+    where = i64(cta.shared)
+    return _copy_memory(place + CTA_BYTES, where, i64(grid.shared_stride), i64(launch.shared_marks), away)
+
+
+@jit
+def _stored_warp(place, warp, launch, grid):
+    """Where a warp is stored, of those that begin at ``place``."""
+    local_bytes = i64(grid.local_bytes) * (2 if launch.local_marks != 0 else 1)
+    return place + i64(warp) * _warp_bytes(i64(grid.registers), local_bytes)
 
 
 @jit
@@ -207,15 +234,15 @@ def _save(sm, launch, config, slot, now):
     place = _place(launch, i64(launch.store_first) + i64(launch.stored))
     launch.stored += 1
     assign(at_cta(place), cta)
-    place = _copy(place + CTA_BYTES, i64(cta.shared), i64(grid.shared_stride), True)
+    place = _copy_shared(place, cta, launch, grid, True)
     left = live
     while left != 0:
         k = ctz(left)
         left = without_lowest(left)
         warp = sm.warps[k]
-        stored = place + i64(warp.index) * _warp_bytes(i64(grid.registers), i64(grid.local_bytes))
+        stored = _stored_warp(place, i64(warp.index), launch, grid)
         assign(at_warp(stored), warp)
-        _copy_warp(warp, grid, stored + WARP_BYTES, True)
+        _copy_warp(warp, launch, grid, stored + WARP_BYTES, True)
         sm.by_pipe[warp.pipe] &= ~(i64(1) << k)
         sm.by_kind[warp.kind] &= ~(i64(1) << k)
         sm.warp_scheduler[k % i64(config.core.schedulers)].io.i.finish |= i64(1) << k
@@ -251,19 +278,19 @@ def resume_cta(sm, launch, config, now):
     cta.waiting = _shifted(i64(cta.waiting), first - before)
     for b in range(W.BARRIERS):
         cta.at[b] = _shifted(i64(cta.at[b]), first - before)
-    place = _copy(place + CTA_BYTES, i64(cta.shared), i64(grid.shared_stride), False)
+    place = _copy_shared(place, cta, launch, grid, False)
     left = i64(cta.warps)
     while left != 0:
         k = ctz(left)
         left = without_lowest(left)
         warp = sm.warps[k]
-        stored = place + (k - first) * _warp_bytes(i64(grid.registers), i64(grid.local_bytes))
+        stored = _stored_warp(place, k - first, launch, grid)
         epoch = i64(warp.epoch)
         assign(warp, at_warp(stored))
         warp.epoch = epoch
         warp.buffered = 0
         _enter_warp(sm, launch, config, grid, slot, k)
-        _copy_warp(warp, grid, stored + WARP_BYTES, False)
+        _copy_warp(warp, launch, grid, stored + WARP_BYTES, False)
     sm.blocked = i64(sm.blocked) | i64(cta.waiting)
     sm.at_barrier = i64(sm.at_barrier) | i64(cta.waiting)
     if sm.tenants & HAS_LISTENERS != 0:

@@ -166,7 +166,9 @@ LAUNCH = record(
         ("register_file", "i8"),  # host address: u32[sm][slot][register][lane]
         ("predicate_file", "i8"),
         ("scratchpad", "i8"),
+        ("shared_marks", "i8"),  # bytes from a byte of it to its mark (``execution.written``); 0: none is kept
         ("local", "i8"),
+        ("local_marks", "i8"),  # likewise
         ("local_physical", "i8"),
         ("store", "i8"),  # host address of CTAs that have left and are to be resumed, a ring, ...
         ("store_entries", "i8"),

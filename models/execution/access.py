@@ -2,7 +2,8 @@
 
 An access moves ``vec`` elements of ``bytes`` each between memory and the registers ``v``. Loads extend an element to
 the width of the data registers, stores take its low bytes; data for RZ is dropped, data from RZ is zero. When several
-lanes store to one place the highest lane wins. A prefetch with a bad address does nothing.
+lanes store to one place the highest lane wins. A prefetch with a bad address does nothing. Where marks are kept
+(``written``), a load of an unwritten byte is a fault, whether its value is used or not; but for spilled registers.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from lockstep.models.execution.space import (
     row_bytes,
     words_of,
 )
+from lockstep.models.execution.written import check_read, is_strict, mark_written
 from lockstep.models.jit import i64, inline, jit, pointer_to, slot, u32, u64, words_u32
 
 LOAD, STORE, PREFETCH = int(Memory.LOAD), int(Memory.STORE), int(Memory.PREFETCH)
-SIGNED = int(Flag.SIGNED)
+SIGNED, SPILL = int(Flag.SIGNED), int(Flag.SPILL)
 at_context, at_instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
 
 
@@ -149,6 +151,10 @@ def execute_memory(context, address):
         return i64(x.fault)
     if x.probe != 0:
         return i64(Fault.NONE)
+    if is_strict(x) and instruction.op == LOAD and i64(instruction.flags) & SPILL == 0:
+        fault = check_read(x, found, size, instruction.space == GENERIC)
+        if fault != Fault.NONE:
+            return fault
     first = last = space = found & (CONSECUTIVE - 1)
     if space == GENERIC:
         first, last = GLOBAL, PAIRED
@@ -159,4 +165,6 @@ def execute_memory(context, address):
                 load_elements(x, instruction, each, lanes, i64(found - space))
             else:
                 store_elements(x, instruction, each, lanes, i64(found - space))
+    if is_strict(x) and instruction.op == STORE:
+        mark_written(x, found, size)
     return i64(Fault.NONE)

@@ -2,7 +2,8 @@
 
 The lanes operate one after the other in the order of their numbers; each gets the value that it found. Additions of
 f32 treat subnormals as zero in global memory and keep them in shared memory, as PTX states; the other
-floating-point additions keep them. A result that is not a number is the canonical one.
+floating-point additions keep them. A result that is not a number is the canonical one. Every operation reads, the
+exchange too: where marks are kept (``written``), its place must have been written.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from lockstep.models.execution.space import (
     row_bytes,
     words_of,
 )
+from lockstep.models.execution.written import check_read, is_strict
 from lockstep.models.jit import (
     bits_f32,
     bits_f64,
@@ -168,6 +170,10 @@ def execute_atomic(context, address):
         return i64(x.fault)
     if x.probe != 0:
         return i64(Fault.NONE)
+    if is_strict(x):
+        fault = check_read(x, found, i64(instruction.bytes), instruction.space == GENERIC)
+        if fault != Fault.NONE:
+            return fault
     first = last = space = found & (CONSECUTIVE - 1)
     if space == GENERIC:
         first, last = GLOBAL, PAIRED

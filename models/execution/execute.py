@@ -12,6 +12,7 @@ from lockstep.models.execution.integer import execute_int, execute_long
 from lockstep.models.execution.isa import Group
 from lockstep.models.execution.packed import execute_packed
 from lockstep.models.execution.predicate import execute_predicate
+from lockstep.models.execution.system import execute_system
 from lockstep.models.execution.texture import execute_texture
 from lockstep.models.execution.warp_ops import execute_warp
 
@@ -27,4 +28,5 @@ SLOTS: dict[Group, Callable] = {
     Group.TEXTURE: execute_texture,
     Group.WARP: execute_warp,
     Group.PACKED: execute_packed,
+    Group.SYSTEM: execute_system,
 }

@@ -40,6 +40,7 @@ class Group(IntEnum):
     TEXTURE = 9
     WARP = 10  # special registers, shuffles, votes, match
     PACKED = 11  # f16, bf16, f16x2, dp4a, video
+    SYSTEM = 12  # functions that CUDA's system library has, and the host executes
 
 
 class Fetch(IntEnum):
@@ -96,6 +97,7 @@ class Flag(IntEnum):
     RELU = 256
     ADDED = 512  # by a pass of the compiler: counted apart from the program's own
     HINT = 1024  # shifts the priority of region-p scheduling; costs nothing
+    SPILL = 2048  # spilled registers: a load may find what was never written, as a register's reader may
 
 
 class Round(IntEnum):
@@ -540,6 +542,12 @@ class Packed(IntEnum):
     TANH_F16X2 = 30
 
 
+class System(IntEnum):
+    """Sources and result are as :class:`Fetch` and :class:`Write` have them; pointers are generic addresses."""
+
+    PRINTF = 0  # a = format, b = arguments, one after the other, each aligned to its size -> number of them
+
+
 # One decoded instruction. The order puts what issue reads into the first cache line.
 INSTRUCTION = record(
     [
@@ -598,6 +606,7 @@ class Fault(IntEnum):
     BAD_BARRIER = 10
     BAD_TEXTURE = 11
     BAD_BRANCH_INDEX = 12
+    UNWRITTEN = 13  # a read of a byte that nobody has written, where marks are kept (``written``)
     # Faults of the model itself, or of hardware in its place; from here on.
     MEMORY_ORDER = 100  # the L1 accepted a warp's accesses out of order
     LANES = 101  # a lane's access was sent or answered twice
@@ -617,6 +626,7 @@ GLOBAL_BASE = 0x1000_0000
 LOCAL_PHYSICAL = 0xC000_0000  # where local memory lies for caches and DRAM
 CODE_BASE = 0xF000_0000  # where kernels lie for caches and DRAM
 GRANULE = 256  # allocations start on a multiple of it
+POISON = 0xCB  # every byte of memory that nobody has written
 
 # What the executing functions see: the lanes of the warp that issues. One per GPU, filled at each issue.
 # A grid that runs.
@@ -676,6 +686,11 @@ CONTEXT = record(
         ("pair_shared", "i8"),  # ... and from there on those at this address, as if all were there
         ("local", "i8"),  # host address of the warp's local memory: u32[word][lane]
         ("local_physical", "i8"),  # device address of the same for caches
+        ("memory_marks", "i8"),  # bytes from a byte to its mark (``written``), in each of these memories; 0: none kept
+        ("shared_marks", "i8"),
+        ("pair_marks", "i8"),
+        ("local_marks", "i8"),
+        ("host", "i8"),  # address of the host's slot for Group.SYSTEM
         ("textures", "i8"),  # host address of TEXTURE records; handle h is record h - 1
         ("texture_count", "i8"),
         ("probe", "i8"),  # find out where an access would touch, and perform nothing

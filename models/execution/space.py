@@ -105,6 +105,18 @@ def device_address(x, space):
 
 
 @inline
+def marks_from(x, space):
+    """Bytes from a byte of a space to its mark (``written``); 0: the space has none."""
+    if space == SHARED:
+        return x.shared_marks
+    if space == LOCAL:
+        return x.local_marks
+    if space == PARAM:
+        return i64(0)
+    return x.pair_marks if space == PAIRED else x.memory_marks
+
+
+@inline
 def words_of(x, space):
     """32-bit words in the home of a space."""
     return (extent(x, space) + 3) // 4 * (LANES if space == LOCAL else 1)
@@ -159,8 +171,11 @@ def _lane_fault(x, space, offset, size, writes):
 
 
 @jit
-def _resolve_lanes(x, space, size, writes):
-    """Check and place lane by lane: mixed generic addresses, and finding the lane that is at fault."""
+def resolve_lanes(x, space, size, writes):
+    """Check and place, lane by lane, the addresses in the context: of mixed spaces, or with a lane at fault.
+
+    Returns GENERIC, or FAULTY as :func:`resolve`.
+    """
     generic = space == GENERIC
     in_shared = i64(0)
     placed = words_i64(scratch_address(x, 1), LANES)
@@ -258,7 +273,16 @@ def resolve(x, instruction, size, writes):
             if space == GENERIC:
                 return i64(GENERIC)
         return i64(space + (CONSECUTIVE if consecutive else 0) + (UNIFORM if uniform else 0))
-    return _resolve_lanes(x, i64(instruction.space), size, writes)
+    return resolve_lanes(x, i64(instruction.space), size, writes)
+
+
+@inline
+def program_address(x, space, generic, lane):
+    """The address by which the program named a byte whose place is in the context."""
+    offset = i64(x.address[lane]) - device_address(x, space)
+    if space == LOCAL:
+        offset = offset // _LOCAL_ROW * 4 + (offset & 3)
+    return window(SHARED if space == PAIRED else space, generic) + offset
 
 
 @jit

@@ -13,7 +13,7 @@ from lockstep.sim.output import Display, table, write_json
 
 
 def command(job: Job, options: Namespace) -> int:
-    with Display() as watch:
+    with Display(options.json) as watch:
         sms, gates = _sms(options.sm), makes(options)
         result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record)
     result["gates"] = options.liberty or "generic" if gates else ""

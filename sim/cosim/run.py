@@ -135,6 +135,8 @@ class _Attached:
 
     def attach(self, gpu: Any) -> None:
         self.gpu = gpu
+        if self.only is not None:
+            gpu.on_print = None  # the run is repeated
         machine: Machine = gpu.machine
         found = chosen(self.rtl, machine.instances, self.sms)
         if self.only is not None:
@@ -208,6 +210,7 @@ def replace(
     def attach(gpu: Any) -> None:
         attached.attach(gpu)
         found.attach(gpu)
+        gpu.on_print = None  # the model has printed it
 
     try:
         try:
@@ -226,15 +229,17 @@ def replace(
 
 
 class _Launches:
-    """What every launch of a run leaves behind: raw counts, and hashes of the allocations in device memory."""
+    """What every launch of a run leaves behind: raw counts, what it printed, hashes of allocations in device memory."""
 
     def __init__(self) -> None:
         self.counts: list[dict[str, np.ndarray]] = []
+        self.printed: list[str] = []
         self.memory: list[dict[int, str]] = []
 
     def attach(self, gpu: Any) -> None:
         def ended(run: Any) -> None:
             self.counts.append(run.raw)
+            self.printed.append(run.printed)
             self.memory.append(
                 {base: hashlib.sha256(gpu.memory.view(base, size)).hexdigest() for base, size in gpu.memory.allocations}
             )
@@ -242,7 +247,7 @@ class _Launches:
         gpu.after_launch = ended
 
     def differences(self, other: _Launches) -> list[str]:
-        """One line per count and allocation that differs."""
+        """One line per count, text and allocation that differs."""
         lines = []
         if len(self.counts) != len(other.counts):
             lines.append(f"{len(self.counts)} launches of the model, {len(other.counts)} with RTL")
@@ -252,6 +257,8 @@ class _Launches:
                 for name in mine
                 if not np.array_equal(mine[name], its[name])
             ]
+        for k, (text, other_text) in enumerate(zip(self.printed, other.printed, strict=False)):
+            lines += [f"launch {k}: what it printed differs"] * (text != other_text)
         for k, (before, after) in enumerate(zip(self.memory, other.memory, strict=False)):
             lines += [f"launch {k}: memory at {base:#x} differs" for base in before if before[base] != after.get(base)]
         return lines

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lockstep.models.execution import isa
-from lockstep.models.execution.isa import Category, Group, Memory, Space
+from lockstep.models.execution.isa import Category, Flag, Group, Memory, Space
 from lockstep.sim.ptx.cfg import ControlFlowGraph
 from lockstep.sim.ptx.draft import Draft, Refused
 from lockstep.sim.ptx.micro import NONE, Code, Micro
@@ -334,5 +334,5 @@ def _transfer(code: Code, op: Memory, slot: int, register: int, line: int) -> Mi
     side = {0: register}
     return Micro(
         Group.MEMORY, op, Category.LOCAL, space=Space.LOCAL, bytes=size, data=size, offset=slot, line=line,
-        results=side if op == Memory.LOAD else {}, operands=side if op == Memory.STORE else {},
+        flags=Flag.SPILL, results=side if op == Memory.LOAD else {}, operands=side if op == Memory.STORE else {},
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lockstep.models.execution import isa
-from lockstep.models.execution.isa import Category, Control, Fetch, Flag, Group, Predicate
+from lockstep.models.execution.isa import Category, Control, Fetch, Flag, Group, Predicate, System, Write
 from lockstep.sim.ptx import ast
 from lockstep.sim.ptx.micro import NONE, Micro, Source, move
 from lockstep.sim.ptx.operations import BITS
@@ -47,12 +47,28 @@ def lower_call(scope: Scope, call: ast.Call, body: Body) -> None:
 
 def _system_call(scope: Scope, call: ast.Call, function: ast.Function) -> None:
     if function.name == "vprintf":
+        if len(call.arguments) != 2:
+            raise BadOperand(f"`vprintf` takes 2 arguments, the call gives {len(call.arguments)}")
+        sources = tuple(_pointer(scope, operand) for operand in call.arguments)
+        result = scope.code.register(32)
+        called = Micro(Group.SYSTEM, System.PRINTF, Category.MISCELLANEOUS, sources, dst=result, write=Write.WORD)
+        scope.emit(called)
         for operand in call.results:
-            _store_argument(scope, operand, Source(Fetch.WORD), 4)
+            _store_argument(scope, operand, Source(Fetch.WORD, result), 4)
     elif function.name == "__assertfail":
         scope.emit(Micro(Group.CONTROL, Control.TRAP, Category.MISCELLANEOUS, sub=1))
     else:
         raise BadOperand(f"`{function.name}` has no body; of the system's functions, vprintf and __assertfail work")
+
+
+def _pointer(scope: Scope, operand: ast.Operand) -> Source:
+    """An argument of a system call that is a pointer."""
+    storage = _parameter(scope, operand)
+    if storage is None:
+        return scope.source(operand, "u64")
+    target = scope.code.register(64)
+    scope.emit(load_parameter(storage, 0, 8, [(target, 64)], 0))
+    return Source(Fetch.PAIR, target)
 
 
 def _store_argument(scope: Scope, operand: ast.Operand, value: Source, size: int) -> None:

@@ -68,8 +68,9 @@ class Bench:
         stride: int = 0,
         mechanisms: Sequence[str] = (),
         constants: int = 64,
+        strict: bool = False,
     ) -> None:
-        self.gpu = Gpu(gpu, mechanisms, {"core.sms": 1, **WARM, **(settings or {})})
+        self.gpu = Gpu(gpu, mechanisms, {"core.sms": 1, **WARM, **(settings or {})}, strict=strict)
         self.image = self.gpu.texture(np.zeros(64, np.uint32))
         room = self.gpu.to_device(np.zeros(ALIGNMENT + nbytes, np.uint8))
         self.nbytes = nbytes

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from lockstep.models.core import frame
+from lockstep.models.execution.isa import POISON
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.cli import main
 from lockstep.sim.errors import UsageError
@@ -170,8 +171,10 @@ def test_registers_and_scratchpad_have_two_segments() -> None:
     assert all((found[0][name] == found[1][name]).all() for name in found[0])
     own, state = segments.OWN_BYTES // 4, states(bench.gpu, "trial-segments")[0]
     pair = state["ctas"][0]["words"]
-    assert not bench.gpu.machine._scratchpad.view(np.uint32)[own:].any()
-    assert not pair[:own].any() and (pair[own:32] == thread[own:] + 100).all() and (pair[32:64] == thread).all()
+    unwritten = POISON * 0x0101_0101
+    assert (bench.gpu.machine._scratchpad.view(np.uint32)[own : 512 // 4] == unwritten).all()
+    assert (pair[:own] == unwritten).all() and (pair[64:] == unwritten).all()
+    assert (pair[own:32] == thread[own:] + 100).all() and (pair[32:64] == thread).all()
     registers = state["warps"][0]["words"].reshape(-1, 32)
     used = range(segments.OWN_REGISTERS, bench.registers)
     assert np.flatnonzero(registers.any(axis=1)).tolist() == list(used) and len(used) > 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import resource
 
 import numpy as np
 import pytest
 
-from lockstep.models.execution.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL
+from lockstep.models.execution.isa import GLOBAL_BASE, GRANULE, LOCAL_PHYSICAL, POISON
 from lockstep.sim.errors import UsageError
 from lockstep.sim.memory import Arena
 from verif.bench import seeded
@@ -83,3 +84,28 @@ def test_before() -> None:
     first, second = arena.allocate(100), arena.allocate(50)
     assert arena.before(second - 1) == (first, 100)
     assert arena.before(second) == (second, 50)
+
+
+def marks(arena: Arena, address: int, size: int) -> list[int]:
+    """The marks of bytes, read where the model looks for them."""
+    return list((ctypes.c_uint8 * size).from_address(arena.view(address, size).ctypes.data + arena.marks))
+
+
+def test_written_bytes_are_marked() -> None:
+    arena = Arena(1 << 20, strict=True)
+    arena.allocate(100)
+    address = arena.allocate(8)
+    arena.poison(address, 8)
+    assert marks(arena, address, 8) == [0] * 8 and (arena.view(address, 8) == POISON).all()
+    arena.write(address + 3, np.array([1, 2], np.uint8))
+    assert marks(arena, address, 8) == [0, 0, 0, 255, 255, 0, 0, 0]
+    assert arena.view(address, 8).tolist() == [POISON] * 3 + [1, 2] + [POISON] * 3
+    arena.free(address)
+    assert arena.allocate(8) == address and marks(arena, address, 8) == [0] * 8
+
+
+def test_marks_are_kept_only_where_asked_for() -> None:
+    arena = Arena(1 << 20)
+    address = arena.allocate(8)
+    arena.write(address, np.arange(8, dtype=np.uint8))
+    assert arena.marks == 0 and arena.view(address, 8).tolist() == list(range(8))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from lockstep.models.core.frame import CTA_START, WARP_START
 from lockstep.models.core.state import LAUNCH, SM
 from lockstep.models.execution.isa import LANES
+from lockstep.models.execution.written import poison
 from lockstep.models.jit import addressof, i64, jit, pointer_to, record, slots
 from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS
 
@@ -18,7 +19,7 @@ REGISTERS = 64  # a warp with more keeps them all
 BYTES = 1 << 15  # likewise a CTA
 
 WARP = record([("words", "u4", (REGISTERS * LANES,))])
-CTA = record([("words", "u4", (BYTES // 4,))])
+CTA = record([("words", "u4", (BYTES // 4,)), ("marks", "u4", (BYTES // 4,))])
 STATE = record([("warps", WARP, (MAX_WARPS,)), ("ctas", CTA, (MAX_CTAS,))])
 
 at_launch = pointer_to(LAUNCH)
@@ -32,6 +33,8 @@ def hear(state, sm):
     if events.kind == CTA_START and grid.shared_bytes <= BYTES:
         cta.own_shared = OWN_BYTES
         cta.pair_shared = addressof(state.ctas[events.cta])
+        cta.pair_marks = BYTES
+        poison(i64(cta.pair_shared), BYTES, BYTES)
     if events.kind == WARP_START and grid.registers <= REGISTERS:
         warp = sm.warps[events.slot]
         warp.own_registers = OWN_REGISTERS

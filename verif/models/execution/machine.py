@@ -49,7 +49,7 @@ def _bytes(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 class Machine:
-    """Memories are NumPy arrays of bytes; ``registers`` is u32[register][lane]."""
+    """Memories are NumPy arrays of bytes; ``registers`` is u32[register][lane]. ``marks`` are kept where asked for."""
 
     def __init__(self, function: Any, rng: random.Random) -> None:
         numbers = np.random.default_rng(rng.getrandbits(32))
@@ -61,6 +61,7 @@ class Machine:
         self.shared = _bytes(numbers, 2048)
         self.local = _bytes(numbers, 48 * LANES)
         self.param = _bytes(numbers, 94)
+        self.marks: dict[str, np.ndarray] = {}  # of memories, by their names
         self.grid = np.zeros((), GRID)
         self.context = np.zeros((), CONTEXT)
         self.x = jit.view(self.context)
@@ -75,6 +76,19 @@ class Machine:
             shared_bytes=2048, local_bytes=48, param=self.param.ctypes.data, param_bytes=94
         ).items():  # fmt: skip
             self.grid[name] = value
+
+    def keep_marks(self) -> None:
+        """Let the model keep marks of written bytes; of none so far."""
+        for name in ("memory", "shared", "local"):
+            memory = getattr(self, name)
+            self.marks[name] = np.zeros(memory.size // 4 + 1, np.uint32).view(np.uint8)[: memory.size]
+            self.context[f"{name}_marks"] = self.marks[name].ctypes.data - memory.ctypes.data
+
+    def written(self, space: Space, address: int, lane: int) -> bool:
+        """Whether a byte has its mark; ``address`` counts from the start of the space."""
+        memory, index = self.place(space, address, lane)
+        names = [name for name in self.marks if getattr(self, name) is memory]
+        return not names or bool(self.marks[names[0]][index])
 
     def run(self, mask: int, **fields: Any) -> int:
         """Execute an instruction; returns the fault. Registers that are not named are RZ, predicates PT."""
@@ -134,6 +148,8 @@ class Machine:
         state = hashlib.sha256()
         for name in _MEMORIES:
             state.update(getattr(self, name).tobytes())
+        for marks in self.marks.values():
+            state.update(marks.tobytes())
         touched = int(self.context["touched"])
         addresses = [int(a) if touched >> lane & 1 else 0 for lane, a in enumerate(self.context["address"])]
         names = ("touched", "touched_shared", "fault", "fault_lane", "fault_address")

@@ -38,6 +38,7 @@ from lockstep.models.execution.isa import (
     Round,
     Space,
     Special,
+    System,
     Texture,
     Warp,
     Write,
@@ -494,10 +495,16 @@ def test_indirect_calls_compare_addresses() -> None:
 def test_system_calls() -> None:
     declared = """.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
         .extern .func __assertfail (.param .b64 a); .extern .func (.param .b64 r) malloc (.param .b64 a);"""
-    call = "{ .param .b64 a; .param .b64 b; .param .b32 r; call.uni (r), vprintf, (a, b); ld.param.b32 %r1, [r]; }"
+    call = """{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %rd2; st.param.b64 [b], 0;
+        call.uni (r), vprintf, (a, b); ld.param.b32 %r1, [r]; }"""
     code = kernel(call + "st.global.u32 [%rd1], %r1; ret;", declared).code
-    assert code["op"].tolist() == [Control.BRANCH, Int.MOV, Int.MOV, Memory.STORE, Control.EXIT]
-    assert (code[1]["kind"][0], code[1]["imm"][0]) == (Kind.IMMEDIATE, 0)
+    printing = code[code["group"] == Group.SYSTEM]
+    assert printing["op"].tolist() == [System.PRINTF] and printing["category"].tolist() == [Category.MISCELLANEOUS]
+    assert printing["kind"][0].tolist() == [Kind.REGISTER, Kind.REGISTER, 0, 0]
+    assert printing["fetch"][0].tolist() == [Fetch.PAIR, Fetch.PAIR, 0, 0] and printing["write"][0] == Write.WORD
+    assert code[-2]["op"] == Memory.STORE and code[-1]["op"] == Control.EXIT
+    with pytest.raises(UsageError, match=r"test\.ptx:.*`vprintf` takes 2 arguments, the call gives 1"):
+        kernel("{ .param .b64 a; .param .b32 r; call.uni (r), vprintf, (a); } ret;", declared)
     code = kernel("{ .param .b64 a; call.uni __assertfail, (a); } ret;", declared).code
     assert (code[1]["op"], code[1]["sub"]) == (Control.TRAP, 1)
     with pytest.raises(UsageError, match=r"test\.ptx:.*malloc"):
