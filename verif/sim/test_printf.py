@@ -207,7 +207,7 @@ def test_a_run_that_is_repeated_for_its_report_prints_once(kernel: Path, tmp_pat
     """The hardware differs in the second launch, in a cycle that the first one, of one CTA, does not reach."""
     kernel.write_text(KERNEL.format(wrong=0).replace('"hello", 9', '"hello", len(gpu.runs) * 8 + 1'))
     watch, job = Listener(), Job(str(kernel), settings={"core.sms": 2})
-    makes = {DISPATCHER: faulty(DISPATCHER, "remaining", 0, int(printed(ctas=1)[1]))}
+    makes = {DISPATCHER: faulty(DISPATCHER, "remaining", 0, int(printed(ctas=1)[1]) + 1)}
     result = cosim.cosim(job, DISPATCHER, folder=tmp_path / "report", watch=watch, makes=makes)
     assert result["mismatches"] == 1 and result["difference"]["launch"] == 1
     assert watch.text == PRINTED[: PRINTED.index("cta 1")]
