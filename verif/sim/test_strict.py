@@ -161,31 +161,35 @@ def test_symbols_that_are_set_are_written() -> None:
         module.set_symbol("zeros", np.array([5], np.uint32), offset=4)
 
 
-# Waits long enough to be preempted between writing and reading, and to resume on another SM; ``{missing}`` reads what
-# nobody has written.
+# Each CTA writes elsewhere, and waits long enough to be preempted and to resume on another SM before it reads;
+# ``{missing}`` reads what nobody has written.
 ACROSS = (
     """
-    shl.b32 %r7, %r1, 2;
-    st.local.u32 [%rd4+8], %r1;
+    and.b32 %r9, %r2, 7;
+    mad.lo.u32 %r7, %r9, 32, %r1;
+    shl.b32 %r7, %r7, 2;
+    mul.wide.u32 %rd5, %r9, 8;
+    add.u64 %rd4, %rd4, %rd5;
+    st.local.u32 [%rd4+4], %r1;
     st.shared.u16 [%r7+2], %r1;
 """
     + "add.s32 %r3, %r1, 1;\nadd.s32 %r3, %r3, %r1;\n" * 300
     + """
-    ld.local.u32 %r5, [%rd4+8];
+    ld.local.u32 %r5, [%rd4+4];
     ld.shared.u16 %r6, [%r7+2];
     {missing}
 """
 )
 
 
-@pytest.mark.parametrize("missing", ["", "ld.shared.u8 %r8, [%r7+1];", "ld.local.u8 %r8, [%rd4+7];"])
+@pytest.mark.parametrize("missing", ["", "ld.shared.u8 %r8, [%r7+1];", "ld.local.u8 %r8, [%rd4+3];"])
 def test_marks_come_back_with_a_preempted_cta(missing: str) -> None:
     bench = Bench(ACROSS.format(missing=missing), {"core.sms": 4}, mechanisms=["trial-preempt"], strict=True)
     if missing:
         with pytest.raises(KernelFault, match=r"nobody has written.*CTA .*lane 0"):
-            bench(grid=100, shared=128)
+            bench(grid=100, shared=1024)
     else:
-        assert bench(grid=100, shared=128).raw["sm.preempted"].sum() > 0
+        assert bench(grid=100, shared=1024).raw["sm.preempted"].sum() > 0
 
 
 @pytest.mark.parametrize("at", [0, 64, 508])
