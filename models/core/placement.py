@@ -44,7 +44,6 @@ def start_cta(sm, launch, config, index, number, now):
         cta.votes[b] = 0
         cta.voters[b] = 0
     cta.own_shared = grid.shared_bytes
-    cta.pair_marks = 0
     _enter(sm, launch, config, grid, slot, now)
     poison(i64(cta.shared), i64(grid.shared_stride), i64(launch.shared_marks))
     cta.warps = cta.slots

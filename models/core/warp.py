@@ -74,8 +74,8 @@ CTA = record(
         ("registers", "i8"),  # host address of its first warp's registers, the others' follow
         ("shared", "i8"),  # ... of its scratchpad, ...
         ("own_shared", "i8"),  # ... of which so many bytes (a multiple of 32) are its own; the others are its pair's
-        ("pair_shared", "i8"),  # host address of the pair's, as if it had all; who sets it poisons it
-        ("pair_marks", "i8"),  # bytes from there to the marks of those bytes (``execution.written``); 0: none
+        ("pair_shared", "i8"),  # host address of the pair's, as if it had all; who sets it poisons it, and sets ...
+        ("pair_marks", "i8"),  # ... the distance of its marks (``execution.written``); 0: none are kept
         ("arrived", "i4", (BARRIERS,)),  # threads
         ("expected", "i4", (BARRIERS,)),  # threads; 0: all of the CTA
         ("at", "i8", (BARRIERS,)),  # slots that wait here

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from lockstep.sim import Gpu, KernelFault, cli
+from lockstep.sim import Gpu, KernelFault, cli, output
 from lockstep.sim.cosim import run as cosim
 from lockstep.sim.job import Job, Watch
+from lockstep.sim.memory import Arena
 from lockstep.verif.bench import elsewhere
+from lockstep.verif.sim.cosim.bench import faulty
+
+DISPATCHER = "cta.cta_dispatcher"
 
 # As nvcc compiles printf("cta %d warp %d: %s %.1f\n", ...), in lane 0 of each warp; higher warps come first.
 PTX = """
@@ -97,11 +104,12 @@ def reference(data):
 """
 
 
-def printed(strict: bool = False) -> list[str | int]:
+def printed(strict: bool = False, ctas: int = CTAS) -> list[str | int]:
+    """The text of a launch, its cycles, and the sum of its results."""
     gpu = Gpu("gtx480", core_sms=2, strict=strict)
     gpu.on_print = None
     out = gpu.to_device(np.zeros(CTAS * WARPS * 32, np.uint32))
-    run = gpu.load(PTX).launch("hello", CTAS, 32 * WARPS, [out, 0])
+    run = gpu.load(PTX).launch("hello", ctas, 32 * WARPS, [out, 0])
     return [run.printed, run.cycles, int(gpu.from_device(out).sum())]
 
 
@@ -177,15 +185,51 @@ def test_what_came_before_a_fault_is_printed(capsys: pytest.CaptureFixture[str],
     assert captured.err.count("\n") == 1 and "out of bounds" in captured.err
 
 
+class Listener(Watch):
+    """What a job prints."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def printed(self, text: str) -> None:
+        self.text += text
+
+
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
 def test_a_co_simulation_prints_once(kernel: Path, mode: str) -> None:
-    class Listener(Watch):
-        text = ""
-
-        def printed(self, text: str) -> None:
-            self.text += text
-
-    watch = Listener()
-    job = Job(str(kernel), settings={"core.sms": 2})
-    result = cosim.cosim(job, "cta_dispatcher", mode, watch=watch)
+    watch, job = Listener(), Job(str(kernel), settings={"core.sms": 2})
+    result = cosim.cosim(job, DISPATCHER, mode, watch=watch)
     assert result["mismatches"] == 0 and watch.text == result["printed"] == PRINTED * 2
+
+
+@pytest.mark.long
+def test_a_run_that_is_repeated_for_its_report_prints_once(kernel: Path, tmp_path: Path) -> None:
+    """The hardware differs in the second launch, in a cycle that the first one, of one CTA, does not reach."""
+    kernel.write_text(KERNEL.format(wrong=0).replace('"hello", 9', '"hello", len(gpu.runs) * 8 + 1'))
+    watch, job = Listener(), Job(str(kernel), settings={"core.sms": 2})
+    makes = {DISPATCHER: faulty(DISPATCHER, "remaining", 0, int(printed(ctas=1)[1]) + 1)}
+    result = cosim.cosim(job, DISPATCHER, folder=tmp_path / "report", watch=watch, makes=makes)
+    assert result["mismatches"] == 1 and result["difference"]["launch"] == 1
+    assert watch.text == PRINTED[: PRINTED.index("cta 1")]
+
+
+def test_what_hardware_lets_a_kernel_print_is_compared() -> None:
+    launches = []
+    for text in ("same", "same", "other"):
+        found = cosim._Launches()
+        device = SimpleNamespace(memory=Arena(1 << 16), after_launch=None)
+        found.attach(device)
+        device.after_launch(SimpleNamespace(raw={}, printed=text))
+        launches.append(found)
+    assert launches[0].differences(launches[1]) == []
+    assert launches[0].differences(launches[2]) == ["launch 0: what it printed differs"]
+
+
+def test_a_line_of_progress_makes_room(capsys: pytest.CaptureFixture[str]) -> None:
+    """On a terminal it is taken away before a kernel's text, which would else be written into it."""
+    with output.Display() as display:
+        stopped = Mock(side_effect=lambda: sys.stdout.write("(stopped)"))
+        display._live = SimpleNamespace(stop=stopped)
+        display.printed("text\n")
+        assert display._live is None
+    assert capsys.readouterr().out == "(stopped)text\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -64,8 +63,11 @@ FAULTS: dict[str, tuple[str, str, int]] = {
     "global memory": ("add.u64 %g, %d, %wide; @%p ld.global.u32 %v, [%g];", "byte 28 of an allocation of 256", 7),
     "volatile": ("ld.volatile.global.u32 %v, [%d];", "byte 0 of an allocation of 256", 0),
     "atomic in global memory": ("@%p red.global.add.u32 [%d+8], 1;", "byte 8 of an allocation of 256", 7),
-    "a second CTA": (
-        "setp.eq.u32 %q, %c, 0; @%q st.shared.u32 [tile], %t; @!%q ld.shared.u32 %v, [tile];", "CTA (1, 0, 0)", 0,
+    "scratchpad of an earlier CTA": (
+        "setp.eq.u32 %q, %c, 39; @!%q st.shared.u32 [tile], %t; @%q ld.shared.u32 %v, [tile];", "CTA (39, 0, 0)", 0,
+    ),
+    "local memory of an earlier warp": (
+        "setp.eq.u32 %q, %c, 39; @!%q st.local.u32 [mine], %t; @%q ld.local.u32 %v, [mine];", "CTA (39, 0, 0)", 0,
     ),
 }  # fmt: skip
 
@@ -87,9 +89,9 @@ def trials() -> Iterator[None]:
         yield
 
 
-def launch(body: str, strict: bool, grid: int = 1, **settings: Any) -> np.ndarray:
+def launch(body: str, strict: bool, grid: int = 1) -> np.ndarray:
     """The results of 64 threads in each of the CTAs."""
-    gpu = Gpu("gtx480", strict=strict, core_sms=1, **settings)
+    gpu = Gpu("gtx480", strict=strict, core_sms=1)
     out, data = gpu.to_device(np.zeros(64, np.uint32)), gpu.empty(64, np.uint32)
     image = gpu.texture(np.arange(64, dtype=np.uint32))
     gpu.load(PTX.format(body=body)).launch("k", grid, 64, [out, data, image], shared_bytes=16)
@@ -99,9 +101,9 @@ def launch(body: str, strict: bool, grid: int = 1, **settings: Any) -> np.ndarra
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_read_of_what_nobody_wrote(name: str) -> None:
     body, where, lane = FAULTS[name]
-    launch(body, strict=False, grid=2)
+    launch(body, strict=False, grid=40)
     with pytest.raises(KernelFault) as caught:
-        launch(body, strict=True, grid=2)
+        launch(body, strict=True, grid=40)
     message = str(caught.value)
     assert message.startswith("k: read of memory that nobody has written at <text>:") and "\n" not in message
     assert body in message and "warp 0" in message and f"lane {lane}, address" in message and where in message, message
@@ -116,14 +118,14 @@ def faults(names: list[str]) -> list[str]:
     messages = []
     for name in names:
         try:
-            launch(FAULTS[name][0], strict=True, grid=2)
+            launch(FAULTS[name][0], strict=True, grid=40)
         except KernelFault as fault:
             messages.append(str(fault))
     return messages
 
 
 def test_interpreted_faults_are_the_same() -> None:
-    some = ["half of a word", "local memory", "atomic in scratchpad", "a second CTA"]
+    some = ["half of a word", "local memory", "atomic in scratchpad", "scratchpad of an earlier CTA"]
     found = faults(some)
     assert len(found) == 4 and elsewhere(faults, some, NUMBA_DISABLE_JIT="1") == found
 
@@ -159,30 +161,35 @@ def test_symbols_that_are_set_are_written() -> None:
         module.set_symbol("zeros", np.array([5], np.uint32), offset=4)
 
 
-# Waits long enough to be preempted between writing and reading; ``{missing}`` reads what nobody has written.
+# Each CTA writes elsewhere, and waits long enough to be preempted and to resume on another SM before it reads;
+# ``{missing}`` reads what nobody has written.
 ACROSS = (
     """
-    shl.b32 %r7, %r1, 2;
-    st.local.u32 [%rd4+8], %r1;
+    and.b32 %r9, %r2, 7;
+    mad.lo.u32 %r7, %r9, 32, %r1;
+    shl.b32 %r7, %r7, 2;
+    mul.wide.u32 %rd5, %r9, 8;
+    add.u64 %rd4, %rd4, %rd5;
+    st.local.u32 [%rd4+4], %r1;
     st.shared.u16 [%r7+2], %r1;
 """
     + "add.s32 %r3, %r1, 1;\nadd.s32 %r3, %r3, %r1;\n" * 300
     + """
-    ld.local.u32 %r5, [%rd4+8];
+    ld.local.u32 %r5, [%rd4+4];
     ld.shared.u16 %r6, [%r7+2];
     {missing}
 """
 )
 
 
-@pytest.mark.parametrize("missing", ["", "ld.shared.u8 %r8, [%r7+1];", "ld.local.u8 %r8, [%rd4+7];"])
+@pytest.mark.parametrize("missing", ["", "ld.shared.u8 %r8, [%r7+1];", "ld.local.u8 %r8, [%rd4+3];"])
 def test_marks_come_back_with_a_preempted_cta(missing: str) -> None:
-    bench = Bench(ACROSS.format(missing=missing), mechanisms=["trial-preempt"], strict=True)
+    bench = Bench(ACROSS.format(missing=missing), {"core.sms": 4}, mechanisms=["trial-preempt"], strict=True)
     if missing:
         with pytest.raises(KernelFault, match=r"nobody has written.*CTA .*lane 0"):
-            bench(grid=12, shared=128)
+            bench(grid=100, shared=1024)
     else:
-        assert bench(grid=12, shared=128).raw["sm.preempted"].sum() > 0
+        assert bench(grid=100, shared=1024).raw["sm.preempted"].sum() > 0
 
 
 @pytest.mark.parametrize("at", [0, 64, 508])

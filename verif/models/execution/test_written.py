@@ -168,6 +168,8 @@ def test_a_pairs_segment_has_its_own_marks_or_none() -> None:
         assert fault == (Fault.UNWRITTEN if kept else Fault.NONE)
         if kept:
             assert (machine.x.fault_lane, machine.x.fault_address) == (10, 1024)
+            assert execute(machine, Space.GENERIC, targets, 0x00FF_FC00, op=Memory.LOAD, v={0: DATA}) == Fault.UNWRITTEN
+            assert machine.x.fault_address == WINDOWS[Space.SHARED] + 1024
         assert execute(machine, Space.SHARED, targets, 0x00FF_FC00, op=Memory.STORE, v={0: DATA}) == Fault.NONE
         assert (marks[1024:1028] == (0xFF if kept else 0)).all() and not machine.marks["shared"][1024:].any()
 
