@@ -558,6 +558,8 @@ class Machine:
         if stop and stop.code >= Fault.MEMORY_ORDER:
             raise ModelFault(stop)
         raw = self._raw()
+        if stop:
+            system.memory_reset(self.memory)  # what is on its way belongs to nobody
         broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")

@@ -34,6 +34,8 @@ class Mapped(wiring.Component):
 
     def __init__(self, component: wiring.Component, name: str, library: Library | None = None) -> None:
         super().__init__(component.signature)
+        self.combinational = getattr(component, "combinational", {})
+        self.constant = getattr(component, "constant", ())
         self._MustUse__used = True  # type: ignore[attr-defined]  # it is never elaborated
         self.verilog = _netlist(export.rtlil(component, name), name, library)
 

@@ -68,6 +68,18 @@ FAULTY = HEADER + """
   st.global.u32 [%o], %n;
   ret;
 }
+.visible .entry late(.param .u64 out)
+{
+  .reg .u64 %o, %d; .reg .u32 %n, %t;
+  ld.param.u64 %o, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %d, %t, 128;
+  add.u64 %d, %o, %d;
+  ld.global.u32 %n, [%d];
+  st.global.u32 [%o+1], %t;
+  st.global.u32 [%o], %n;
+  ret;
+}
 .visible .entry deadlock()
 {
   .reg .u32 %t; .reg .pred %p;
@@ -405,6 +417,12 @@ def test_endless_loop(gpu: Gpu) -> None:
 
 def test_a_fault_leaves_the_gpu_usable(gpu: Gpu) -> None:
     test_misaligned(gpu)
+    test_arguments_arrive(gpu)
+
+
+def test_a_fault_with_loads_in_flight_leaves_the_gpu_usable(gpu: Gpu) -> None:
+    module, buffer = gpu.load(FAULTY), gpu.empty(32 * 32, np.uint32)
+    mistake(lambda: module.launch("late", 1, 32, [buffer]), "late: misaligned access", kind=KernelFault)
     test_arguments_arrive(gpu)
 
 
