@@ -75,7 +75,7 @@ REASONS: dict[str, dict[str, Reason]] = {
         "mri-q": Reason("a constant that hits takes 20 cycles there, and 26 here", {"pipelines.const.latency": 20}),
         "mvt": Reason(FLITS, {"crossbar.flit_bytes": 40}),
         "transpose-columns": Reason(
-            f"{FLITS}; and the order of loads decides what the L1 keeps: a cycle of its latency less is 11 % fewer misses",
+            f"{FLITS}; and the order of loads decides what the L1 keeps: a cycle less of latency, 11 % fewer misses",
             {"crossbar.flit_bytes": 40, "l1.latency": 34},
         ),
         "transpose-naive": Reason(QUEUES, {"crossbar.buffers": 6}),
