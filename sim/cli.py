@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from lockstep.sim.cosim import gates
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import SIZES
+from lockstep.sim.sizes import SIZES
 
 __all__ = ["main"]
 

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu
 
-__all__ = ["SIZES", "USUAL_SIZES", "Job", "execute"]
-
-USUAL_SIZES = ("tiny", "small", "full")  # that a kernel has unless it says otherwise
-SIZES = (*USUAL_SIZES, "reference")
+__all__ = ["Job", "execute"]
 
 
 class Watch:

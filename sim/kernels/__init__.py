@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import USUAL_SIZES
+from lockstep.sim.sizes import USUAL_SIZES
 
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module
