@@ -50,6 +50,7 @@ RUN = record(
         ("ended", "i8"),  # ... that have ended
         ("dispatcher_wake", "i8"),  # next cycle in which the dispatcher does more than wait
         ("dispatcher_next", "i8"),  # next cycle that it has not seen
+        ("stored_since", "i8"),  # cycle since which preempted CTAs are to be resumed; 0: there are none
         ("cycles", "i8"),  # cycles of the launch, set when it has ended
         ("sms", "i8"),
         ("skip", "i8"),  # 0: step every SM in every cycle
@@ -65,15 +66,20 @@ RUN = record(
     ]
 )
 
+DISPATCHING = 3  # cycles after which a CTA has been placed for which the dispatcher saw room
+
 
 @jit
 def _dispatch(state, sms, launch, settings, now):
     """One cycle of the CTA dispatcher. The cycles since its last one are passed over: nothing changed in them.
 
-    Preempted CTAs are resumed before others start. Returns the SM in which a CTA was placed, or -1.
+    Preempted CTAs are resumed before others start, but for those that the dispatcher has already found room for.
+    Returns the SM in which a CTA was placed, or -1.
     """
     placed = i64(-1)
     waiting = launch.stored != 0
+    if waiting and state.stored_since == 0:
+        state.stored_since = now
     binding, io = state.cta_dispatcher.binding, state.cta_dispatcher.io
     if now > state.dispatcher_next:
         call(binding.skip, binding.handle, now - i64(state.dispatcher_next))
@@ -90,16 +96,19 @@ def _dispatch(state, sms, launch, settings, now):
         if state.placement.number != 0:
             number = call(state.placement.number, state.placement.handle, number)
         start_cta(sms[placed], launch, settings, i64(0), number, now)
-    elif waiting:
+    elif waiting and now >= state.stored_since + DISPATCHING:
         placed = _emptiest(state, sms, launch)
         if placed >= 0:
             resume_cta(sms[placed], launch, settings, now)
+    if launch.stored == 0:
+        state.stored_since = 0
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
     io.i.launch = 0
     state.dispatcher_next = now + 1
     state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
-    if waiting and placed >= 0:  # others may have room now, and were not let see it
+    # Others may have room now, and were not let see it; or the dispatcher is waited for.
+    if waiting and (placed >= 0 or now < state.stored_since + DISPATCHING):
         state.dispatcher_wake = now + 1
     return placed
 

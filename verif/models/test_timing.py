@@ -331,7 +331,8 @@ def test_scratchpad_conflicts(degree: int, banks: int) -> None:
     load = independent("ld.shared.u32 %r{k}, [%r3];", registers=32, before=head)
     assert slope(load, 32, 64, settings, shared=4096) == expected
     # The result comes as much later.
-    wait = chain("ld.shared.u32 %r5, [%r3];\nadd.s32 %r3, %r3, %r5;", head)
+    zeros = f"{head}\nmov.u32 %r6, 0;\nst.shared.u32 [%r3], %r6;"
+    wait = chain("ld.shared.u32 %r5, [%r3];\nadd.s32 %r3, %r3, %r5;", zeros)
     settings["pipelines.integer.latency"] = 10
     assert slope(wait, 4, 8, settings, shared=4096) == 10 + 30 + expected - 1
 
@@ -365,7 +366,8 @@ LOADS = {1: "u8 %r{k}", 2: "u16 %r{k}", 4: "u32 %r{k}", 8: "u64 %rd{k}", 16: "v4
 @pytest.mark.parametrize("width", LOADS)
 def test_requests_per_load(width: int, line: int) -> None:
     """A load takes a cycle for each line that its lanes touch, for every stride from 1 to 32 elements."""
-    settings = FAIR | {"l1.line_bytes": line, "l1.sets": 512, "l1.mshrs": 64, "l1.merges": 64}
+    widths = {f"{cache}.line_bytes": line for cache in ("l1", "instruction_cache", "constant_cache")}
+    settings = FAIR | widths | {"l1.sets": 512, "l1.mshrs": 64, "l1.merges": 64}
     head = "and.b32 %r3, %r1, 31;\nmul.wide.u32 %rd5, %r3, %r0;\nadd.s64 %rd6, %rd1, %rd5;\n"
     load = f"ld.global.{LOADS[width]}, [%rd6];"
     head += f"{load.format(k=8)}\nbar.sync 0;"  # brings all lines into the L1
@@ -485,7 +487,7 @@ def test_bandwidth_of_dram(access: str, bus: int) -> None:
         return bench(grid=ctas, block=32 * WARPS).cycles
 
     moved = (384 - 128) * WARPS * each * 128 / (cycles(384) - cycles(128))
-    assert moved == pytest.approx(6 * 2 * bus * 924 / 700, rel=0.03)  # bytes per core cycle
+    assert moved == pytest.approx(6 * 2 * bus * 924 / 700, rel=0.05)  # bytes per core cycle
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,9 @@ def reference(data):
 """
 
 
-def printed(strict: bool = False, ctas: int = CTAS) -> list[str | int]:
+def printed(strict: bool = False, ctas: int = CTAS, **settings: str) -> list[str | int]:
     """The text of a launch, its cycles, and the sum of its results."""
-    gpu = Gpu("gtx480", core_sms=2, strict=strict)
+    gpu = Gpu("gtx480", core_sms=2, strict=strict, **settings)
     gpu.on_print = None
     out = gpu.to_device(np.zeros(CTAS * WARPS * 32, np.uint32))
     run = gpu.load(PTX).launch("hello", ctas, 32 * WARPS, [out, 0])
@@ -206,8 +206,10 @@ def test_a_co_simulation_prints_once(kernel: Path, mode: str) -> None:
 def test_a_run_that_is_repeated_for_its_report_prints_once(kernel: Path, tmp_path: Path) -> None:
     """The hardware differs in the second launch, in a cycle that the first one, of one CTA, does not reach."""
     kernel.write_text(KERNEL.format(wrong=0).replace('"hello", 9', '"hello", len(gpu.runs) * 8 + 1'))
-    watch, job = Listener(), Job(str(kernel), settings={"core.sms": 2})
-    makes = {DISPATCHER: faulty(DISPATCHER, "remaining", 0, int(printed(ctas=1)[1]) + 1)}
+    watch = Listener()
+    job = Job(str(kernel), settings={"core.sms": 2, "instruction_cache.mode": "perfect"})  # it would be cold at first
+    first = int(printed(ctas=1, instruction_cache_mode="perfect")[1])
+    makes = {DISPATCHER: faulty(DISPATCHER, "remaining", 0, first + 1)}
     result = cosim.cosim(job, DISPATCHER, folder=tmp_path / "report", watch=watch, makes=makes)
     assert result["mismatches"] == 1 and result["difference"]["launch"] == 1
     assert watch.text == PRINTED[: PRINTED.index("cta 1")]

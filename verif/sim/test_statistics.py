@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lockstep.models.core import lsu, sm
-from lockstep.models.memory import dram, fabric, l1, l2
+from lockstep.models.memory import dram, fabric, l1, l2, read_cache
 from lockstep.models.tenants import tenants
 from lockstep.sim import description, statistics
 from lockstep.sim.statistics import STATISTICS
@@ -23,6 +23,8 @@ PARTS = {
     "sm": (sm.COUNTERS, GPU.core.sms),
     "lsu": (lsu.LSU, GPU.core.sms),
     "l1": (l1.L1_STATISTICS, GPU.core.sms),
+    "instruction_cache": (read_cache.READ_STATISTICS, GPU.core.sms),
+    "constant_cache": (read_cache.READ_STATISTICS, GPU.core.sms),
     "l2": (l2.SLICE_STATISTICS, GPU.l2.slices),
     "dram": (dram.CHANNEL_STATISTICS, GPU.dram.channels),
     "requests": (fabric.DIRECTION, 1),

@@ -150,7 +150,7 @@ def test_what_is_merged_in_the_cycle_of_the_pop_leaves_with_it() -> None:
     assert [slot_of(empty) for empty in bench.ports.o.request.payload.slots[1:4]] == [slot(0)] * 3
 
 
-@pytest.mark.parametrize("other, second", [(7, (1, 14, 2, 0)), (7 + 32 * 65, (1, 15, 2, 1)), (7 ^ 1 << 16, None)])
+@pytest.mark.parametrize("other, second", [(7, (1, 14, 2, 0)), (7 ^ 1 << 6 ^ 1, (1, 15, 2, 1)), (7 ^ 1 << 12, None)])
 def test_one_insert_per_queue_and_cycle(other: int, second: tuple[int, int, int, int] | None) -> None:
     """The same line, another one of the queue, one of another queue."""
     bench = started()

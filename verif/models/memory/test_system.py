@@ -144,7 +144,7 @@ def test_launches_are_independent_of_time() -> None:
     [
         ("l1", "hits", "accesses to the L1s"),
         ("l1", "tokens_out", "answers of the L1s"),
-        ("l1", "bytes_out", "bytes out of the L1s"),
+        ("l1", "bytes_out", "bytes out of the SMs"),
         ("slices", "replies", "replies of the slices"),
         ("slices", "fills", "lines from DRAM"),
         ("channels", "reads", "reads of DRAM"),
