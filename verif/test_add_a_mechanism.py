@@ -87,7 +87,7 @@ def test_its_own_tests_pass(lockstep: Command, tree: Path) -> None:
 
 
 def test_a_kernel_is_right_with_it_and_slower(lockstep: Command) -> None:
-    command = ("lockstep.sim.cli", "run", "saxpy", "--size", "tiny", "--json", "-",
+    command = ("lockstep.sim.cli", "run", "mri-q", "--size", "tiny", "--json", "-",
                "--set", "instruction_cache.mode=perfect")  # fmt: skip
     alone, gated = (json.loads(lockstep(*command, *more)) for more in ((), ("--with", "odd-gate")))
     assert alone["checked"] and gated["checked"]
