@@ -231,8 +231,7 @@ def rate(instruction: str, settings: Settings) -> float:
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_issue_rate_of_a_pipeline(category: str, interval: int) -> None:
     """With one pipeline, an instruction starts every ``interval`` cycles."""
-    pipe = description.load("gtx480").pipelines[category].pipe
-    settings = {f"pipelines.{category}.interval": interval, f"pipes.{pipe}": 1}
+    settings = {f"pipelines.{category}.interval": interval, "pipes.alu": 1}
     assert rate(INDEPENDENT[category], settings) == interval
 
 
@@ -367,7 +366,8 @@ LOADS = {1: "u8 %r{k}", 2: "u16 %r{k}", 4: "u32 %r{k}", 8: "u64 %rd{k}", 16: "v4
 def test_requests_per_load(width: int, line: int) -> None:
     """A load takes a cycle for each line that its lanes touch, for every stride from 1 to 32 elements."""
     widths = {f"{cache}.line_bytes": line for cache in ("l1", "instruction_cache", "constant_cache")}
-    settings = FAIR | widths | {"l1.sets": 512, "l1.mshrs": 64, "l1.merges": 64}
+    # With a collector for every warp, the order in which they get one does not matter.
+    settings = FAIR | widths | {"l1.sets": 512, "l1.mshrs": 64, "l1.merges": 64, "core.collectors_lsu": WARPS}
     head = "and.b32 %r3, %r1, 31;\nmul.wide.u32 %rd5, %r3, %r0;\nadd.s64 %rd6, %rd1, %rd5;\n"
     load = f"ld.global.{LOADS[width]}, [%rd6];"
     head += f"{load.format(k=8)}\nbar.sync 0;"  # brings all lines into the L1
@@ -376,7 +376,7 @@ def test_requests_per_load(width: int, line: int) -> None:
         step = stride * width
         lines = len({lane * step // line for lane in range(32)})
         cycles = high(value=step, block=32 * WARPS).cycles - low(value=step, block=32 * WARPS).cycles
-        assert cycles / (32 - 16) / WARPS == pytest.approx(lines, abs=0.01), f"stride {stride}"
+        assert cycles / (32 - 16) / WARPS == lines, f"stride {stride}"
 
 
 # ------------------------------------------------------------------------------------------------ bandwidths and limits
@@ -450,7 +450,7 @@ def test_rate_of_an_l2_slice(clock: int) -> None:
 
 SMS = 15
 LINES_AT_ONCE = SMS * WARPS
-PLENTY = FAIR | {"core.sms": SMS, "l1.mshrs": 256, "crossbar.buffers": 64}
+PLENTY = FAIR | {"core.sms": SMS, "l1.mshrs": 256, "l1.queue": 64, "crossbar.buffers": 64}
 THREAD = "mad.lo.u32 %r3, %r2, 512, %r1;\nmul.wide.u32 %rd5, %r3, 4;\nadd.s64 %rd1, %rd1, %rd5;\n"
 
 
@@ -487,7 +487,7 @@ def test_bandwidth_of_dram(access: str, bus: int) -> None:
         return bench(grid=ctas, block=32 * WARPS).cycles
 
     moved = (384 - 128) * WARPS * each * 128 / (cycles(384) - cycles(128))
-    assert moved == pytest.approx(6 * 2 * bus * 924 / 700, rel=0.05)  # bytes per core cycle
+    assert moved == pytest.approx(6 * 2 * bus * 924 / 700, rel=0.03)  # bytes per core cycle
 
 
 @pytest.mark.parametrize(

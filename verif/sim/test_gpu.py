@@ -76,6 +76,8 @@ FAULTY = HEADER + """
   mul.wide.u32 %d, %t, 128;
   add.u64 %d, %o, %d;
   ld.global.u32 %n, [%d];
+  mul.lo.u32 %t, %t, %t; mul.lo.u32 %t, %t, %t; mul.lo.u32 %t, %t, %t; mul.lo.u32 %t, %t, %t;
+  mul.lo.u32 %t, %t, %t; mul.lo.u32 %t, %t, %t; mul.lo.u32 %t, %t, %t; mul.lo.u32 %t, %t, %t;
   st.global.u32 [%o+1], %t;
   st.global.u32 [%o], %n;
   ret;

@@ -60,18 +60,19 @@ def double(a: int, b: int) -> int:
     return 0x7FFF_FFFF_FFFF_FFFF if np.isnan(total) else int(total.view(np.uint64))
 
 
+def signed(value: int, width: int) -> int:
+    """The number that has the bits of an unsigned one of ``width`` bytes."""
+    return value - (1 << 8 * width) if value >> 8 * width - 1 else value
+
+
 def combined(op: Atomic, width: int, old: int, b: int, c: int, space: Space) -> int:
     """The definition of each operation, on unsigned numbers of ``width`` bytes."""
-
-    def signed(value: int) -> int:
-        return value - (1 << 8 * width) if value >> 8 * width - 1 else value
-
     with np.errstate(all="ignore"):
         new = {
             Atomic.ADD: lambda: old + b,
             Atomic.EXCH: lambda: b,
-            Atomic.MIN_S: lambda: min(signed(old), signed(b)),
-            Atomic.MAX_S: lambda: max(signed(old), signed(b)),
+            Atomic.MIN_S: lambda: min(signed(old, width), signed(b, width)),
+            Atomic.MAX_S: lambda: max(signed(old, width), signed(b, width)),
             Atomic.MIN_U: lambda: min(old, b),
             Atomic.MAX_U: lambda: max(old, b),
             Atomic.AND: lambda: old & b,
@@ -109,8 +110,10 @@ def prepare(rng: random.Random, machine: Machine, op: Atomic, width: int, space:
     machine.set_long(ADDRESS, [at + (WINDOWS[each] if space in windowed else 0) for each, at in places])
     machine.set_long(B, [interesting(rng, width) for _ in range(LANES)])
     machine.set_long(C, [interesting(rng, width) for _ in range(LANES)])
-    v = {0: rng.choice([OLD, OLD, RZ]), 2: rng.choice([B] * 7 + [RZ]), 4: rng.choice([C] * 7 + [RZ])}
-    return mask(rng, LANES) or 1, places, dict(op=op, bytes=width, data=width, space=space, v=v, **source(ADDRESS))
+    v = {0: rng.choice([OLD, OLD, RZ]), 2: rng.choice([B] * 3 + [RZ]), 4: rng.choice([C] * 3 + [RZ])}
+    b, c = (signed(interesting(rng, width), 8) for _ in range(2))
+    fields = dict(op=op, bytes=width, data=width, space=space, v=v) | source(ADDRESS) | {"imm": [0, b, c, 0]}
+    return mask(rng, LANES) or 1, places, fields
 
 
 @pytest.mark.parametrize("op", Atomic, ids=lambda op: op.name.lower())
@@ -124,12 +127,13 @@ def test_operation(op: Atomic) -> None:
             assert machine.run(lanes, **fields) == Fault.NONE
             after = machine.copy()
             machine.restore(before)
-            registers = fields["v"]
+            destination = fields["v"][0]
 
-            def operand(index: int, lane: int, registers: dict = registers, before: dict = before) -> int:
-                if registers[index] == RZ:
-                    return 0
-                low, high = before["registers"][registers[index] : registers[index] + 2, lane]
+            def operand(which: int, lane: int, fields: dict = fields, before: dict = before) -> int:
+                register = fields["v"][2 * which]
+                if register == RZ:
+                    return fields["imm"][which]
+                low, high = before["registers"][register : register + 2, lane]
                 return int(low) | int(high) << 32
 
             keep = (1 << 8 * width) - 1
@@ -138,9 +142,9 @@ def test_operation(op: Atomic) -> None:
                     continue
                 each, at = places[lane]
                 old = machine.read(each, at, width, lane)
-                new = combined(op, width, old, operand(2, lane) & keep, operand(4, lane) & keep, each)
+                new = combined(op, width, old, operand(1, lane) & keep, operand(2, lane) & keep, each)
                 machine.write(each, at, width, lane, new)
-                if registers[0] != RZ:
+                if destination != RZ:
                     machine.registers[OLD, lane] = old & 0xFFFF_FFFF
                     if width == 8:
                         machine.registers[OLD + 1, lane] = old >> 32

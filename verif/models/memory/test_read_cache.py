@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from lockstep.models.memory.timing import transfer
-from lockstep.sim import description
+from lockstep.sim import Gpu, description
 from lockstep.verif.models.micro import WARM, Bench, Settings, chain, independent
 
 FINITE = {"instruction_cache.mode": "finite", "constant_cache.mode": "finite"}
@@ -50,6 +49,46 @@ def test_a_loop_that_does_not_fit_thrashes() -> None:
     for lines, again in ((4, 0), (6, 1)):
         found = code(finite(loop(16 * (lines - 1), turns), settings)())
         assert (found[2] > turns * (lines - 1)) == bool(again), found
+
+
+def test_the_line_used_last_stays() -> None:
+    """Of two lines in a set, the one that was found again outlives the one that came after it."""
+
+    def misses(offsets: list[int]) -> int:
+        reads = "\n".join(f"ld.const.u64 %rd5, [%rd6+{at}];\nadd.s64 %rd6, %rd6, %rd5;" for at in offsets)
+        settings = {"constant_cache.sets": 1, "constant_cache.ways": 2, "constant_cache.line_bytes": 64}
+        body = f"mov.u64 %rd6, many;\n{reads}\nst.global.u64 [%rd1], %rd6;"
+        return int(finite(body, settings, constants=256)().raw["constant_cache.misses"].sum())
+
+    a, b, c = 0, 64, 128
+    before = misses([])
+    for offsets, expected in (([a, b, a, c], 3), ([a, b, a, c, a], 3), ([a, b, a, c, b], 4)):
+        assert misses(offsets) - before == expected
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_a_fetch_ends_with_its_line(width: int) -> None:
+    settings = {"instruction_cache.line_bytes": 32, "instruction_cache.instruction_bytes": width,
+                "instruction_cache.sets": 64, "core.fetch_width": 3, "core.instruction_buffer": 4}  # fmt: skip
+    bench = finite(chain(ADD, "mov.u32 %r3, 0;")(100), settings)
+    hits, misses, _ = code(bench())
+    instructions = len(bench.module.kernel("k").code)
+    lines, rest = divmod(instructions, 32 // width)
+    fetches = {8: 2 * lines + (rest > 0), 16: lines + rest}  # of 3 and 1 instructions, or of 2
+    assert (hits + misses, misses) == (fetches[width], lines + (rest > 0))
+
+
+def test_each_kernel_has_its_own_lines() -> None:
+    """What a kernel misses, the one that ran before it has not brought."""
+    kernels = "".join(
+        f".visible .entry k{n}()\n{{ .reg .u32 %r<2>; mov.u32 %r1, 0; {f'add.u32 %r1, %r1, {n};' * 100} ret; }}\n"
+        for n in range(3)
+    )
+    gpu = Gpu("gtx480", [], {"core.sms": 1, "instruction_cache.sets": 64, **FINITE})
+    module = gpu.load(f".version 7.8\n.target sm_75\n.address_size 64\n{kernels}")
+    lines = -(-len(module.kernel("k0").code) * 8 // 128)
+    for expected in (lines, 0):
+        assert [code(module.launch(f"k{n}", 1, 32, []))[1] for n in range(3)] == [expected] * 3
 
 
 def test_a_perfect_cache_has_no_misses() -> None:
@@ -123,4 +162,4 @@ def test_statistics_of_constants_count_lines() -> None:
         found = {name: int(after[f"constant_cache.{name}"].sum() - before[f"constant_cache.{name}"].sum())
                  for name in ("hits", "misses")}  # fmt: skip
         assert sum(found.values()) == 16 * lines
-        assert np.isclose(found["misses"], 16 * lines) or found["misses"] >= lines
+        assert found["misses"] >= lines

@@ -20,7 +20,8 @@ from lockstep.verif.trial.mechanisms import registered
 
 SETTINGS = {"core.sms": 2}
 COALESCER = "lsu.intra_warp_coalescer"
-BASELINE = ["cta.cta_dispatcher", COALESCER, "scheduling.warp_scheduler"]
+DISPATCHER = "cta.cta_dispatcher"
+BASELINE = [DISPATCHER, COALESCER, "scheduling.warp_scheduler"]
 
 
 def cosim(*arguments: str, json_to: Path) -> tuple[int, dict[str, Any]]:
@@ -77,11 +78,12 @@ def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     assert [path.name for path in files] == [f"{block}.sm1.0.npz"] * 2
     mutants = ["--level", "mutation", "--mutants", "40", "--seed", "1", "--json", str(report)]
     assert main(["verify", block, *mutants, "--replay", *map(str, files)]) == 0
-    runs, bits, *kernels = json.loads(report.read_text())["checks"]
+    runs, bits, four, eight, *proofs = json.loads(report.read_text())["checks"]
     assert not bits["errors"] and "inverted bits" in bits["detail"]
-    for entries, check in zip((4, 8), kernels, strict=False):
+    for entries, check in ((4, four), (8, eight)):
         assert f"entries={entries}" in check["name"] and check["data"]["kernels"] > 5
-    assert runs["data"]["kernels"] == 0 and all("refuted" in proof["detail"] for proof in kernels[2:])
+    assert runs["data"]["kernels"] == 0 and len(proofs) == 3
+    assert all("refuted" in proof["detail"] for proof in proofs)
     assert main(["cosim", "saxpy", "--mode", "replace", *run, str(tmp_path)]) == 2
 
 
@@ -117,7 +119,15 @@ def test_the_core_cycle_is_that_of_the_run_loop() -> None:
 
 
 def test_a_fault_in_replace_shows_in_the_results() -> None:
-    """A line that is lost: who waits for it waits for ever."""
+    """A CTA starts on another SM than the dispatcher's model says."""
+    makes = {DISPATCHER: faulty(DISPATCHER, "dispatch_sm", 0, 3)}
+    result = run.cosim(Job("saxpy", size="tiny", settings=SETTINGS), DISPATCHER, mode="replace", makes=makes)
+    assert result["mismatches"] > 0 and not result["checked"]
+    assert any("cycles" in line or "lines" in line for line in result["difference"])
+
+
+def test_a_lost_line_in_replace_stops_the_run() -> None:
+    """Who waits for it waits for ever."""
     makes = {COALESCER: faulty(COALESCER, "line_valid", 0, 400)}
     perfect = {f"{cache}_cache.mode": "perfect" for cache in ("instruction", "constant")}
     job = Job("saxpy", size="tiny", settings={**SETTINGS, **perfect, "launch.no_progress": 20_000})
