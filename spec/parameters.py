@@ -121,12 +121,14 @@ class Pipeline:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipes:
-    """How many pipelines of a kind an SM has; schedulers share them, the first free one takes the instruction."""
+    """How many pipelines of a kind an SM has; schedulers share them, the first free one takes the instruction.
+
+    There is one load/store unit.
+    """
 
     alu: int = integer(2, 1, 4, "pipelines", "integer and f32")
     sfu: int = integer(1, 1, 4, "pipelines", "special functions")
     dp: int = integer(1, 1, 4, "pipelines", "f64")
-    lsu: int = integer(1, 1, 1, "pipelines", "loads, stores, atomics, texture")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,7 +324,11 @@ def check(gpu: Gpu) -> list[str]:
         if cache.line_bytes > gpu.l1.line_bytes:
             of_l1 = f"l1.line_bytes = {gpu.l1.line_bytes}"
             errors.append(f"{name}.line_bytes = {cache.line_bytes}: must not exceed {of_l1}")
-    for name, value in (("scratchpad.banks", scratchpad.banks), ("scratchpad.bank_bytes", scratchpad.bank_bytes)):
+    for name, value in (
+        ("scratchpad.banks", scratchpad.banks),
+        ("scratchpad.bank_bytes", scratchpad.bank_bytes),
+        ("instruction_cache.instruction_bytes", gpu.instruction_cache.instruction_bytes),
+    ):
         if value & (value - 1):
             errors.append(f"{name} = {value}: must be a power of two")
     for category, pipeline in gpu.pipelines.items():

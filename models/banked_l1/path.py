@@ -11,15 +11,13 @@ from lockstep.models.core.lsu import LSU, answered, further_answer, is_load, nex
 from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, record, slot
 from lockstep.models.lsu.path import send
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import l1_holds, set_index
+from lockstep.models.memory.l1 import NONE, l1_holds, set_index
 from lockstep.models.memory.timing import FRONT_END
 from lockstep.models.time import NEVER
 from lockstep.spec.banked_l1 import BANKS
 from lockstep.spec.parameters import CONFIG
 
 COALESCING = FRONT_END - 1  # core cycles from the queue to the look-up, as with one coalescer
-
-NONE = -1
 
 COUNTS = record(
     [

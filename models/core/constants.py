@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import NONE
 from lockstep.models.jit import ctz, i64, jit
+from lockstep.models.memory.l1 import NONE
 from lockstep.models.memory.read_cache import FOUND, REFUSED, look_up
 
 

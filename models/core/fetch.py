@@ -113,7 +113,7 @@ def request_fetches(sm, config, port, now):
             line = address >> sm.code.line_shift
             if _misses(sm, config, port, slot, line, now):
                 continue
-            size = min(size, max(((line + 1 << sm.code.line_shift) - address) // width, i64(1)))
+            size = min(size, ((line + 1 << sm.code.line_shift) - address) // width)
         fetch = sm.fetch[(i64(sm.fetch_head) + i64(sm.fetch_count)) % i64(sm.fetch_entries)]
         fetch.time = now + i64(config.core.fetch_latency)
         fetch.warp = slot

@@ -56,7 +56,6 @@ from lockstep.spec.parameters import MAX_COLLECTORS, MAX_WARPS, TICKETS
 
 QUEUE = MAX_COLLECTORS
 NEAR = -1  # in the place of a token: an instruction that is done without the path
-NONE = -1
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
 WORD = 0xFFFF_FFFF
@@ -394,7 +393,7 @@ def queue_constants(lsu, context, shift):
     place = (lsu.head + lsu.count - 1) % QUEUE
     waiting = lsu.queue[place]
     waiting.found = 0
-    waiting.incomplete = NONE
+    waiting.incomplete = L1.NONE
     left = i64(context.touched)
     while left != 0:
         line = i64(context.address[ctz(left)]) >> shift

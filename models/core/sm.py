@@ -28,7 +28,6 @@ from lockstep.models.core.fetch import deliver_fetches, line_of_code, request_fe
 from lockstep.models.core.frame import HAS_LISTENERS, LEFT, STEPPED, emit_of_warp, update
 from lockstep.models.core.issue import deliver, select
 from lockstep.models.core.lsu import (
-    NONE,
     head_start,
     lsu_reset,
     lsu_step,
@@ -43,7 +42,7 @@ from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
 from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM, instruction_of
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, without_lowest
-from lockstep.models.memory.l1 import QUEUE_FULL
+from lockstep.models.memory.l1 import NONE, QUEUE_FULL
 from lockstep.models.memory.read_cache import CODE, CONSTANTS, arrived, invalidate, read_cache_reset
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.scheduling import warp_scheduler

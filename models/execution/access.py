@@ -14,14 +14,13 @@ from lockstep.models.execution.space import (
     CONSECUTIVE,
     FAULTY,
     GENERIC,
-    GLOBAL,
-    PAIRED,
     UNIFORM,
     device_address,
     host_address,
-    lanes_in,
+    lanes_found,
     resolve,
     row_bytes,
+    spaces,
     words_of,
 )
 from lockstep.models.execution.written import check_read, is_strict, mark_written
@@ -155,16 +154,15 @@ def execute_memory(context, address):
         fault = check_read(x, found, size, instruction.space == GENERIC)
         if fault != Fault.NONE:
             return fault
-    first = last = space = found & (CONSECUTIVE - 1)
-    if space == GENERIC:
-        first, last = GLOBAL, PAIRED
+    flags = found & ~(CONSECUTIVE - 1)
+    first, last = spaces(found)
     for each in range(first, last + 1):
-        lanes = x.mask if space != GENERIC else lanes_in(x, each)
+        lanes = lanes_found(x, found, each)
         if lanes != 0:
             if instruction.op == LOAD:
-                load_elements(x, instruction, each, lanes, i64(found - space))
+                load_elements(x, instruction, each, lanes, flags)
             else:
-                store_elements(x, instruction, each, lanes, i64(found - space))
+                store_elements(x, instruction, each, lanes, flags)
     if is_strict(x) and instruction.op == STORE:
         mark_written(x, found, size)
     return i64(Fault.NONE)

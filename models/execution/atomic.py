@@ -19,16 +19,15 @@ from lockstep.models.execution.operands import (
     store_words,
 )
 from lockstep.models.execution.space import (
-    CONSECUTIVE,
     FAULTY,
     GENERIC,
     GLOBAL,
-    PAIRED,
     device_address,
     host_address,
-    lanes_in,
+    lanes_found,
     resolve,
     row_bytes,
+    spaces,
     words_of,
 )
 from lockstep.models.execution.written import check_read, is_strict
@@ -174,11 +173,9 @@ def execute_atomic(context, address):
         fault = check_read(x, found, i64(instruction.bytes), instruction.space == GENERIC)
         if fault != Fault.NONE:
             return fault
-    first = last = space = found & (CONSECUTIVE - 1)
-    if space == GENERIC:
-        first, last = GLOBAL, PAIRED
+    first, last = spaces(found)
     for each in range(first, last + 1):
-        lanes = x.mask if space != GENERIC else lanes_in(x, each)
+        lanes = lanes_found(x, found, each)
         if lanes != 0:
             _perform(x, instruction, each, lanes)
     destination = i64(instruction.v[0])

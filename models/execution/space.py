@@ -319,3 +319,16 @@ def lanes_in(x, space):
         if (PARAM if address < GLOBAL_BASE else home) == space:
             lanes |= i64(1) << lane
     return lanes
+
+
+@inline
+def spaces(found):
+    """The first and the last of the spaces in which :func:`resolve` has found lanes."""
+    space = found & (CONSECUTIVE - 1)
+    return (i64(GLOBAL), i64(PAIRED)) if space == GENERIC else (i64(space), i64(space))
+
+
+@inline
+def lanes_found(x, found, space):
+    """The lanes that it has found in one of them."""
+    return i64(x.mask) if found & (CONSECUTIVE - 1) != GENERIC else i64(lanes_in(x, space))

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from lockstep.models.execution.isa import POISON, Fault
 from lockstep.models.execution.space import (
-    CONSECUTIVE,
-    GENERIC,
-    GLOBAL,
-    PAIRED,
     device_address,
     host_address,
-    lanes_in,
+    lanes_found,
     marks_from,
     program_address,
     row_bytes,
+    spaces,
     words_of,
 )
 from lockstep.models.jit import ctz, i64, inline, jit, u32, without_lowest, words_u32
@@ -76,12 +73,10 @@ def check_read(x, found, size, generic):
     ``found`` is what ``space.resolve`` has returned, ``size`` the bytes of each lane; ``generic`` says whether the
     program's addresses are.
     """
-    first = last = space = found & (CONSECUTIVE - 1)
-    if space == GENERIC:
-        first, last = GLOBAL, PAIRED
+    first, last = spaces(found)
     fault = i64(_NONE)
     for each in range(first, last + 1):
-        lanes = i64(x.mask) if space != GENERIC else lanes_in(x, each)
+        lanes = lanes_found(x, found, each)
         lane, byte = _first_unwritten(x, each, lanes, size)
         if lane >= 0 and (fault == _NONE or lane < x.fault_lane):
             fault = i64(_UNWRITTEN)
@@ -97,13 +92,11 @@ def check_read(x, found, size, generic):
 @jit
 def mark_written(x, found, size):
     """Mark what the resolved lanes have written, as :func:`check_read` looks for it."""
-    first = last = space = found & (CONSECUTIVE - 1)
-    if space == GENERIC:
-        first, last = GLOBAL, PAIRED
+    first, last = spaces(found)
     width = min(size, i64(4))
     keep = (1 << 8 * width) - 1
     for each in range(first, last + 1):
-        lanes = i64(x.mask) if space != GENERIC else lanes_in(x, each)
+        lanes = lanes_found(x, found, each)
         distance = marks_from(x, each)
         if lanes == 0 or distance == 0:
             continue

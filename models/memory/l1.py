@@ -15,7 +15,7 @@ token per core cycle: hits ``l1.latency`` after issue, the loads that a fill ser
 ready they alternate.
 """
 
-from lockstep.models.jit import clear, i64, inline, jit, record
+from lockstep.models.jit import clear, ctz, i64, inline, jit, record
 from lockstep.models.memory.crossbar import accept_reply, send_request
 from lockstep.models.memory.fabric import (
     ATOMIC,
@@ -132,15 +132,9 @@ def l1_reset(l1, config, answers):
     """Empty the cache and its statistics; nothing may be in flight. It gives at most ``answers`` per cycle."""
     clear(l1)
     l1.line_bytes = config.l1.line_bytes
-    shift = 0
-    while 1 << shift < config.l1.line_bytes:
-        shift += 1
-    l1.line_shift = shift
+    l1.line_shift = ctz(config.l1.line_bytes)
     l1.sets = config.l1.sets
-    bits = 0
-    while 1 << bits < config.l1.sets:
-        bits += 1
-    l1.set_bits = bits
+    l1.set_bits = ctz(config.l1.sets)
     l1.index = config.l1.index
     l1.ways = config.l1.ways
     l1.mshrs = config.l1.mshrs

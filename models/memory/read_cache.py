@@ -4,7 +4,7 @@ A miss takes an MSHR and asks for the line, and for the next ones if the cache p
 joins. The line is entered when it arrives, and those who wait for it, a mask of the cache's user, look it up again.
 """
 
-from lockstep.models.jit import clear, inline, record
+from lockstep.models.jit import clear, ctz, inline, record
 from lockstep.models.memory.crossbar import send_request
 from lockstep.models.memory.fabric import READ
 from lockstep.models.memory.tags import find, named, use
@@ -45,10 +45,7 @@ def read_cache_reset(cache, section, prefetch, first):
     """Take over the description, with no look-up on its way; the lines stay."""
     cache.finite = section.mode
     cache.line_bytes = section.line_bytes
-    shift = 0
-    while 1 << shift < section.line_bytes:
-        shift += 1
-    cache.line_shift = shift
+    cache.line_shift = ctz(section.line_bytes)
     cache.sets = section.sets
     cache.ways = section.ways
     cache.mshrs = section.mshrs

@@ -28,6 +28,6 @@ class Chapter:
 
 
 def chapter(name: str) -> Chapter:
-    """One of :data:`CHAPTERS`."""
+    """One of ``lockstep.sim.cli.CHAPTERS``."""
     found: Chapter = importlib.import_module(f"{__name__}.{name}").CHAPTER
     return found
