@@ -84,7 +84,7 @@ def _poison(warp, register, mask):
             words[lane] = u32(POISON)
 
 
-@jit
+@inline
 def _put(lsu, number, lane, words):
     """Put what a lane has read or written at its place in the line. Returns the place."""
     token, values = lsu.token[number], lsu.values[number]
@@ -138,13 +138,17 @@ def write_values(warp, instruction, write):
             continue
         at = piece * width
         words = words_u32(register_address(warp, register), LANES)
-        for lane in range(LANES):
-            if (lanes >> lane) & 1:
-                value = (i64(write.registers[at >> 2, lane]) >> 8 * (at & 3)) & keep
-                words[lane] = u32(((value ^ sign) - sign) & written)
+        left = lanes
+        while left != 0:
+            lane = ctz(left)
+            left = without_lowest(left)
+            value = (i64(write.registers[at >> 2, lane]) >> 8 * (at & 3)) & keep
+            words[lane] = u32(((value ^ sign) - sign) & written)
         if _is_extended(instruction):
             upper = words_u32(register_address(warp, register + 1), LANES)
-            for lane in range(LANES):
-                if (lanes >> lane) & 1:
-                    high = i64(words[lane]) >> 31 if i64(instruction.flags) & SIGNED else i64(0)
-                    upper[lane] = u32(-high)
+            left = lanes
+            while left != 0:
+                lane = ctz(left)
+                left = without_lowest(left)
+                high = i64(words[lane]) >> 31 if i64(instruction.flags) & SIGNED else i64(0)
+                upper[lane] = u32(-high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import assign, clear, i64, jit, record, slots
+from lockstep.models.jit import assign, clear, ctz, i64, inline, jit, record, slots, without_lowest
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import LINE_WORDS, REGISTERS, Mapping
 
@@ -43,7 +43,7 @@ def lanes_of(load, lanes, line_shift):
     return i64(load.active)
 
 
-@jit
+@inline
 def word_of(load, lane):
     """The word of its line, counted in the access width, that a lane is given: what the mapping means."""
     if load.mapping == RANDOM:
@@ -63,7 +63,7 @@ def _extended(word, size, offset, sign):
     return value & 0xFFFF_FFFF
 
 
-@jit
+@inline
 def _move(state, io):
     """Write the words of the line that has come."""
     load, write = state.load, io.o.write.payload
@@ -72,12 +72,16 @@ def _move(state, io):
     lanes = lanes_of(load, i64(state.lanes), i64(io.i.line_shift))
     assign(write, load)
     write.lanes = lanes
-    for lane in range(state.lanes):
-        filled = i64(1) << shift if (lanes >> lane) & 1 else i64(0)
+    for k in range(REGISTERS):
+        for lane in range(state.lanes):
+            write.registers[k, lane] = 0
+    while lanes != 0:
+        lane = ctz(lanes)
+        lanes = without_lowest(lanes)
         first = word_of(load, lane) << shift
-        for k in range(REGISTERS):
-            write.registers[k, lane] = io.i.line[first + k & LINE_WORDS - 1] if k < filled else 0
-        if filled != 0 and size < 2:
+        for k in range(i64(1) << shift):
+            write.registers[k, lane] = io.i.line[first + k & LINE_WORDS - 1]
+        if size < 2:
             word = i64(write.registers[0, lane])
             write.registers[0, lane] = _extended(word, size, i64(load.offset[lane]), load.sign)
 
