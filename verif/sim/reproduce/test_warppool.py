@@ -1,0 +1,121 @@
+"""WarpPool's chapter: which runs it needs, which functions its means are over, and what it says of the thesis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lockstep.sim import kernels
+from lockstep.sim.reproduce import warppool
+from lockstep.sim.reproduce.page import Table
+
+NAMES = list(warppool.FUNCTIONS)
+STATS = {
+    "lsu.waiting": 0.5,
+    "lsu.requests_per_instruction": 1.0,
+    "l1.misses": 100.0,
+    "l1.merges": 0.0,
+    "l1.loads": 200.0,
+    "l1.miss_rate": 0.5,
+    "warppool.lines_per_request": 1.0,
+    "warppool.by_warp": 0.0,
+    "banked_l1.lines_per_cycle": 1.0,
+}
+
+
+def result(job: warppool.Job) -> dict[str, Any]:
+    """A run in which every function takes 1,000 cycles."""
+    names = {each.name for each in warppool.FUNCTIONS.values() if each.kernel == job.kernel}
+    functions = [{"name": name, "cycles": 1000, "stats": dict(STATS)} for name in sorted(names)]
+    return {"cycles": 1000, "functions": functions}
+
+
+@pytest.fixture
+def results() -> dict[str, dict[str, Any]]:
+    return {name: result(job) for name, job in warppool.jobs(False).items()}
+
+
+def change(results: dict[str, dict[str, Any]], name: str, path: str, **stats: float) -> None:
+    """Set statistics, or ``cycles``, of one function behind one path; ``l1__misses`` is ``l1.misses``."""
+    function = warppool.FUNCTIONS[name]
+    (each,) = (f for f in results[warppool._run(function, path)]["functions"] if f["name"] == function.name)
+    for key, value in stats.items():
+        (each if key == "cycles" else each["stats"])[key.replace("__", ".")] = value
+
+
+def table(results: dict[str, dict[str, Any]], key: str) -> dict[str, tuple[Any, ...]]:
+    """A table's rows by their first cells."""
+    blocks = warppool.page(results).blocks
+    (found,) = (block for block in blocks if isinstance(block, Table) and block.key == key)
+    return {row[0]: tuple(row[1:]) for row in found.rows}
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_runs_are_of_kernels_that_exist(quick: bool) -> None:
+    for job in warppool.jobs(quick).values():
+        assert job.size in kernels.find(job.kernel).sizes
+
+
+def test_functions_are_those_of_their_kernels() -> None:
+    for function in warppool.FUNCTIONS.values():
+        assert f".entry {function.name}(" in kernels.find(function.kernel).ptx.read_text()
+
+
+def test_means_are_over_limited_functions_alone(results: dict[str, dict[str, Any]]) -> None:
+    limited = ("SYRK", "sc")
+    for name, cycles in zip(limited, (500, 2000 / 9), strict=True):
+        change(results, name, "", lsu__waiting=0.91)
+        change(results, name, "WarpPool", cycles=cycles)
+    change(results, "GEMM", "WarpPool", cycles=10)
+    change(results, "GEMM", "", lsu__waiting=0.9)
+    speedup = table(results, "means")["speed-up"]
+    assert speedup[0] == 1.38
+    assert speedup[1] == pytest.approx((2.0 * 4.5) ** 0.5)
+    assert speedup[2:] == (1.0, 1.0)
+
+
+def test_means_of_misses_leave_out_functions_without_any(results: dict[str, dict[str, Any]]) -> None:
+    for name in NAMES:
+        change(results, name, "", lsu__waiting=0.95)
+        change(results, name, "MRPB", l1__misses=150)
+    change(results, "SYRK", "", l1__misses=0)
+    assert table(results, "means")["misses, to the baseline's"][1:] == pytest.approx((1.0, 1.5, 1.0))
+    assert table(results, "misses")["SYRK"][2:] == (None,) * 4
+
+
+def test_loads_that_join_a_miss_are_shown_apart(results: dict[str, dict[str, Any]]) -> None:
+    change(results, "SYRK", "", l1__misses=100, l1__merges=100)
+    change(results, "SYRK", "WarpPool", l1__misses=100, l1__merges=0)
+    assert table(results, "misses")["SYRK"][-2:] == (1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("statement", "changes"),
+    [
+        ("SYR2K has more instructions", [("SYR2K", "WarpPool", {"warppool__lines_per_request": 1.1})]),
+        ("*warp ID*", [(name, "WarpPool", {"warppool__by_warp": 0.1}) for name in ("ATAX_1", "MVT_1", "BICG_2")]),
+        ("CORR_3's misses", [("CORR_3", "WarpPool", {"l1__misses": 101})]),
+        ("MRPB hurts", [(name, "MRPB", {"l1__misses": 101}) for name in ("SYRK", "SYR2K", "kmeans_2", "pf_1")]),
+        ("MRPB has fewer", [(name, "MRPB", {"l1__misses": 99}) for name in ("spmv", "sc", "MVT_1", "BICG_2")]),
+        ("17 %", [("spmv", "", {"l1__miss_rate": 0.17})]),
+    ],
+)
+def test_statements_are_what_the_figures_say(
+    results: dict[str, dict[str, Any]], statement: str, changes: list[tuple[str, str, dict[str, float]]]
+) -> None:
+    def holds() -> bool:
+        (found,) = (row for name, row in table(results, "statements").items() if name.startswith(statement))
+        return bool(found[0])
+
+    assert not holds()
+    for name, path, stats in changes:
+        change(results, name, path, **stats)
+    assert holds()
+
+
+def test_transposes_are_to_the_one_through_global_memory(results: dict[str, dict[str, Any]]) -> None:
+    for kernel, path, cycles in (("transpose-columns", "WarpPool", 500), ("transpose-tiled", "", 250)):
+        results[warppool._run(warppool.Function(kernel, "", "steady-2048"), path)]["cycles"] = cycles
+    assert table(results, "transposes")["2048 x 2048"] == (1000, 0.5, 0.25, 1.0, 1.0, 1.0)
+    assert table(results, "transposes")["1024 x 1024"] == (1000, 1.0, 1.0, 1.0, 1.0, 1.0)
