@@ -1,4 +1,7 @@
-"""3mm: PolyBench's three matrix products, CTAs of 32 x 8 threads; full is PolyBench's 512 in each direction."""
+"""3mm: PolyBench's three matrix products, CTAs of 32 x 8 threads; full is PolyBench's 512 in each direction.
+
+steady computes the first 128 rows of each product, with the first 128 of the 512 terms of every sum.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,25 @@ REASON = "float32 sums of up to 512 positive terms against float64"
 TOLERANCE = {name: Close(rtol=3e-5, reason=REASON) for name in "efg"}
 
 BLOCK = (32, 8)
-I_J_K_L_M = {"tiny": (27, 34, 5, 9, 3), "small": (160,) * 5, "full": (512,) * 5}
+I_J_K_L_M = {"tiny": (27, 34, 5, 9, 3), "small": (160,) * 5, "full": (512,) * 5, "steady": (512,) * 5}
+SIZES = tuple(I_J_K_L_M)
+ROWS_STEPS = {"steady": (128, 128)}  # of the products and of the sums, where not all of them are computed
 
 
 def setup(size: str, seed: int) -> Data:
     random = np.random.default_rng(seed)
     i, j, k, l, m = I_J_K_L_M[size]
     shapes = {"a": (i, k), "b": (k, j), "c": (j, m), "d": (m, l)}
-    return {name: random.random(shape, np.float32) for name, shape in shapes.items()}
+    matrices = {name: random.random(shape, np.float32) for name, shape in shapes.items()}
+    return matrices | dict(zip(("rows", "steps"), ROWS_STEPS.get(size, (max(i, j), max(j, k, m))), strict=True))
 
 
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     def multiply(left: Buffer, right: Buffer) -> Buffer:
         (rows, depth), columns = left.shape, right.shape[1]
         product = gpu.to_device(np.zeros((rows, columns), np.float32))
-        grid = (-(-columns // BLOCK[0]), -(-rows // BLOCK[1]))
-        sizes = [np.int32(rows), np.int32(columns), np.int32(depth)]
+        grid = (-(-columns // BLOCK[0]), -(-min(rows, data["rows"]) // BLOCK[1]))
+        sizes = [np.int32(size) for size in (rows, columns, depth, min(depth, data["steps"]))]
         module.launch("multiply", grid=grid, block=BLOCK, args=[*sizes, left, right, product])
         return product
 
@@ -45,6 +51,11 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
 
 
 def reference(data: Data) -> Outputs:
+    def multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        product = np.zeros((len(left), right.shape[1]))
+        product[: data["rows"]] = left[: data["rows"], : data["steps"]] @ right[: data["steps"]]
+        return product
+
     a, b, c, d = (data[name].astype(np.float64) for name in "abcd")
-    e, f = a @ b, c @ d
-    return {"e": e.astype(np.float32), "f": f.astype(np.float32), "g": (e @ f).astype(np.float32)}
+    e, f = multiply(a, b), multiply(c, d)
+    return {"e": e.astype(np.float32), "f": f.astype(np.float32), "g": multiply(e, f).astype(np.float32)}

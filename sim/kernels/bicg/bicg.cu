@@ -13,14 +13,15 @@ extern "C" __global__ void bicg_1(int rows, int columns, float *a, float *r, flo
     }
 }
 
-// q = A p: each thread walks a row of its own, so a warp's load touches 32 lines.
-extern "C" __global__ void bicg_2(int rows, int columns, float *a, float *p, float *q)
+// q = A p: each thread walks a row of its own, so a warp's load touches 32 lines. Of the columns, which are the pitch of
+// A, it takes the first `steps`.
+extern "C" __global__ void bicg_2(int rows, int columns, int steps, float *a, float *p, float *q)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
 
     if (i < rows) {
         q[i] = 0.0f;
-        for (int j = 0; j < columns; j++)
+        for (int j = 0; j < steps; j++)
             q[i] += a[i * columns + j] * p[j];
     }
 }

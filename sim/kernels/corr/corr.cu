@@ -43,15 +43,16 @@ extern "C" __global__ void corr_reduce(int rows, int columns, float *mean, float
     }
 }
 
-// Each thread makes a row right of the diagonal and mirrors it: its sums are stored to a line of its own. The host
-// writes the last element of the diagonal.
-extern "C" __global__ void corr_matrix(int rows, int columns, float *correlation, float *data)
+// Each thread makes a row right of the diagonal, `reach` elements at most, and mirrors it: its sums are stored to a line
+// of its own. The host writes the last element of the diagonal.
+extern "C" __global__ void corr_matrix(int rows, int columns, int reach, float *correlation, float *data)
 {
     int j = blockIdx.x * blockDim.x + threadIdx.x + 1;
 
     if (j < columns) {
         correlation[j * (columns + 1) + j] = 1.0f;
-        for (int k = j + 1; k <= columns; k++) {
+        int last = min(columns, j + reach);
+        for (int k = j + 1; k <= last; k++) {
             correlation[j * (columns + 1) + k] = 0.0f;
             for (int i = 1; i <= rows; i++)
                 correlation[j * (columns + 1) + k] += data[i * (columns + 1) + j] * data[i * (columns + 1) + k];

@@ -23,13 +23,15 @@ extern "C" __global__ void covar_reduce(int rows, int columns, float *mean, floa
         data[i * (columns + 1) + j] -= mean[j];
 }
 
-// Each thread makes a row from the diagonal on and mirrors it: its sums are stored to a line of its own.
-extern "C" __global__ void covar_matrix(int rows, int columns, float *covariance, float *data)
+// Each thread makes a row from the diagonal on, at most `reach` elements right of it, and mirrors it: its sums are
+// stored to a line of its own.
+extern "C" __global__ void covar_matrix(int rows, int columns, int reach, float *covariance, float *data)
 {
     int j = blockIdx.x * blockDim.x + threadIdx.x + 1;
+    int last = min(columns, j + reach);
 
     if (j <= columns)
-        for (int k = j; k <= columns; k++) {
+        for (int k = j; k <= last; k++) {
             covariance[j * (columns + 1) + k] = 0.0f;
             for (int i = 1; i <= rows; i++)
                 covariance[j * (columns + 1) + k] += data[i * (columns + 1) + j] * data[i * (columns + 1) + k];

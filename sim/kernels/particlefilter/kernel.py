@@ -1,6 +1,7 @@
 """particlefilter: Rodinia's particle filter in float32, CTAs of 512 threads, five launches per frame of a video.
 
 full has Rodinia's video of 128 x 128 x 10, but 10,000 particles: its 1000 fill two CTAs. tiny has CTAs of 64 threads.
+steady is the first of full's launches, the likelihoods of the first frame.
 The kernels are written so that every result is exact (see the CUDA C): a search through sums shows the last bit.
 """
 
@@ -21,8 +22,9 @@ PTX = "particlefilter.ptx"
 
 RADIUS = 5  # of the disk
 BACKGROUND, DISK = 100, 228  # grey values
-WIDTH_FRAMES = {"tiny": (32, 2), "small": (128, 2), "full": (128, 10)}
-PARTICLES_BLOCK = {"tiny": (72, 64), "small": (5120, 512), "full": (10_000, 512)}
+WIDTH_FRAMES = {"tiny": (32, 2), "small": (128, 2), "full": (128, 10), "steady": (128, 10)}
+PARTICLES_BLOCK = {"tiny": (72, 64), "small": (5120, 512), "full": (10_000, 512), "steady": (10_000, 512)}
+SIZES = tuple(WIDTH_FRAMES)
 FLOAT = np.float32
 
 
@@ -43,6 +45,7 @@ def setup(size: str, seed: int) -> Data:
         "disk": disk,
         "seed": random.integers(0, 2**31 - 1, particles, np.uint32),
         "block": block,
+        "one_launch": size == "steady",
     }
 
 
@@ -55,6 +58,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     x, y, likelihoods, weights, distribution = (gpu.empty(particles, FLOAT) for _ in range(5))
     pixels = gpu.empty((particles, ones), np.int32)
     partial_sums, start = gpu.empty(ctas, FLOAT), gpu.empty(1, FLOAT)
+    outputs = {"pixels": pixels, "likelihoods": likelihoods, "weights": weights, "x": x, "y": y, "seed": seed}
     for frame in range(frames):
         sizes = [count, *(np.int32(size) for size in (ones, data["video"].size, frame, width, frames))]
         buffers = [x, y, old_x, old_y, pixels, disk, likelihoods, video, weights, seed, partial_sums]
@@ -68,8 +72,9 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
         for kernel, args in arguments.items():
             alone = kernel in ("sum", "cumulate")
             module.launch(kernel, grid=(1 if alone else ctas,), block=(data["block"],), args=args)
-    outputs = {"pixels": pixels, "likelihoods": likelihoods, "weights": weights, "distribution": distribution}
-    outputs |= {"x": old_x, "y": old_y, "seed": seed}
+            if data["one_launch"]:
+                return {name: gpu.from_device(buffer) for name, buffer in outputs.items()}
+    outputs |= {"distribution": distribution, "x": old_x, "y": old_y}
     return {name: gpu.from_device(buffer) for name, buffer in outputs.items()}
 
 
@@ -89,14 +94,16 @@ def reference(data: Data) -> Outputs:
         terms = ((grey - BACKGROUND) ** 2 - (grey - DISK) ** 2).astype(FLOAT) / FLOAT(50)
         likelihoods = np.add.accumulate(terms, axis=1)[:, -1] / FLOAT(len(disk))
         weights = FLOAT(1) / FLOAT(particles) * np.exp2(np.rint(likelihoods / FLOAT(32)))
+        outputs = {"pixels": pixels, "likelihoods": likelihoods, "weights": weights, "x": x, "y": y, "seed": seed}
+        if data["one_launch"]:
+            return outputs
         weights /= _total(weights, data["block"])
         distribution = np.add.accumulate(weights)
         draw = FLOAT(_draw(seed[:1])[0]) / FLOAT(2**31)
         teeth = FLOAT(1) / FLOAT(particles) * draw + np.arange(particles, dtype=FLOAT) / FLOAT(particles)
         index = np.minimum(np.searchsorted(distribution, teeth), particles - 1)
         x, y = x[index], y[index]
-    outputs = {"pixels": pixels, "likelihoods": likelihoods, "weights": weights, "distribution": distribution}
-    return outputs | {"x": x, "y": y, "seed": seed}
+    return outputs | {"weights": weights, "distribution": distribution, "x": x, "y": y}
 
 
 def _draw(seed: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 Each launch tries one more point as a centre; the host sums up the savings and opens the centre if it pays. Coordinates
 are whole numbers and weights are 1, so every cost is exact in float32 and decisions can be compared exactly. Rodinia
-tries points until the solution settles; ours tries a number of them.
+tries points until the solution settles; ours tries a number of them. steady tries one, by the first 64 dimensions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ SPREAD = 16  # of the coordinates: whole numbers below it
 POINT = np.dtype(
     [("weight", np.float32), ("coordinates", np.uint64), ("centre", np.int64), ("cost", np.float32)], align=True
 )
-POINTS_DIMENSIONS_TRIES = {"tiny": (700, 5, 3), "small": (30_720, 64, 3), "full": (65_536, 256, 100)}
+POINTS_DIMENSIONS_TRIES = {
+    "tiny": (700, 5, 3),
+    "small": (30_720, 64, 3),
+    "full": (65_536, 256, 100),
+    "steady": (65_536, 64, 1),
+}
+SIZES = tuple(POINTS_DIMENSIONS_TRIES)
 
 # What a new centre at a point saves: by point and centre, and which points would go over to it.
 Costs = tuple[np.ndarray, np.ndarray]

@@ -69,6 +69,33 @@ def test_streamcluster() -> None:
     same("streamcluster", outputs)
 
 
+def test_srad_v2() -> None:
+    data = tiny("srad_v2")
+    image = data["image"].astype(np.float64)
+    rows, columns = image.shape
+    coefficient = np.empty_like(image)
+    for _ in range(data["steps"]):
+        corner = [float(value) for value in image[:128, :128].ravel()]
+        mean = sum(corner) / len(corner)
+        q0_squared = sum((value - mean) ** 2 for value in corner) / len(corner) / mean**2
+        slopes = np.empty((rows, columns, 4))
+        for y, x in np.ndindex(image.shape):
+            north, south = image[max(y - 1, 0), x], image[min(y + 1, rows - 1), x]
+            west, east = image[y, max(x - 1, 0)], image[y, min(x + 1, columns - 1)]
+            slopes[y, x] = [value - image[y, x] for value in (north, south, west, east)]
+            relative = slopes[y, x] / image[y, x]
+            laplacian = sum(relative)
+            q_squared = (sum(relative**2) / 2 - laplacian**2 / 16) / (1 + laplacian / 4) ** 2
+            c = 1 / (1 + (q_squared - q0_squared) / (q0_squared * (1 + q0_squared)))
+            coefficient[y, x] = min(max(c, 0), 1)
+        for y, x in np.ndindex(image.shape):
+            south, east = coefficient[min(y + 1, rows - 1), x], coefficient[y, min(x + 1, columns - 1)]
+            here = coefficient[y, x]
+            image[y, x] += 0.125 * sum(slopes[y, x] * [here, south, here, east])
+    assert 0.1 < (coefficient == 1).mean() < 0.9  # cut, and not cut
+    same("srad_v2", {"image": image.astype(np.float32), "coefficient": coefficient.astype(np.float32)})
+
+
 def test_particlefilter() -> None:
     data = tiny("particlefilter")
     one, f32 = np.float32(1), np.float32

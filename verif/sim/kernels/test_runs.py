@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lockstep.sim import description, kernels
+from lockstep.sim.gpu import Gpu
 from lockstep.sim.job import Job, execute
+
+# What the size steady sets so that a part is computed, at values for the matrices of tiny.
+SAMPLES: dict[str, dict[str, Any]] = {
+    "2mm": {"rows": 16, "steps": 3},
+    "3mm": {"rows": 16, "steps": 2},
+    "atax": {"steps": 20},
+    "bicg": {"steps": 20},
+    "corr": {"reach": 4},
+    "covar": {"reach": 4},
+    "kmeans": {"sample": 256},
+    "mvt": {"steps": 20},
+    "particlefilter": {"one_launch": True},
+    "srad_v2": {"cta_rows": (2, 1)},
+    "syr2k": {"rows": 16, "steps": 3},
+    "syrk": {"rows": 16, "steps": 3},
+}
 
 
 @pytest.mark.parametrize("kernel", kernels.names())
@@ -15,6 +34,19 @@ def test_results(kernel: str) -> None:
         assert run["checked"], f"{kernel} on {run['gpu']}: {run['message']}"
         assert run["compared"] > 0
     assert len({(run["warp_instructions"], run["thread_instructions"]) for run in runs}) == 1
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples(name: str) -> None:
+    """A part of the work gives that part of the result, and leaves the rest alone."""
+    kernel, gpu = kernels.find(name), Gpu("gtx480")
+    whole = kernel.setup("tiny", 1)
+    assert whole.keys() >= SAMPLES[name].keys()
+    part = whole | SAMPLES[name]
+    outputs = kernel.run(gpu, gpu.load(kernel.ptx), part)
+    result = kernels.check(kernel, outputs, part)
+    assert result.passed, f"{name}: {result.message}"
+    assert not kernels.check(kernel, outputs, whole).passed
 
 
 def test_the_transposes_of_the_case_study() -> None:
