@@ -17,7 +17,7 @@ from lockstep.sim.sizes import SIZES
 
 __all__ = ["main"]
 
-CHAPTERS = ("validation",)
+CHAPTERS = ("validation", "warppool")
 VERIFY_LEVELS = ("smoke", "random", "formal", "mutation")
 EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 

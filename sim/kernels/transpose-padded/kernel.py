@@ -16,7 +16,14 @@ SUITE = "KL case study"
 PTX = "transpose_padded.ptx"
 
 TILE, ROWS = 32, 8
-HEIGHT_WIDTH = {"tiny": (44, 75), "small": (1024, 1024), "full": (1024, 1024), "reference": (320, 512)}
+HEIGHT_WIDTH = {
+    "tiny": (44, 75),
+    "small": (1024, 1024),
+    "full": (1024, 1024),
+    "2048": (2048, 2048),
+    "4096": (4096, 4096),
+    "reference": (320, 512),
+}
 SIZES = tuple(HEIGHT_WIDTH)
 
 

@@ -20,7 +20,14 @@ SUITE = "KL case study"
 PTX = "transpose_tiled.ptx"
 
 TILE, ROWS = 32, 8
-HEIGHT_WIDTH = {"tiny": (44, 75), "small": (1024, 1024), "full": (1024, 1024)}
+HEIGHT_WIDTH = {
+    "tiny": (44, 75),
+    "small": (1024, 1024),
+    "full": (1024, 1024),
+    "2048": (2048, 2048),
+    "4096": (4096, 4096),
+}
+SIZES = tuple(HEIGHT_WIDTH)
 
 
 def setup(size: str, seed: int) -> Data:
