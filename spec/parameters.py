@@ -201,6 +201,7 @@ class L2:
     merges: int = integer(8, 1, MAX_MERGES, "requests", "requests that one MSHR serves")
     latency: int = integer(120, 16, 4096, "core cycles", "hit: issue of the load to dependent issue")
     atomics: int = integer(1, 1, 32, "L2 cycles", "per atomic operation on one address")
+    sector_bytes: int = integer(128, 32, 128, "bytes", "what is fetched and written back by itself; at most the line")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +222,7 @@ class Dram:
     tRAS: int = integer(28, 1, 255, "DRAM cycles", "activate to precharge")
     tRCD: int = integer(12, 1, 255, "DRAM cycles", "activate to column command")
     tRRD: int = integer(6, 1, 255, "DRAM cycles", "activate to activate, different banks")
-    tCCD: int = integer(2, 1, 255, "DRAM cycles", "column command to column command")
+    tCCD: int = integer(2, 1, 255, "DRAM cycles", "column command to column command, and the shortest burst")
     tCDLR: int = integer(5, 1, 255, "DRAM cycles", "last write data to read command")
     tWR: int = integer(12, 1, 255, "DRAM cycles", "last write data to precharge")
 

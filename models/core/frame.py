@@ -21,7 +21,7 @@ operands    ``read`` says in which cycle the sources of the instruction in ``ope
             many cycles they take to be written when they are there, or LATER: it then schedules the write-back itself.
             Without a tenant, the register file answers at issue.
 l1_clients  ``ask``, called with the LSU's record, may present a request in the client's entry (``valid``, the kind of
-            access, the address and what ``l1_access`` needs besides, a ``token`` of its own below :data:`TOKENS`), and
+            access, its bytes and what ``l1_access`` needs besides, a ``token`` of its own below :data:`TOKENS`), and
             returns the next cycle in which it has one. ``accepted`` and ``answered`` are called when that happens, the
             second with the token in ``token``. Who carries data moves them then: into the client's backing store when
             the L1 accepts, out of it when the L1 answers. The path and the clients with a request take turns at the
@@ -77,7 +77,7 @@ CLIENT = record(
         ("valid", "i8"),  # the request ...
         ("kind", "i8"),  # ... as ``memory.l1`` has it
         ("address", "i8"),
-        ("size", "i8"),  # bytes
+        ("size", "i8"),  # bytes, from the address on
         ("lanes", "i8"),  # of an atomic, on one address
         ("token", "i8"),
         ("code", "i8"),  # what the L1 said

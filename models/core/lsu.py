@@ -49,6 +49,7 @@ from lockstep.models.jit import (
     without_lowest,
 )
 from lockstep.models.memory import l1 as L1
+from lockstep.models.memory.masks import count_of, ones, span
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import REGISTERS
@@ -551,18 +552,42 @@ def take_completed(lsu):
 
 
 @jit
-def offer(lsu, port, config, number, line, lanes, now, identity):
-    """Offer a line of a token's ``lanes`` to the L1, which answers with ``identity``. Returns the L1's code."""
+def bytes_of(lsu, number, lanes):
+    """Which bytes of their line some lanes of a token access (``memory.masks``), if that matters to the L1."""
+    token = lsu.token[number]
+    low = high = i64(0)
+    if token.kind == L1.LOAD or token.kind == L1.LOCAL_LOAD:
+        return low, high
+    each = ones(i64(token.bytes))
+    within = i64(lsu.l1.line_bytes) - 1
+    while lanes != 0:
+        first = i64(token.address[ctz(lanes)]) & within
+        lanes = without_lowest(lanes)
+        if first < 64:  # a lane's bytes are aligned, and lie on one side
+            low |= i64(each << first)
+        else:
+            high |= i64(each << first - 64)
+    return low, high
+
+
+@jit
+def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
+    """Offer a line of a token's ``lanes`` to the L1, which answers with ``identity``. Returns the L1's code.
+
+    ``low`` and ``high`` are the bytes that they access, as :func:`bytes_of` says.
+    """
     if lsu.accessed > 0:
         lsu.refused = PORT_TAKEN
         return i64(PORT_TAKEN)
     lsu.accessed = 0
     token = lsu.token[number]
     count = popcount(lanes)
-    size = min(count * i64(token.bytes), i64(config.l1.line_bytes))
+    size = count_of(low, high)
+    if token.kind == L1.ATOMIC_ACCESS:  # an operand for each lane, also on one address
+        size = min(count * i64(token.bytes), i64(config.l1.line_bytes))
     same = min(i64(token.same), count)
     address = line << lsu.l1.line_shift
-    code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, size, same, identity)
+    code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, low, high, size, same, identity)
     if code < 0:
         lsu.refused = code
     return code
@@ -605,7 +630,8 @@ def _serve_clients(lsu, port, config, first, last, now):
             token = (1 + k) * CLIENT_TOKENS + i64(client.token)
             kind, address = i64(client.kind), i64(client.address)
             size, lanes = i64(client.size), i64(client.lanes)
-            client.code = L1.l1_access(lsu.l1, port, config, now, kind, address, size, lanes, token)
+            low, high = span(address & i64(lsu.l1.line_bytes) - 1, size)
+            client.code = L1.l1_access(lsu.l1, port, config, now, kind, address, low, high, size, lanes, token)
             if client.code >= 0:
                 client.valid = 0
                 lsu.client_lines += 1

@@ -7,7 +7,18 @@ cycle, and a refused line is offered again. Everything is in order.
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
-from lockstep.models.core.lsu import LSU, accepted, answered, fail, is_store, next_answer, offer, offered, take_head
+from lockstep.models.core.lsu import (
+    LSU,
+    accepted,
+    answered,
+    bytes_of,
+    fail,
+    is_store,
+    next_answer,
+    offer,
+    offered,
+    take_head,
+)
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, assign, call, ctz, i64, jit, pointer_to, record, slot
 from lockstep.models.lsu import intra_warp_coalescer
@@ -39,7 +50,8 @@ def reset(path, config):
 @jit
 def send(lsu, port, config, number, line, lanes, now):
     """Offer a line to the L1, which answers with its token; returns whether it was accepted."""
-    code = offer(lsu, port, config, number, line, lanes, now, number)
+    low, high = bytes_of(lsu, number, lanes)
+    code = offer(lsu, port, config, number, line, lanes, low, high, now, number)
     if code < 0:
         return False
     if not is_store(lsu.token[number].kind):

@@ -150,8 +150,11 @@ def visit_port(where, group):
 
 
 @inline
-def send_request(port, now, kind, address, size, lanes, entry):
+def send_request(port, now, kind, address, low, high, size, lanes, entry):
     """Queue a packet of an SM, which the crossbar sees from the next cycle on; ``entry`` is for the SM's own use.
+
+    It reads or writes the bytes ``low`` and ``high`` of its line (``masks.py``); ``size`` bytes of data go with it, or
+    with the reply.
 
     The slice follows from the address: chunks of ``dram.interleave`` bytes go to the slices in turn, and slice ``s``
     belongs to channel ``s mod channels``, so that consecutive chunks are on different channels.
@@ -164,6 +167,8 @@ def send_request(port, now, kind, address, size, lanes, entry):
     packet.slice = chunk - local * memory.slices
     packet.address = (local << memory.chunk_shift) + address - (chunk << memory.chunk_shift)
     packet.kind = kind
+    packet.mask.low = low
+    packet.mask.high = high
     packet.bytes = size
     packet.lanes = lanes
     packet.sm = port.sm

@@ -9,6 +9,9 @@ direction can go earlier than one in the other, reads and writes batch themselve
 A row's bits follow the column's; its bank is permuted by the row number (Zhang, Zhu and Zhang, MICRO 2000), so that
 arrays with equal alignment do not fight for one bank.
 
+A request is for sectors of a line, whose bursts follow each other. A burst takes ``dram.tCCD`` at least; what the bus
+moves beyond the sector is thrown away.
+
 Timings beyond the listed ones: the data bus is not shared by bursts; a precharge waits until its read's burst is out.
 """
 
@@ -235,25 +238,28 @@ def _column(memory, index, channel, number, time, now):
     queue.count -= 1
     leave(channel.queue, now, packet.entered)
     stats = channel.stats
+    count = packet.bytes >> memory.sector_shift
     stats.rows[bank.found] += 1
+    stats.rows[ROW_HIT] += count - 1
     bank.found = ROW_HIT
-    stats.busy += memory.burst
-    gap = time + max(memory.tCCD, memory.burst)
+    data = count * memory.burst
+    stats.busy += data
+    gap = time + data
     if packet.kind == WRITE:
-        end = time + memory.tWL + memory.burst
+        end = time + memory.tWL + data
         channel.free[READ_COLUMN] = max(end + memory.tCDLR, gap)
         channel.free[WRITE_COLUMN] = gap
         bank.precharge_at = max(bank.precharge_at, end + memory.tWR)
-        stats.writes += 1
-        stats.bytes_written += memory.line_bytes
+        stats.writes += count
+        stats.bytes_written += packet.bytes
         give(memory, request)
     else:
-        end = time + memory.tCL + memory.burst
+        end = time + memory.tCL + data
         channel.free[READ_COLUMN] = gap
         channel.free[WRITE_COLUMN] = max(end - memory.tWL, gap)
-        bank.precharge_at = max(bank.precharge_at, time + memory.burst)
-        stats.reads += 1
-        stats.bytes_read += memory.line_bytes
+        bank.precharge_at = max(bank.precharge_at, time + data)
+        stats.reads += count
+        stats.bytes_read += packet.bytes
         packet.ready = cycle_after(memory.dram, end) + memory.return_delay
         gate = memory.gates[packet.slice]
         if gate.returns.head == 0:

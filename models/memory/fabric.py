@@ -13,6 +13,7 @@ the largest configuration stand behind what every configuration uses.
 
 from lockstep.models.jit import i64, inline, pointer_to, record
 from lockstep.models.memory.clock import CLOCK
+from lockstep.models.memory.masks import BYTES
 from lockstep.spec.parameters import MAX_CHANNELS, MAX_L2_SLICES, MAX_SMS
 
 READ, WRITE, ATOMIC = range(3)  # what a packet asks for
@@ -29,15 +30,16 @@ PACKET = record(
         ("ready", "i8"),  # core cycle from which the next part may take it
         ("born", "i8"),  # core cycle of the L1's request
         ("entered", "i8"),  # core cycle in which it entered the queue that it is in
+        ("mask", BYTES),  # of its line, those that it reads or writes
         ("next", "i4"),  # in its queue
         ("row", "i4"),  # in DRAM
-        ("sm", "i4"),
-        ("slice", "i4"),
-        ("entry", "i4"),  # the MSHR that waits for it, in the L1 or (for DRAM) in the slice
-        ("lanes", "i4"),  # of an atomic: lanes on one address
-        ("bytes", "i2"),  # data: written, of an atomic, or of the line
-        ("kind", "i2"),
-        ("bank", "i4"),
+        ("entry", "i2"),  # the MSHR that waits for it, in the L1 or (for DRAM) in the slice
+        ("bytes", "u1"),  # data: read, written, or of an atomic
+        ("sm", "u1"),
+        ("slice", "u1"),
+        ("lanes", "u1"),  # of an atomic: lanes on one address
+        ("kind", "u1"),
+        ("bank", "u1"),
     ]
 )
 assert PACKET.itemsize == 64  # one cache line of the host
@@ -87,7 +89,7 @@ DIRECTION = record(
 GATE = record(
     [
         ("input", QUEUE),  # packets on their way to the slice, or there
-        ("returns", QUEUE),  # lines on their way from DRAM
+        ("returns", QUEUE),  # sectors on their way from DRAM
         ("waiting", OCCUPANCY),  # of ``input``
         ("needs", "i4"),  # room in its channel's queue that the slice waits for; 0: it does not wait
         ("next", "i4"),  # the slice that waits behind it, as 1 + index; 0: none
@@ -108,7 +110,7 @@ PORT = record(
     ]
 )
 
-TIMINGS = ("tCL", "tWL", "tRP", "tRC", "tRAS", "tRCD", "tRRD", "tCCD", "tCDLR", "tWR", "burst")
+TIMINGS = ("tCL", "tWL", "tRP", "tRC", "tRAS", "tRCD", "tRRD", "tCDLR", "tWR", "burst")
 
 MEMORY = record(
     [
@@ -127,8 +129,10 @@ MEMORY = record(
         ("packets", "i8"),  # packets in use; 0: nothing is in flight
         ("header_bytes", "i8"),
         ("flit_bytes", "i8"),
+        ("line", BYTES),  # the bytes of a whole one
         ("line_bytes", "i8"),
         ("line_shift", "i8"),
+        ("sector_shift", "i8"),
         ("chunk_shift", "i8"),  # of ``dram.interleave``
         ("row_shift", "i8"),
         ("banks", "i8"),

@@ -2,7 +2,8 @@
 
 * Global loads: LRU, a miss reserves its way at once, allocates an MSHR and sends a request; further loads of the line
   merge into the MSHR. ``LOAD_BYPASS`` (``.cg``, volatile, and all global loads when ``l1.data`` is 0) uses the MSHRs
-  but neither looks up nor fills the cache.
+  but neither looks up nor fills the cache. It asks for the sectors that it needs (``l2.sector_bytes``), all others for
+  the whole line; a load merges with one that has asked for all that it would ask for.
 * Global stores: write-through, no allocate; a hit line is evicted. A line on its way is not filled when a store passes
   it, and later loads fetch it anew, behind the store.
 * Atomics go to the L2 like stores, hold an MSHR of their own until the reply, and evict as stores do.
@@ -29,6 +30,7 @@ from lockstep.models.memory.fabric import (
     packet_of,
 )
 from lockstep.models.memory.index import hashed
+from lockstep.models.memory.masks import BYTES, bytes_of, count_of, sectors_of, span
 from lockstep.models.memory.tags import DIRTY, RESERVED, drop, find, line_of, named, use, victim
 from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
@@ -76,6 +78,7 @@ L1_STATISTICS = record(
 MSHR = record(
     [
         ("line", "i8"),
+        ("asked", BYTES),  # of it
         ("next", "i4"),  # in the list of free or filled ones, or in its bucket
         ("tokens", "i4"),  # loads that wait for the line
         ("drained", "i4"),  # of them, those that were answered
@@ -91,6 +94,7 @@ L1 = record(
     [
         ("line_shift", "i8"),  # the configuration, as the functions below use it
         ("line_bytes", "i8"),
+        ("sector_shift", "i8"),
         ("sets", "i8"),
         ("index", "i8"),
         ("set_bits", "i8"),
@@ -133,6 +137,7 @@ def l1_reset(l1, config, answers):
     clear(l1)
     l1.line_bytes = config.l1.line_bytes
     l1.line_shift = ctz(config.l1.line_bytes)
+    l1.sector_shift = ctz(config.l2.sector_bytes)
     l1.sets = config.l1.sets
     l1.set_bits = ctz(config.l1.sets)
     l1.index = config.l1.index
@@ -163,11 +168,14 @@ def _find(l1, line):
 
 
 @inline
-def _pending(l1, line):
-    """The MSHR of a line that is on its way, or -1."""
+def _pending(l1, line, low, high):
+    """The MSHR of a line of which these bytes are on their way, or -1."""
     index = l1.bucket[line & (BUCKETS - 1)] - 1
-    while index >= 0 and l1.entries[index].line != line:
-        index = l1.entries[index].next - 1
+    while index >= 0:
+        entry = l1.entries[index]
+        if entry.line == line and low & ~entry.asked.low | high & ~entry.asked.high == 0:
+            break
+        index = entry.next - 1
     return index
 
 
@@ -212,9 +220,9 @@ def _wait(l1, index, token):
 
 
 @inline
-def _request(l1, port, now, kind, line, size, lanes, entry):
+def _request(l1, port, now, kind, line, low, high, size, lanes, entry):
     """Send a packet, and count it."""
-    send_request(port, now, kind, line << l1.line_shift, size, lanes, entry)
+    send_request(port, now, kind, line << l1.line_shift, low, high, size, lanes, entry)
     l1.stats.requests_out += 1
     if kind != READ:
         l1.stats.bytes_out += size
@@ -229,7 +237,7 @@ def _refuse(l1, port, now, code):
 
 
 @inline
-def _write_through(l1, port, now, kind, line, size, lanes, token):
+def _write_through(l1, port, now, kind, line, low, high, size, lanes, token):
     """A global store or an atomic."""
     if kind == ATOMIC_ACCESS and l1.free == 0:
         return _refuse(l1, port, now, NO_MSHR)
@@ -239,18 +247,19 @@ def _write_through(l1, port, now, kind, line, size, lanes, token):
     if place >= 0:
         l1.stats.store_evictions += 1 if l1.lines[place] & RESERVED == 0 else 0
         drop(l1.lines, _set(l1, line), l1.ways, place)
-    passed = _pending(l1, line)
-    if passed >= 0:
+    passed = _pending(l1, line, i64(0), i64(0))
+    while passed >= 0:
         l1.entries[passed].fills = 0
         _unlist(l1, passed)
+        passed = _pending(l1, line, i64(0), i64(0))
     if kind == STORE:
         l1.stats.stores += 1
-        _request(l1, port, now, WRITE, line, size, 0, 0)
+        _request(l1, port, now, WRITE, line, low, high, size, 0, 0)
         return STORED
     entry = _allocate(l1, line, now)
     _wait(l1, entry, token)
     l1.stats.atomics += 1
-    _request(l1, port, now, ATOMIC, line, size, lanes, entry)
+    _request(l1, port, now, ATOMIC, line, low, high, size, lanes, entry)
     return MISS
 
 
@@ -303,7 +312,7 @@ def _merge(l1, port, now, kind, index, token):
 
 
 @inline
-def _miss(l1, port, now, kind, line, size, token):
+def _miss(l1, port, now, kind, line, low, high, size, token):
     fetch = kind != LOCAL_STORE or size < l1.line_bytes
     if fetch and l1.free == 0:
         return _refuse(l1, port, now, NO_MSHR)
@@ -322,7 +331,7 @@ def _miss(l1, port, now, kind, line, size, token):
         stats.evictions += 1
         if old & DIRTY:
             stats.write_backs += 1
-            _request(l1, port, now, WRITE, line_of(old), l1.line_bytes, 0, 0)
+            _request(l1, port, now, WRITE, line_of(old), low, high, l1.line_bytes, 0, 0)
     if place >= 0:
         use(l1.lines, _set(l1, line), place, named(line) | (RESERVED if fetch else DIRTY))
     _count_load(l1, kind)
@@ -336,8 +345,10 @@ def _miss(l1, port, now, kind, line, size, token):
     l1.bucket[bucket] = index + 1
     entry.listed = 1
     entry.fills = place >= 0
+    entry.asked.low = low
+    entry.asked.high = high
     stats.fetches += 1
-    _request(l1, port, now, READ, line, l1.line_bytes, 0, index)
+    _request(l1, port, now, READ, line, low, high, count_of(low, high), 0, index)
     if kind == LOCAL_STORE:
         entry.dirty = 1
         return STORED
@@ -346,13 +357,13 @@ def _miss(l1, port, now, kind, line, size, token):
 
 
 @jit
-def l1_access(l1, port, config, now, kind, address, size, lanes, token):
+def l1_access(l1, port, config, now, kind, address, low, high, size, lanes, token):
     """Offer the LSU's next access, one line. Returns HIT, MISS, MERGED or STORED, or the reason of a refusal.
 
-    ``address`` is any byte of the line, ``size`` the bytes written or operated on, ``lanes`` for an atomic the most
-    lanes on one address; :func:`l1_answer` gives ``token`` back when the data are there. A refused access is offered
-    again, in the next cycle or when :func:`l1_wake` says that it may succeed: the cycles in between count as stalls
-    either way.
+    ``address`` is any byte of the line, ``low`` and ``high`` are those that it accesses (``masks.py``), ``size`` the
+    bytes of data of a store or an atomic, ``lanes`` for an atomic the most lanes on one address; :func:`l1_answer`
+    gives ``token`` back when the data are there. A refused access is offered again, in the next cycle or when
+    :func:`l1_wake` says that it may succeed: the cycles in between count as stalls either way.
     """
     if l1.refusal != 0:
         l1.stats.stalls[-1 - l1.refusal] += now - l1.refused_at
@@ -363,15 +374,18 @@ def l1_access(l1, port, config, now, kind, address, size, lanes, token):
     if kind == LOAD and l1.data == 0:
         kind = LOAD_BYPASS
     if kind == STORE or kind == ATOMIC_ACCESS:
-        return _write_through(l1, port, now, kind, line, size, lanes, token)
-    if kind != LOAD_BYPASS:
+        return _write_through(l1, port, now, kind, line, low, high, size, lanes, token)
+    if kind == LOAD_BYPASS:
+        low, high = bytes_of(sectors_of(low, high, l1.sector_shift), l1.sector_shift)
+    else:
         place = _find(l1, line)
         if place >= 0 and l1.lines[place] & RESERVED == 0:
             return _hit(l1, port, now, kind, line, place, token)
-    entry = _pending(l1, line)
+        low, high = span(i64(0), l1.line_bytes)
+    entry = _pending(l1, line, low, high)
     if entry >= 0:
         return _merge(l1, port, now, kind, entry, token)
-    return _miss(l1, port, now, kind, line, size, token)
+    return _miss(l1, port, now, kind, line, low, high, size, token)
 
 
 @inline

@@ -1,18 +1,21 @@
 """One slice of the L2: write-back, write-allocate, LRU; one look-up per L2 cycle, in the order of arrival.
 
-* A read that hits is answered; a miss reserves its way, allocates an MSHR and asks DRAM for the line; further reads of
-  the line merge.
-* A write never fetches. A line that was written in parts counts its valid bytes, since requests carry no byte masks: it
-  is complete when as many bytes have been written as it has (rewritten bytes count again), and a read of an incomplete
-  line fetches it. A dirty victim goes to DRAM whole, masked.
-* An atomic is a read that makes the line dirty and occupies the slice for ``l2.atomics`` L2 cycles per lane on one
-  address, once the line is there.
+Requests name the bytes of their line, and the slice knows which bytes of a line are valid.
+
+* A read hits if all its bytes are valid. A miss reserves its way, allocates an MSHR and asks DRAM for the sectors that
+  it lacks, in one request; further reads that miss the line merge, and ask for what has not been asked for. All are
+  served when no sector of the line is on its way any more.
+* A write never fetches, and makes its bytes valid. The dirty sectors of a victim go to DRAM in one request, masked.
+* An atomic is a read that makes its sectors dirty and occupies the slice for ``l2.atomics`` L2 cycles per lane on one
+  address, once its bytes are there.
+
+A sector (``l2.sector_bytes``) is the line in a GPU whose L2 has none.
 
 What cannot go on (no MSHR, no merge slot, no way, no room in the channel's queue or in the reply pipeline) stops the
 slice's look-ups until it can; replies and lines from DRAM go on, so it always will.
 """
 
-from lockstep.models.jit import i64, inline, pointer_to, record, slot, words_i64
+from lockstep.models.jit import i64, inline, pointer_to, popcount, record, slot, words_i64
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.crossbar import accept_request, claim, send_reply
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
@@ -35,7 +38,21 @@ from lockstep.models.memory.fabric import (
     take,
     wake_up,
 )
-from lockstep.models.memory.tags import DIRTY, OWNER, OWNERS, RESERVED, VALID, find, line_of, named, use, victim
+from lockstep.models.memory.masks import BYTES, bytes_of, sectors_of
+from lockstep.models.memory.tags import (
+    COMPLETE,
+    DIRTY,
+    OWNER,
+    OWNERS,
+    RESERVED,
+    SECTOR,
+    WAY,
+    find,
+    line_of,
+    named,
+    use,
+    victim,
+)
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MSHRS
 
@@ -55,7 +72,8 @@ SLICE_STATISTICS = record(
         ("merges", "i8"),
         ("evictions", "i8"),  # valid lines that made room for another
         ("write_backs", "i8"),  # dirty ones among them
-        ("fetches", "i8"),  # lines asked from DRAM ...
+        ("written", "i8"),  # their dirty sectors
+        ("fetches", "i8"),  # sectors asked from DRAM ...
         ("fills", "i8"),  # ... and received
         ("replies", "i8"),
         ("bytes_out", "i8"),  # data in replies
@@ -64,7 +82,15 @@ SLICE_STATISTICS = record(
     ]
 )
 
-MSHR = record([("line", "i8"), ("since", "i8"), ("requests", QUEUE)])
+MSHR = record(
+    [
+        ("line", "i8"),
+        ("since", "i8"),
+        ("asked", "i4"),  # sectors ...
+        ("left", "i4"),  # ... and the requests for them whose answers are to come
+        ("requests", QUEUE),
+    ]
+)
 
 SLICE = record(
     [
@@ -73,11 +99,12 @@ SLICE = record(
         ("sets", "i8"),
         ("ways", "i8"),
         ("lines", "i8"),  # host address of the words (``tags.py``)
+        ("valid", "i8"),  # host address of the valid bytes of incomplete lines, by set and way
         ("pipeline", "i8"),  # replies that fit between the look-up and the crossbar
         ("next_free", "i8"),  # L2 tick from which the next look-up may start
         ("last_reply", "i8"),  # core cycle in which the last reply in the pipeline leaves it
         ("stalled_at", "i8"),
-        ("stalled_fills", "i8"),  # lines that had come then
+        ("stalled_fills", "i8"),  # sectors that had come then
         ("stall", "i8"),
         ("free_count", "i8"),  # of MSHRs
         ("outbox", QUEUE),  # replies in the pipeline
@@ -91,6 +118,8 @@ SLICE = record(
 
 _slice_at = pointer_to(SLICE)
 _SLICE_BYTES = SLICE.itemsize
+_bytes_at = pointer_to(BYTES)
+_BYTES_BYTES = BYTES.itemsize
 
 
 @inline
@@ -125,24 +154,84 @@ def _victim(cache, line):
 
 
 @inline
-def _ask_dram(memory, cache, kind, line, index, now):
+def _valid(cache, line, word):
+    """The valid bytes of a line that is not complete."""
+    return _bytes_at(cache.valid + (_set(cache, line) + (word & WAY)) * _BYTES_BYTES)
+
+
+@inline
+def _enter(cache, line, old):
+    """The word of a line, without any valid byte, in the way of an old one."""
+    word = named(line) | old & WAY
+    valid = _valid(cache, line, word)
+    valid.low = 0
+    valid.high = 0
+    return word
+
+
+@inline
+def _validate(memory, cache, line, word, low, high):
+    """The word of a line once these bytes are valid too."""
+    if word & COMPLETE:
+        return word
+    whole = memory.line
+    if low != whole.low or high != whole.high:
+        valid = _valid(cache, line, word)
+        valid.low |= low
+        valid.high |= high
+        if valid.low != whole.low or valid.high != whole.high:
+            return word
+    return word | COMPLETE
+
+
+@inline
+def _missing(memory, cache, line, word, mask):
+    """The sectors of a request's bytes that are not all valid."""
+    if word & COMPLETE:
+        return i64(0)
+    valid = _valid(cache, line, word)
+    return sectors_of(mask.low & ~valid.low, mask.high & ~valid.high, memory.sector_shift)
+
+
+@inline
+def _dirty(memory, mask):
+    """The bits of a word for a request that changes these bytes."""
+    return sectors_of(mask.low, mask.high, memory.sector_shift) << SECTOR
+
+
+@inline
+def _ask_dram(memory, cache, kind, line, sectors, index, now):
+    """Queue a request for sectors of a line, for which there is room; returns how many they are."""
+    count = popcount(sectors)
     request = take(memory)
     packet = packet_of(memory, request)
     packet.kind = kind
     packet.address = line << memory.line_shift
+    packet.mask.low, packet.mask.high = bytes_of(sectors, memory.sector_shift)
+    packet.bytes = count << memory.sector_shift
     packet.slice = cache.index
     packet.entry = index
     dram_push(memory, cache.channel, request, now)
+    return count
 
 
 @inline
 def _evict(memory, cache, word, now):
     """A line makes room for another."""
-    if word != 0:
+    if line_of(word) >= 0:
         cache.stats.evictions += 1
         if word & DIRTY:
             cache.stats.write_backs += 1
-            _ask_dram(memory, cache, WRITE, line_of(word), 0, now)
+            cache.stats.written += _ask_dram(memory, cache, WRITE, line_of(word), (word & DIRTY) >> SECTOR, 0, now)
+
+
+@inline
+def _fetch(memory, cache, line, sectors, owner, now):
+    """Ask for sectors on behalf of an MSHR."""
+    entry = cache.entries[owner]
+    entry.asked |= sectors
+    entry.left += 1
+    cache.stats.fetches += _ask_dram(memory, cache, READ, line, sectors, owner, now)
 
 
 @inline
@@ -167,82 +256,117 @@ def _reply(memory, cache, index, packet, now):
 
 
 @inline
-def _write(memory, cache, line, place, word, size, now):
+def _room(memory, cache, needs):
+    """Whether DRAM takes so many requests."""
+    return dram_room(memory, channel_of(memory, cache.channel), cache.index, needs)
+
+
+@inline
+def _write(memory, cache, line, place, word, packet, now):
     """Look up a write; returns why it cannot go on, or GO_ON."""
     if place < 0:
         place = _victim(cache, line)
         if place < 0:
             return NO_WAY
         old = _words(cache)[place]
-        if old & DIRTY and not dram_room(memory, channel_of(memory, cache.channel), cache.index, 1):
+        if old & DIRTY and not _room(memory, cache, 1):
             return NO_DRAM
         _evict(memory, cache, old, now)
-        word = named(line)
+        word = _enter(cache, line, old)
         cache.stats.misses += 1
     else:
         cache.stats.hits += 1
-    valid = min((word & VALID) + size, memory.line_bytes)
-    _use(cache, line, place, word & ~VALID | valid | DIRTY)
+    word = _validate(memory, cache, line, word, packet.mask.low, packet.mask.high)
+    _use(cache, line, place, word | _dirty(memory, packet.mask))
     cache.stats.writes += 1
-    cache.stats.bytes_in += size
+    cache.stats.bytes_in += packet.bytes
     return GO_ON
 
 
 @inline
-def _read(memory, cache, line, place, word, dirty, index, now):
-    """Look up a read, or an atomic (``dirty``); returns why it cannot go on, GO_ON, or HIT."""
-    stats = cache.stats
-    if word & RESERVED:
-        queue = cache.entries[(word >> OWNER) & OWNERS].requests
-        if queue.count >= memory.merges:
-            return NO_MERGE
-        stats.merges += 1
-        _use(cache, line, place, word | dirty)
-        push(memory, queue, index)
-        return GO_ON
-    if word & VALID == memory.line_bytes:
-        if cache.served.head != 0 or cache.outbox.count >= cache.pipeline:
-            return NO_REPLY
-        stats.hits += 1
-        _use(cache, line, place, word | dirty)
-        return HIT
+def _merge(memory, cache, line, place, word, missing, dirty, index, now):
+    """A read joins the MSHR of its line."""
+    owner = (word >> OWNER) & OWNERS
+    entry = cache.entries[owner]
+    if entry.requests.count >= memory.merges:
+        return NO_MERGE
+    missing &= ~entry.asked
+    if missing != 0:
+        if not _room(memory, cache, 1):
+            return NO_DRAM
+        _fetch(memory, cache, line, missing, owner, now)
+    _use(cache, line, place, word | dirty)
+    push(memory, entry.requests, index)
+    cache.stats.merges += 1
+    return GO_ON
+
+
+@inline
+def _miss(memory, cache, line, place, word, missing, dirty, index, now):
+    """A read takes an MSHR, and a way if its line has none."""
     if cache.free_count == 0:
         return NO_MSHR
-    old = 0
-    if place < 0:  # otherwise the line is incomplete, and stays where it is
+    old = i64(0)
+    if place < 0:
         place = _victim(cache, line)
         if place < 0:
             return NO_WAY
         old = _words(cache)[place]
-        word = named(line)
-    if not dram_room(memory, channel_of(memory, cache.channel), cache.index, 2 if old & DIRTY else 1):
+    if not _room(memory, cache, 2 if old & DIRTY else 1):
         return NO_DRAM
-    _evict(memory, cache, old, now)
+    if word == 0:
+        _evict(memory, cache, old, now)
+        word = _enter(cache, line, old)
     cache.free_count -= 1
     owner = i64(cache.free[cache.free_count])
     entry = cache.entries[owner]
     entry.line = line
     entry.since = now
+    entry.asked = 0
+    entry.left = 0
     push(memory, entry.requests, index)
     enter(cache.in_flight, now)
     _use(cache, line, place, word & ~(OWNERS << OWNER) | owner << OWNER | RESERVED | dirty)
-    _ask_dram(memory, cache, READ, line, owner, now)
-    stats.misses += 1
-    stats.fetches += 1
+    _fetch(memory, cache, line, missing, owner, now)
+    cache.stats.misses += 1
     return GO_ON
 
 
 @inline
+def _read(memory, cache, line, place, word, packet, index, now):
+    """Look up a read, or an atomic; returns why it cannot go on, GO_ON, or HIT."""
+    dirty = _dirty(memory, packet.mask) if packet.kind == ATOMIC else i64(0)
+    if place < 0:
+        missing = sectors_of(packet.mask.low, packet.mask.high, memory.sector_shift)
+    else:
+        missing = _missing(memory, cache, line, word, packet.mask)
+    if missing == 0:
+        if cache.served.head != 0 or cache.outbox.count >= cache.pipeline:
+            return NO_REPLY
+        cache.stats.hits += 1
+        _use(cache, line, place, word | dirty)
+        return HIT
+    if word & RESERVED:
+        return _merge(memory, cache, line, place, word, missing, dirty, index, now)
+    return _miss(memory, cache, line, place, word, missing, dirty, index, now)
+
+
+@inline
 def _fill(memory, cache, gate, now):
-    """A line comes from DRAM: those that wait for it are served."""
+    """Sectors come from DRAM. If no more are on their way, those that wait for their line are served."""
     index = pop(memory, gate.returns)
-    owner = packet_of(memory, index).entry
-    give(memory, index)
+    packet = packet_of(memory, index)
+    owner = packet.entry
     entry = cache.entries[owner]
     place = _find(cache, entry.line)
     words = _words(cache)
-    words[place] = words[place] & ~(RESERVED | VALID) | memory.line_bytes
-    cache.stats.fills += 1
+    words[place] = _validate(memory, cache, entry.line, words[place], packet.mask.low, packet.mask.high)
+    cache.stats.fills += packet.bytes >> memory.sector_shift
+    give(memory, index)
+    entry.left -= 1
+    if entry.left != 0:
+        return
+    words[place] &= ~RESERVED
     leave(cache.in_flight, now, entry.since)
     cache.free[cache.free_count] = owner
     cache.free_count += 1
@@ -283,9 +407,9 @@ def _look_up(memory, cache, gate, now):
         place = _find(cache, line)
         word = _words(cache)[place] if place >= 0 else 0
         if packet.kind == WRITE:
-            code = _write(memory, cache, line, place, word, packet.bytes, now)
+            code = _write(memory, cache, line, place, word, packet, now)
         else:
-            code = _read(memory, cache, line, place, word, DIRTY if packet.kind == ATOMIC else 0, index, now)
+            code = _read(memory, cache, line, place, word, packet, index, now)
         cache.stall = max(code, GO_ON)
         if cache.stall != GO_ON:
             put_back(gate.input, index)
@@ -340,7 +464,7 @@ def _next_visit(memory, cache, gate):
 
 @slot
 def visit_slice(where, index):
-    """Serve a slice: replies out, lines in from DRAM, look-ups."""
+    """Serve a slice: replies out, sectors in from DRAM, look-ups."""
     memory = memory_at(where)
     now = memory.now
     cache = slice_of(memory, index)

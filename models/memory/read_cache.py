@@ -6,7 +6,8 @@ joins. The line is entered when it arrives, and those who wait for it, a mask of
 
 from lockstep.models.jit import clear, ctz, inline, record
 from lockstep.models.memory.crossbar import send_request
-from lockstep.models.memory.fabric import READ
+from lockstep.models.memory.fabric import READ, memory_at
+from lockstep.models.memory.masks import span
 from lockstep.models.memory.tags import find, named, use
 from lockstep.spec.parameters import MAX_MSHRS, MAX_READ_LINES, MAX_READ_MSHRS
 
@@ -87,7 +88,9 @@ def _ask(cache, port, line, now):
             entry.line = line
             entry.waiting = 0
             cache.stats.requests += 1
-            send_request(port, now, READ, line << cache.line_shift, cache.line_bytes, 0, cache.first + k)
+            address = line << cache.line_shift
+            low, high = span(address & memory_at(port.memory).line_bytes - 1, cache.line_bytes)
+            send_request(port, now, READ, address, low, high, cache.line_bytes, 0, cache.first + k)
             return k
     return REFUSED
 

@@ -17,7 +17,8 @@ from lockstep.models.memory.crossbar import visit_port
 from lockstep.models.memory.dram import CHANNEL, visit_channel
 from lockstep.models.memory.fabric import MEMORY, PACKET, TIMINGS, WHEEL, WORD
 from lockstep.models.memory.l2 import SLICE, visit_slice
-from lockstep.models.memory.timing import burst, return_delay, slice_delay
+from lockstep.models.memory.masks import BYTES, span
+from lockstep.models.memory.timing import burst, return_delay, sectors, slice_delay
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import Gpu
 
@@ -80,6 +81,7 @@ class Memory:
     channels: np.ndarray
     pool: np.ndarray
     lines: np.ndarray  # the L2's lines: a row per slice
+    valid: np.ndarray  # their valid bytes
 
     @property
     def argument(self) -> Any:
@@ -99,7 +101,8 @@ def memory_create(gpu: Gpu) -> Memory:
     sms, l1, l2, dram = gpu.core.sms, gpu.l1, gpu.l2, gpu.dram
     # Every read or atomic in flight has an MSHR of its SM; what else there is stands in a queue of known size.
     mshrs = l1.mshrs + gpu.instruction_cache.mshrs + gpu.constant_cache.mshrs
-    packets = sms * (mshrs + l1.queue) + l2.slices * (gpu.crossbar.buffers + l2.mshrs) + dram.channels * dram.queue
+    packets = sms * (mshrs + l1.queue) + dram.channels * dram.queue
+    packets += l2.slices * (gpu.crossbar.buffers + l2.mshrs * sectors(gpu))
     memory = Memory(
         gpu=gpu,
         record=np.zeros(1, MEMORY),
@@ -107,6 +110,7 @@ def memory_create(gpu: Gpu) -> Memory:
         channels=np.zeros(dram.channels, CHANNEL),
         pool=_aligned(packets + 1, PACKET),
         lines=_aligned(l2.slices * l2.sets * l2.ways, np.dtype("i8")).reshape(l2.slices, -1),
+        valid=_aligned(l2.slices * l2.sets * l2.ways, BYTES).reshape(l2.slices, -1),
     )
     memory_reset(memory)
     return memory
@@ -115,15 +119,17 @@ def memory_create(gpu: Gpu) -> Memory:
 def memory_reset(memory: Memory) -> None:
     """Cold start: empty L2, closed rows."""
     gpu = memory.gpu
-    for array in (memory.record, memory.slices, memory.channels, memory.lines):
+    for array in (memory.record, memory.slices, memory.channels, memory.valid):
         array.view("u1")[...] = 0
+    memory.lines[...] = np.arange(memory.lines.shape[1]) % gpu.l2.ways
     memory.channels["banks"]["row"] = -1
     _configure(memory)
     slices = memory.slices
     slices["index"] = np.arange(gpu.l2.slices)
     slices["channel"] = slices["index"] % gpu.dram.channels
     slices["sets"], slices["ways"] = gpu.l2.sets, gpu.l2.ways
-    slices["lines"] = memory.lines.ctypes.data + np.arange(gpu.l2.slices) * memory.lines[0].nbytes
+    for name, array in (("lines", memory.lines), ("valid", memory.valid)):
+        slices[name] = array.ctypes.data + np.arange(gpu.l2.slices) * array[0].nbytes
     depth = -(-slice_delay(gpu) * gpu.clocks.l2 // gpu.clocks.core)
     slices["pipeline"] = depth + gpu.crossbar.buffers
     memory.channels["limit"] = gpu.dram.queue
@@ -147,6 +153,8 @@ def _configure(memory: Memory) -> None:
     record["header_bytes"], record["flit_bytes"] = gpu.crossbar.header_bytes, gpu.crossbar.flit_bytes
     record["line_bytes"] = gpu.l1.line_bytes
     record["line_shift"] = gpu.l1.line_bytes.bit_length() - 1
+    record["sector_shift"] = gpu.l2.sector_bytes.bit_length() - 1
+    record["line"] = span(0, gpu.l1.line_bytes)
     record["chunk_shift"] = gpu.dram.interleave.bit_length() - 1
     record["row_shift"] = gpu.dram.row_bytes.bit_length() - 1
     record["banks"] = gpu.dram.banks
@@ -198,7 +206,6 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
     record, gpu = memory.record[0], memory.gpu
     inner, cache, dram = l1["stats"], memory.slices["stats"], memory.channels["stats"]
     requests, replies = record["requests"], record["replies"]
-    line = gpu.l1.line_bytes
     header = gpu.crossbar.header_bytes
 
     def total(array: np.ndarray, *names: str) -> int:
@@ -225,10 +232,11 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
         ("replies of the slices", total(cache, "replies"), total(cache, "reads", "atomics")),
         ("replies through the crossbar", int(replies["packets"]), back),
         ("bytes out of the slices", total(cache, "bytes_out"), bytes_back),
-        ("lines from DRAM", total(cache, "fetches"), total(cache, "fills")),
+        ("sectors from DRAM", total(cache, "fetches"), total(cache, "fills")),
         ("reads of DRAM", total(dram, "reads"), total(cache, "fetches")),
-        ("writes of DRAM", total(dram, "writes"), total(cache, "write_backs")),
-        ("bytes of DRAM", total(dram, "bytes_read", "bytes_written"), line * total(dram, "reads", "writes")),
+        ("writes of DRAM", total(dram, "writes"), total(cache, "written")),
+        ("bytes of DRAM", total(dram, "bytes_read", "bytes_written"),
+         gpu.l2.sector_bytes * total(dram, "reads", "writes")),
         ("rows of DRAM", total(dram, "rows"), total(dram, "reads", "writes")),
         ("data bus of DRAM", total(dram, "busy"), int(record["burst"]) * total(dram, "reads", "writes")),
     ]  # fmt: skip

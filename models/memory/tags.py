@@ -1,17 +1,19 @@
 """The tags of a set-associative cache with LRU replacement, as the L1 and the slices of the L2 keep them.
 
-A line of the cache is one word; 0: invalid. The words of a set stand in the order of their last use. A set is known by
-its ``first`` word, a line in it by its *place*, both counted from the cache's first word.
+A line of the cache is one word, whose number is 0 while it is invalid. The words of a set stand in the order of their
+last use. A set is known by its ``first`` word, a line in it by its *place*, both counted from the cache's first word.
 """
 
 from lockstep.models.jit import inline
+from lockstep.models.memory.masks import SECTORS
 
-# Bits 0-7: valid bytes, where the cache counts them; 10-17: the MSHR of a reserved line, where the cache looks it up
-# there; from 18: the line's number plus 1.
-VALID, OWNERS = 0xFF, 0xFF
-DIRTY = 1 << 8
-RESERVED = 1 << 9  # on its way
-OWNER, NUMBER = 10, 18
+# Bits 0-5: the way that holds the line, where the cache keeps more about it by way; 6-9: its dirty sectors, or all four
+# bits; 12-19: the MSHR of a reserved line, where the cache looks it up there; from 20: the line's number plus 1.
+WAY, OWNERS = 0x3F, 0xFF
+SECTOR, OWNER, NUMBER = 6, 12, 20
+DIRTY = (1 << SECTORS) - 1 << SECTOR
+COMPLETE = 1 << 10  # all its bytes are valid, where the cache has incomplete lines
+RESERVED = 1 << 11  # on its way
 
 
 @inline
@@ -22,7 +24,7 @@ def named(line):
 
 @inline
 def line_of(word):
-    """The line that a word, which is not 0, names."""
+    """The line that a word names; -1: none."""
     return (word >> NUMBER) - 1
 
 

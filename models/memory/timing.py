@@ -12,12 +12,13 @@ request        1 + ceil(flits of the header) + ``crossbar.latency``
 L2 slice       ``l2.latency`` - LSU - request - reply, for each reply, whether it comes from a hit or from DRAM
 reply          ceil(flits of header and line) + ``crossbar.latency``
 DRAM, way in   1
-DRAM           ceil(tRCD + tCL + burst), a row hit ceil(tCL + burst), a conflict ceil(tRP + tRCD + tCL + burst)
-DRAM, way out  ``dram.latency - l2.latency - 1 - ceil(tRCD + tCL + burst)``
+DRAM           ceil(tRCD + tCL + data), a row hit ceil(tCL + data), a conflict ceil(tRP + tRCD + tCL + data)
+DRAM, way out  ``dram.latency - l2.latency - 1 - ceil(tRCD + tCL + data)``
 =============  ======================================================================================================
 
-ceil converts from the part's clock, once for each term. So the unloaded totals are exact whatever the clocks are, and a
-description whose total is smaller than its parts is refused (:func:`check`).
+The data of a line are a burst for each of its sectors. ceil converts from the part's clock, once for each term. So the
+unloaded totals are exact whatever the clocks are, and a description whose total is smaller than its parts is refused
+(:func:`check`).
 """
 
 from lockstep.models.memory.clock import core_cycles
@@ -48,16 +49,21 @@ def slice_delay(gpu: Gpu) -> int:
     return gpu.l2.latency - FRONT_END - 1 - transfer(gpu, 0) - transfer(gpu, gpu.l1.line_bytes) - BACK_END
 
 
+def sectors(gpu: Gpu) -> int:
+    """Sectors of a line."""
+    return gpu.l1.line_bytes // gpu.l2.sector_bytes
+
+
 def burst(gpu: Gpu) -> int:
-    """DRAM cycles for which one line takes the data bus."""
-    return -(-gpu.l1.line_bytes // (2 * gpu.dram.bus_bytes))
+    """DRAM cycles for which one sector takes the data bus: column commands follow each other no closer than tCCD."""
+    return max(-(-gpu.l2.sector_bytes // (2 * gpu.dram.bus_bytes)), gpu.dram.tCCD)
 
 
 def dram_access(gpu: Gpu, row: str = "closed") -> int:
-    """Core cycles from the first command to the last data of a read of a ``closed`` row, ``hit`` or ``conflict``."""
+    """Core cycles from the first command to the last data of a line in a ``closed`` row, ``hit`` or ``conflict``."""
     dram = gpu.dram
     before = dict(hit=0, closed=dram.tRCD, conflict=dram.tRP + dram.tRCD)[row]
-    return core_cycles(gpu.clocks.core, gpu.clocks.dram, before + dram.tCL + burst(gpu))
+    return core_cycles(gpu.clocks.core, gpu.clocks.dram, before + dram.tCL + sectors(gpu) * burst(gpu))
 
 
 def return_delay(gpu: Gpu) -> int:
@@ -82,7 +88,7 @@ def check(gpu: Gpu) -> list[str]:
     errors = []
     for name, value in (
         ("l1.sets", l1.sets), ("l1.line_bytes", l1.line_bytes), ("l2.sets", l2.sets),
-        ("dram.row_bytes", dram.row_bytes), ("dram.interleave", dram.interleave),
+        ("l2.sector_bytes", l2.sector_bytes), ("dram.row_bytes", dram.row_bytes), ("dram.interleave", dram.interleave),
     ):  # fmt: skip
         if value & (value - 1):
             errors.append(f"{name} = {value}: must be a power of two")
@@ -93,6 +99,8 @@ def check(gpu: Gpu) -> list[str]:
     for name, value in (("dram.interleave", dram.interleave), ("dram.row_bytes", dram.row_bytes)):
         if value < l1.line_bytes:
             errors.append(f"{name} = {value}: must be at least l1.line_bytes = {l1.line_bytes}")
+    if l2.sector_bytes > l1.line_bytes:
+        errors.append(f"l2.sector_bytes = {l2.sector_bytes}: must not exceed l1.line_bytes = {l1.line_bytes}")
     for name, value in (("l1.queue", l1.queue), ("dram.queue", dram.queue)):
         if value < 2:
             errors.append(f"{name} = {value}: must be at least 2, for a miss and the dirty line that it evicts")

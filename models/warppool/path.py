@@ -15,6 +15,7 @@ from lockstep.models.core.lsu import (
     LSU,
     VALUES,
     accepted,
+    bytes_of,
     cohort_mask,
     complete,
     fail,
@@ -217,13 +218,28 @@ def _of_kind(access, kind):
 
 
 @jit
+def _bytes(lsu, access, first, lanes, line):
+    """The bytes that a request accesses: those of its first instruction's lanes, or of all loads that it serves."""
+    if access.store | access.atomic != 0:
+        return bytes_of(lsu, first, lanes)
+    low = high = i64(0)
+    for j in range(i64(access.count)):
+        number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
+        of_low, of_high = bytes_of(lsu, number, lanes_of_line(lsu, number, line))
+        low |= of_low
+        high |= of_high
+    return low, high
+
+
+@jit
 def _access(path, lsu, port, config, io, now):
     """Offer the unit's request to the L1."""
     access = io.o.access.payload
     first = i64(access.slots[0].warp) * TICKETS + i64(access.slots[0].ticket)
     lanes, line = i64(access.mask), i64(access.number)
     identity = i64(access.id)
-    code = offer(lsu, port, config, first, line, lanes, now, identity)
+    low, high = _bytes(lsu, access, first, lanes, line)
+    code = offer(lsu, port, config, first, line, lanes, low, high, now, identity)
     if code < 0:
         return
     io.i.access.ready = 1

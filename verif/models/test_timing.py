@@ -170,6 +170,20 @@ def test_latency_of_dram(latency: int) -> None:
     assert slope(chain(CHASE), 4, 14, ONE_BANK | settings, **each_its_bank) == latency + 12
 
 
+@pytest.mark.parametrize("bus", [2, 8, 16])
+@pytest.mark.parametrize("sector", [32, 64, 128])
+def test_latency_of_a_sector(sector: int, bus: int) -> None:
+    """A load that bypasses the L1 fetches one sector of four or two: shorter data, and a shorter reply."""
+    settings = ONE_CHANNEL | {"l2.sector_bytes": sector, "dram.bus_bytes": bus, "dram.latency": 700}
+    settings |= {"crossbar.header_bytes": 8, "crossbar.flit_bytes": 16}
+    reply = ceil((8 + 128) / 16) - ceil((8 + sector) / 16)
+    burst = max(ceil(sector / (2 * bus)), 2)  # tCCD
+    each_its_bank = dict(nbytes=16 * 2048, stride=2048)
+    assert slope(chain(CHASE_L2), 10, 30, settings, stride=4096) == 180 - reply
+    assert slope(chain(CHASE_L2), 4, 14, settings, **each_its_bank) == 700 - (128 // sector - 1) * burst - reply
+    assert slope(chain(CHASE), 4, 14, settings, **each_its_bank) == 700
+
+
 @pytest.mark.parametrize("clock", [350, 924, 1400])
 @pytest.mark.parametrize(("name", "value"), [("tRCD", 5), ("tRCD", 20), ("tRP", 5), ("tRP", 20), ("tCL", 30)])
 def test_dram_timings_count_cycles_of_its_clock(name: str, value: int, clock: int) -> None:
@@ -366,6 +380,7 @@ LOADS = {1: "u8 %r{k}", 2: "u16 %r{k}", 4: "u32 %r{k}", 8: "u64 %rd{k}", 16: "v4
 def test_requests_per_load(width: int, line: int) -> None:
     """A load takes a cycle for each line that its lanes touch, for every stride from 1 to 32 elements."""
     widths = {f"{cache}.line_bytes": line for cache in ("l1", "instruction_cache", "constant_cache")}
+    widths["l2.sector_bytes"] = line
     # With a collector for every warp, the order in which they get one does not matter.
     settings = FAIR | widths | {"l1.sets": 512, "l1.mshrs": 64, "l1.merges": 64, "core.collectors_lsu": WARPS}
     head = "and.b32 %r3, %r1, 31;\nmul.wide.u32 %rd5, %r3, %r0;\nadd.s64 %rd6, %rd1, %rd5;\n"
@@ -471,9 +486,9 @@ def test_bandwidth_of_the_crossbar(direction: str, flit: int) -> None:
     assert LINES_AT_ONCE / cycles == pytest.approx(peak, rel=0.03)
 
 
-@pytest.mark.parametrize("bus", [4, 8, 16])
+@pytest.mark.parametrize(("bus", "sector"), [(4, 128), (8, 128), (16, 128), (4, 32), (8, 64), (16, 32)])
 @pytest.mark.parametrize("access", ["read", "write"])
-def test_bandwidth_of_dram(access: str, bus: int) -> None:
+def test_bandwidth_of_dram(access: str, bus: int, sector: int) -> None:
     """CTA after CTA walks through more than the L2 holds; rows open while others' data move."""
     each = 4  # lines of a warp, side by side
     apart = f"and.b32 %r4, %r3, 0xFFFFFFE0;\nmul.wide.u32 %rd5, %r4, {4 * (each - 1)};\nadd.s64 %rd1, %rd1, %rd5;"
@@ -483,11 +498,13 @@ def test_bandwidth_of_dram(access: str, bus: int) -> None:
         body = "\n".join([THREAD + apart, *(f"st.global.u32 [%rd1+{128 * k}], %r1;" for k in range(each))])
 
     def cycles(ctas: int) -> int:
-        bench = Bench(body, PLENTY | {"dram.bus_bytes": bus}, nbytes=ctas * WARPS * each * 128)
+        settings = PLENTY | {"dram.bus_bytes": bus, "l2.sector_bytes": sector}
+        bench = Bench(body, settings, nbytes=ctas * WARPS * each * 128)
         return bench(grid=ctas, block=32 * WARPS).cycles
 
     moved = (384 - 128) * WARPS * each * 128 / (cycles(384) - cycles(128))
-    assert moved == pytest.approx(6 * 2 * bus * 924 / 700, rel=0.03)  # bytes per core cycle
+    burst = max(sector / (2 * bus), 2)  # tCCD: a sector of 32 bytes wastes half of what a bus of 16 moves
+    assert moved == pytest.approx(6 * sector / burst * 924 / 700, rel=0.03)  # bytes per core cycle
 
 
 @pytest.mark.parametrize(
@@ -579,6 +596,18 @@ def test_described_latencies_of_memory(gpu: str) -> None:
     before = "cvt.u32.u64 %r3, %rd4;\nst.local.u32 [%rd4], %r3;"
     local = chain("ld.local.u32 %r3, [%rd4];\ncvt.u64.u32 %rd4, %r3;", before)
     assert slope(local, 10, 30, gpu=gpu, block=16) == described.l1.latency + described.pipelines["conversion"].latency
-    assert slope(chain(CHASE_L2), 10, 30, gpu=gpu, stride=4096) == described.l2.latency
+    clocks, dram, sector = described.clocks, described.dram, described.l2.sector_bytes
+
+    def reply(data: int) -> int:
+        flits = ceil((described.crossbar.header_bytes + data) / described.crossbar.flit_bytes)
+        return ceil(flits * clocks.core / clocks.interconnect)
+
+    def access(sectors: int) -> int:
+        burst = max(ceil(sector / (2 * dram.bus_bytes)), dram.tCCD)
+        return ceil((dram.tRCD + dram.tCL + sectors * burst) * clocks.core / clocks.dram)
+
+    shorter = reply(described.l1.line_bytes) - reply(sector)
+    assert slope(chain(CHASE_L2), 10, 30, gpu=gpu, stride=4096) == described.l2.latency - shorter
     bench = Bench(CHASE_L2, gpu=gpu)
-    assert bench().cycles - bench().cycles == described.dram.latency - described.l2.latency
+    sooner = access(described.l1.line_bytes // sector) - access(1)
+    assert bench().cycles - bench().cycles == described.dram.latency - described.l2.latency - sooner

@@ -40,6 +40,21 @@ def test_read_bandwidth(bus: int, clock: int) -> None:
     assert per_line == pytest.approx(core(traffic, LINE / (2 * bus)) / 6, rel=0.03)
 
 
+@pytest.mark.parametrize("bus,sector,ccd", [(8, 32, 2), (16, 32, 2), (16, 32, 1), (16, 64, 2), (4, 32, 2), (8, 64, 9)])
+def test_bandwidth_of_sectors(bus: int, sector: int, ccd: int) -> None:
+    """A sector takes the bus for its data, and for tCCD at least: of a longer burst, the rest is thrown away."""
+    settings = dict(l1__mshrs=64, l2__mshrs=64, dram__queue=64, dram__latency=700)
+    traffic = Traffic(gpu(dram__bus_bytes=bus, l2__sector_bytes=sector, dram__tCCD=ccd, **settings))
+    result = run(traffic, script(stream(15, 1500), kind=LOAD_BYPASS, size=LINE))
+    done = np.sort(result["done"].reshape(-1))
+    quarter = len(done) // 4
+    per_line = (done[3 * quarter] - done[quarter]) / (2 * quarter)
+    cycles = max(ceil(sector / (2 * bus)), ccd)
+    assert per_line == pytest.approx(core(traffic, LINE // sector * cycles) / 6, rel=0.03)
+    stats = traffic.memory.channels["stats"]
+    assert stats["reads"].sum() * sector == stats["bytes_read"].sum() == len(done) * LINE
+
+
 def test_write_bandwidth() -> None:
     """So does a stream of writes, once the L2 has to write them back."""
     traffic = Traffic(gpu(l2__sets=4))

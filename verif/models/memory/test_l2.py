@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, STORE
+from lockstep.models.memory.clock import core_cycles
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD, LOAD_BYPASS, STORE
 from lockstep.models.memory.l2 import STALLS
-from lockstep.verif.models.memory.traffic import Traffic, gpu, latencies, lines, script, sequence
+from lockstep.models.memory.tags import COMPLETE, WAY, line_of
+from lockstep.models.memory.timing import atomic_latency, burst, dram_access, transfer
+from lockstep.spec.parameters import Gpu
+from lockstep.verif.bench import mask, seeded
+from lockstep.verif.models.memory.traffic import (
+    BASE,
+    Traffic,
+    gpu,
+    latencies,
+    lines,
+    mask_of,
+    place,
+    script,
+    sequence,
+    words,
+)
 
 SMALL = dict(l2__sets=1, l2__ways=2)
 
@@ -54,6 +72,199 @@ def test_writes_never_fetch() -> None:
     assert totals(traffic, "fetches", "hits", "misses") == [0, 2, 1]
     run(traffic, mixed([b, b, b], [STORE, LOAD_BYPASS, LOAD_BYPASS], [64, 4, 4]))
     assert totals(traffic, "fetches", "hits", "misses") == [1, 3, 3]
+
+
+def test_rewritten_bytes_count_once() -> None:
+    """Half of a line, written twice, does not make it whole; the two halves do, whoever overwrites what."""
+    description = gpu()
+    a, b = lines(description, 2, slice=0)
+    traffic = Traffic(description)
+    run(traffic, mixed([a, a, a], [STORE, STORE, LOAD_BYPASS], [64, 64, 4]))
+    assert totals(traffic, "fetches", "hits", "misses") == [1, 1, 2]
+    traffic = Traffic(description)
+    run(traffic, mixed([b, b + 64, b + 32, b], [STORE] * 3 + [LOAD], [64, 64, 64, 4]))
+    assert totals(traffic, "fetches", "hits", "misses") == [0, 3, 1]
+
+
+def test_an_atomic_needs_its_own_bytes() -> None:
+    """What has been written before an atomic on it need not be fetched for it."""
+    description = gpu()
+    (a,) = lines(description, 1)
+    traffic = Traffic(description)
+    run(traffic, mixed([a, a, a + 4], [STORE, ATOMIC_ACCESS, ATOMIC_ACCESS], [4] * 3))
+    assert totals(traffic, "fetches", "hits", "misses") == [1, 1, 2]
+
+
+def test_a_line_on_its_way_gives_what_is_valid() -> None:
+    """A read of bytes that were written while their line is fetched does not wait for DRAM."""
+    description = gpu()
+    (a,) = lines(description, 1)
+    traffic = Traffic(description)
+    accesses = script([[a + 64, a], [a, a]], size=64, at=[[0, 1], [0, 100]])
+    accesses["kind"] = [[LOAD_BYPASS, STORE], [STORE, ATOMIC_ACCESS]]
+    accesses["at"][0, 1] = 5000
+    result = run(traffic, accesses)
+    assert totals(traffic, "fetches", "merges") == [1, 0]
+    assert latencies(result)[1, 1] == atomic_latency(description, 1, 64)
+
+
+class Reference:
+    """The lines of an L2 by their bytes, masks of a line as whole integers; one access after the other."""
+
+    def __init__(self, description: Gpu) -> None:
+        self.gpu = description
+        self.sets: dict[tuple[int, int], dict[int, list[int]]] = {}  # line: valid and dirty bytes, by age
+        self.counts: Counter[str] = Counter()
+
+    def sectors(self, of: int) -> list[int]:
+        """Masks of the sectors in which bytes lie."""
+        size = self.gpu.l2.sector_bytes
+        whole = [(1 << size) - 1 << first for first in range(0, self.gpu.l1.line_bytes, size)]
+        return [sector for sector in whole if sector & of]
+
+    def where(self, address: int) -> tuple[int, int]:
+        """Slice, and line within it."""
+        chunk, offset = divmod(address, self.gpu.dram.interleave)
+        at = chunk // self.gpu.l2.slices * self.gpu.dram.interleave + offset
+        return place(self.gpu, address)[0], at // self.gpu.l1.line_bytes
+
+    def access(self, address: int, kind: int, of: int) -> None:
+        target, line = self.where(address)
+        ways = self.sets.setdefault((target, line % self.gpu.l2.sets), {})
+        if line not in ways and len(ways) == self.gpu.l2.ways:
+            dirty = ways.pop(next(iter(ways)))[1]
+            self.counts["evictions"] += 1
+            self.counts["write_backs"] += dirty != 0
+            self.counts["written"] += len(self.sectors(dirty))
+        known = line in ways
+        valid, dirty = ways.pop(line, [0, 0])
+        if kind == LOAD_BYPASS:
+            of = sum(self.sectors(of))
+        missing = [] if kind == STORE else self.sectors(of & ~valid)
+        self.counts["hits" if (known if kind == STORE else not missing) else "misses"] += 1
+        self.counts["fetches"] += len(missing)
+        ways[line] = [valid | sum(missing) | of, dirty if kind == LOAD_BYPASS else dirty | of]
+
+    def valid(self) -> dict[tuple[int, int], int]:
+        return {(target, line): v for (target, _), ways in self.sets.items() for line, (v, _) in ways.items()}
+
+
+def valid_bytes(traffic: Traffic) -> dict[tuple[int, int], int]:
+    """The valid bytes of all lines, by slice and line."""
+    l1, l2 = traffic.gpu.l1, traffic.gpu.l2
+    found = {}
+    for target in range(l2.slices):
+        for at, word in enumerate(map(int, traffic.memory.lines[target])):
+            if line_of(word) >= 0:
+                kept = mask_of(traffic.memory.valid[target][at - at % l2.ways + (word & WAY)])
+                found[target, line_of(word)] = (1 << l1.line_bytes) - 1 if word & COMPLETE else kept
+    return found
+
+
+@pytest.mark.parametrize("line,sector", [(32, 32), (64, 32), (64, 64), (128, 32), (128, 64), (128, 128)])
+def test_bytes_and_sectors_against_a_reference(line: int, sector: int) -> None:
+    """Random reads, writes and atomics of random bytes, one after the other: every count, and every valid byte."""
+    rng = seeded()
+    for _ in range(4):
+        description = gpu(
+            l1__line_bytes=line, l2__sector_bytes=sector, l2__sets=rng.choice([1, 4]), l2__ways=rng.choice([1, 2, 5]),
+            l2__slices=2, dram__channels=rng.choice([1, 2]), dram__latency=600,
+        )  # fmt: skip
+        reference, traffic = Reference(description), Traffic(description)
+        accesses = sequence([BASE + line * rng.randrange(24) for _ in range(300)])
+        for access in accesses[0]:
+            of = mask(rng, line) or 1
+            access["kind"] = rng.choice([STORE, STORE, LOAD_BYPASS, ATOMIC_ACCESS])
+            access["mask"], access["size"] = words(of), of.bit_count()
+            reference.access(int(access["address"]), int(access["kind"]), of)
+        run(traffic, accesses)
+        names = ("hits", "misses", "fetches", "evictions", "write_backs", "written")
+        assert totals(traffic, *names) == [reference.counts[name] for name in names]
+        assert valid_bytes(traffic) == reference.valid()
+        dram = traffic.memory.channels["stats"]
+        assert dram["bytes_read"].sum() == sector * reference.counts["fetches"]
+        assert dram["bytes_written"].sum() == sector * reference.counts["written"]
+
+
+SECTORED = dict(l2__sector_bytes=32, dram__bus_bytes=8)
+
+
+def sector_latency(description: Gpu, count: int) -> int:
+    """Core cycles of a load of so many sectors from a closed row, unloaded."""
+    clocks, size = description.clocks, description.l2.sector_bytes
+    not_read = (description.l1.line_bytes // size - count) * burst(description)
+    dram = description.dram
+    all_data = dram.tRCD + dram.tCL + description.l1.line_bytes // size * burst(description)
+    assert core_cycles(clocks.core, clocks.dram, all_data) == dram_access(description)
+    sooner = dram_access(description) - core_cycles(clocks.core, clocks.dram, all_data - not_read)
+    shorter = transfer(description, description.l1.line_bytes) - transfer(description, count * size)
+    return description.dram.latency - sooner - shorter
+
+
+@pytest.mark.parametrize("first,count", [(0, 1), (1, 2), (3, 1), (1, 3), (0, 4)])
+def test_sectors_that_a_load_needs(first: int, count: int) -> None:
+    """A load that bypasses the L1 gets the sectors of its bytes, and nothing else travels; the next one finds them."""
+    description = gpu(**SECTORED)
+    (a,) = lines(description, 1)
+    traffic = Traffic(description)
+    size = 32 * count - 16
+    result = run(traffic, script([[a + 32 * first + 8] * 2], kind=LOAD_BYPASS, size=size, at=[[0, 3000]]))
+    shorter = transfer(description, 128) - transfer(description, 32 * count)
+    assert latencies(result).tolist() == [[sector_latency(description, count), description.l2.latency - shorter]]
+    assert totals(traffic, "fetches", "bytes_out") == [count, 2 * 32 * count]
+
+
+def test_a_load_that_fills_the_l1_takes_the_line() -> None:
+    description = gpu(**SECTORED)
+    (a,) = lines(description, 1)
+    traffic = Traffic(description)
+    assert latencies(run(traffic, script([[a]]))).tolist() == [[description.dram.latency]]
+    assert totals(traffic, "fetches", "bytes_out") == [4, 128]
+
+
+def test_loads_of_other_sectors_do_not_merge_in_the_l1() -> None:
+    """One SM's loads of other sectors send a request of their own; what has been asked for serves the rest."""
+    description = gpu(**SECTORED)
+    (a,) = lines(description, 1)
+    traffic = Traffic(description)
+    run(traffic, script([[a, a + 64, a, a + 64, a]], kind=LOAD_BYPASS))
+    assert traffic.l1["stats"][["misses", "merges"]].tolist()[0] == (2, 3)
+    assert totals(traffic, "fetches", "misses", "merges") == [2, 1, 1]
+
+
+def test_a_store_passes_all_loads_of_its_line() -> None:
+    """Loads after a store fetch anew, whichever of the requests before it has asked for their sectors."""
+    description = gpu(**SECTORED)
+    (a,) = lines(description, 1)
+    traffic = Traffic(description)
+    accesses = script([[a, a + 64, a, a, a + 64]], kind=LOAD_BYPASS)
+    accesses["kind"][0, 2] = STORE
+    run(traffic, accesses)
+    assert traffic.l1["stats"][["misses", "merges"]].tolist()[0] == (4, 0)
+
+
+def test_sectors_merge_in_the_l2() -> None:
+    """SMs that want different sectors of a line share its MSHR, and are answered when all of them are there."""
+    description = gpu(**SECTORED)
+    (a,) = lines(description, 1)
+    traffic = Traffic(description)
+    result = run(traffic, script([[a], [a + 32], [a], [a + 96]], kind=LOAD_BYPASS))
+    assert totals(traffic, "misses", "merges", "fetches", "fills") == [1, 3, 3, 3]
+    assert latencies(result).min() > sector_latency(description, 1)
+
+
+@pytest.mark.parametrize("sector", [32, 64, 128])
+def test_dirty_sectors_go_back(sector: int) -> None:
+    """A victim's clean sectors are not written."""
+    description = gpu(**SMALL | dict(l2__sector_bytes=sector))
+    a, b, c, d = lines(description, 4, slice=4)
+    traffic = Traffic(description)
+    # a: bytes of the first and the third 32 bytes; b is only read, but for an atomic on its last word.
+    accesses = mixed([a, a + 64, b, b + 124, c, d], [STORE, STORE, LOAD, ATOMIC_ACCESS, LOAD, LOAD], [4] * 6)
+    run(traffic, accesses)
+    expected = {32: 3, 64: 3, 128: 2}[sector]
+    assert totals(traffic, "write_backs", "written") == [2, expected]
+    assert traffic.memory.channels["stats"]["bytes_written"].sum() == expected * sector
 
 
 def test_contents_outlive_a_launch() -> None:

@@ -11,8 +11,8 @@ import pytest
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE, STORE
 from lockstep.models.memory.timing import slice_delay
 from lockstep.spec.parameters import Gpu
-from lockstep.verif.bench import interpreted, seeded
-from lockstep.verif.models.memory.traffic import BASE, Traffic, gpu, script
+from lockstep.verif.bench import interpreted, mask, seeded
+from lockstep.verif.models.memory.traffic import BASE, Traffic, gpu, script, words
 
 LOCAL = 0xC000_0000
 
@@ -20,19 +20,20 @@ LOCAL = 0xC000_0000
 def description(rng: random.Random) -> Gpu:
     """A small GPU in which every limit is met."""
     channels = rng.choice([1, 2, 3])
+    line, sector = rng.choice([(32, 32), (64, 32), (64, 64), (128, 32), (128, 64), (128, 128)])
     settings = dict(
         core__sms=rng.randint(1, 5), clocks__core=rng.choice([700, 1400, 1147]),
         clocks__interconnect=rng.choice([350, 700, 2000]), clocks__l2=rng.choice([350, 700, 1400]),
         clocks__dram=rng.choice([350, 924, 2800]), l1__sets=rng.choice([1, 4]), l1__ways=rng.choice([1, 2, 3]),
-        l1__line_bytes=rng.choice([32, 64, 128]), l1__mshrs=rng.choice([1, 2, 8, 70]), l1__merges=rng.choice([1, 3]),
+        l1__line_bytes=line, l1__mshrs=rng.choice([1, 2, 8, 70]), l1__merges=rng.choice([1, 3]),
         l1__queue=rng.choice([2, 8]), l1__data=rng.choice([0, 1, 1]), crossbar__flit_bytes=rng.choice([8, 32, 256]),
         crossbar__latency=rng.choice([1, 30]), crossbar__buffers=rng.choice([1, 3, 8]),
         crossbar__header_bytes=rng.choice([0, 8]), crossbar__concentration=rng.choice([1, 2, 3]),
         l2__slices=channels * rng.choice([1, 2]), l2__sets=rng.choice([1, 4]), l2__ways=rng.choice([1, 2, 4]),
-        l2__mshrs=rng.choice([1, 2, 16]), l2__merges=rng.choice([1, 2, 8]), l2__latency=800, dram__latency=2200,
-        dram__channels=channels, dram__banks=rng.choice([1, 3, 8]), dram__queue=rng.choice([2, 5, 32]),
-        dram__bus_bytes=rng.choice([2, 8, 128]), dram__interleave=rng.choice([128, 512]),
-        dram__row_bytes=rng.choice([256, 2048]),
+        l2__sector_bytes=sector, l2__mshrs=rng.choice([1, 2, 16]), l2__merges=rng.choice([1, 2, 8]),
+        l2__latency=800, dram__latency=2200, dram__channels=channels, dram__banks=rng.choice([1, 3, 8]),
+        dram__queue=rng.choice([2, 5, 32]), dram__bus_bytes=rng.choice([2, 8, 128]),
+        dram__interleave=rng.choice([128, 512]), dram__row_bytes=rng.choice([256, 2048]),
     )  # fmt: skip
     if rng.random() < 0.5:  # the shortest pipeline of the slices
         settings["l2__latency"] -= slice_delay(gpu(**settings)) - 1
@@ -50,9 +51,14 @@ def accesses(rng: random.Random, target: Gpu, length: int) -> np.ndarray:
             number = rng.choice([rng.randrange(6), rng.randrange(200), rng.randrange(1 << 20)])
             start = LOCAL + (sm << 12) if kind in (LOCAL_LOAD, LOCAL_STORE) else BASE
             at += rng.choice([0, 0, 0, 0, 0, 1, 2, 40, rng.choice([0, 5000])])
-            size = rng.choice([1, 4, line // 2, line])
-            result[sm, n] = (at, start + line * (number % 32 if start != BASE else number), kind, size, 1, 0, 0, 0)
-            result[sm, n]["lanes"] = rng.randint(1, 32)
+            address = start + line * (number % 32 if start != BASE else number)
+            bytes_of_line = mask(rng, line)
+            if bytes_of_line:
+                size = bytes_of_line.bit_count()
+            else:
+                size = rng.choice([1, 4, line // 2, line])
+                address += rng.randrange(0, line, size)
+            result[sm, n] = (at, address, kind, size, rng.randint(1, 32), 0, words(bytes_of_line), 0, 0)
     return result
 
 
@@ -61,8 +67,8 @@ def state(traffic: Traffic) -> dict[str, bytes]:
     record = traffic.memory.record[0]
     parts = {name: record[name].tobytes() for name in ("flight", "gates", "requests", "replies", "packets")}
     parts |= {f"slices.{name}": traffic.memory.slices[name].tobytes() for name in ("stats", "in_flight")}
-    parts |= {name: array.tobytes() for name, array in (("lines", traffic.memory.lines), ("l1", traffic.l1))}
-    parts["channels"] = traffic.memory.channels.tobytes()
+    parts |= {name: getattr(traffic.memory, name).tobytes() for name in ("lines", "valid", "channels")}
+    parts["l1"] = traffic.l1.tobytes()
     parts["cycles"] = str(traffic.cycles).encode()
     return parts
 
@@ -90,7 +96,7 @@ def test_every_limit_is_met() -> None:
     """The random traffic reaches every reason to stall."""
     rng = random.Random(1)
     inner, outer = np.zeros(5, int), np.zeros(5, int)
-    for _ in range(30):
+    for _ in range(120):
         traffic, _ = one_run(rng.getrandbits(32), 300)
         inner += traffic.l1["stats"]["stalls"].sum(0)
         outer += traffic.memory.slices["stats"]["stalls"].sum(0)
@@ -135,7 +141,7 @@ def test_launches_are_independent_of_time() -> None:
         traffic.launch()
         traffic.run(work)
         cycles.append(traffic.cycles)
-        images.append(traffic.memory.lines.tobytes())
+        images.append(traffic.memory.lines.tobytes() + traffic.memory.valid.tobytes())
     assert len(set(cycles[1:])) == 1 or len(set(images)) > 1
 
 
@@ -146,7 +152,9 @@ def test_launches_are_independent_of_time() -> None:
         ("l1", "tokens_out", "answers of the L1s"),
         ("l1", "bytes_out", "bytes out of the SMs"),
         ("slices", "replies", "replies of the slices"),
-        ("slices", "fills", "lines from DRAM"),
+        ("slices", "fills", "sectors from DRAM"),
+        ("slices", "written", "writes of DRAM"),
+        ("channels", "bytes_read", "bytes of DRAM"),
         ("channels", "reads", "reads of DRAM"),
         ("channels", "busy", "data bus of DRAM"),
     ],

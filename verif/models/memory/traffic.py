@@ -10,6 +10,7 @@ import numpy as np
 from lockstep.models.jit import argument, i64, jit, record
 from lockstep.models.memory import system
 from lockstep.models.memory.l1 import L1, LOAD, MERGED, l1_access, l1_answer, l1_fill, l1_reset, l1_wake
+from lockstep.models.memory.masks import BYTES, span
 from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.models.time import NEVER
 from lockstep.spec import parameters
@@ -21,9 +22,10 @@ ACCESS = record(
         ("at", "i8"),  # not before this core cycle
         ("address", "i8"),
         ("kind", "i4"),
-        ("size", "i4"),
+        ("size", "i4"),  # bytes from the address on ...
         ("lanes", "i4"),
         ("code", "i4"),  # what the L1 said when it accepted
+        ("mask", BYTES),  # ... or, if any is here, these bytes of the line
         ("accepted", "i8"),  # core cycle
         ("done", "i8"),  # core cycle of the answer; -1: none
     ]
@@ -54,7 +56,11 @@ def drive(l1s, memory, config, sources, script, length, skip, now, limit):
                     wake = min(wake, access.at)
                 else:
                     kind, size, lanes = i64(access.kind), i64(access.size), i64(access.lanes)
-                    code = i64(l1_access(l1, port, config, now, kind, access.address, size, lanes, source.next))
+                    low, high = access.mask.low, access.mask.high
+                    if low | high == 0:
+                        low, high = span(access.address & l1.line_bytes - 1, size)
+                    address, token = access.address, source.next
+                    code = i64(l1_access(l1, port, config, now, kind, address, low, high, size, lanes, token))
                     if code >= 0:
                         access.code = code
                         access.accepted = now
@@ -145,6 +151,17 @@ def script(addresses: Any, *, kind: int = LOAD, size: int = 4, lanes: int = 1, a
     result = np.zeros(np.shape(np.atleast_2d(addresses)), ACCESS)
     result["address"], result["kind"], result["size"], result["lanes"], result["at"] = addresses, kind, size, lanes, at
     return result
+
+
+def words(mask: int) -> tuple[int, int]:
+    """The two words of a mask of bytes (``models/memory/masks.py``)."""
+    low, high = np.array([mask & (1 << 64) - 1, mask >> 64], np.uint64).view(np.int64)
+    return int(low), int(high)
+
+
+def mask_of(words: np.void) -> int:
+    """The mask of two words."""
+    return int(words["low"]) & (1 << 64) - 1 | (int(words["high"]) & (1 << 64) - 1) << 64
 
 
 def place(description: parameters.Gpu, address: int) -> tuple[int, int, int, int]:
