@@ -129,6 +129,8 @@ def test_parse_setting() -> None:
         ({"l1.sets": 1024}, ("l1.sets * l1.ways", "2048")),
         ({"l2.slices": 13}, ("l2.slices", "multiple of dram.channels")),
         ({"dram.interleave": 64}, ("dram.interleave", "l1.line_bytes")),
+        ({"l2.sector_bytes": 96}, ("l2.sector_bytes", "power of two")),
+        ({"l1.line_bytes": 64, "instruction_cache.line_bytes": 64}, ("l2.sector_bytes", "l1.line_bytes = 64")),
         ({"l1.latency": 7}, ("l1.latency", "8 to 4096 core cycles")),
         ({"l2.latency": 20}, ("l2.latency", "parts on the way")),
         ({"dram.latency": 190}, ("dram.latency", "parts on the way")),

@@ -68,7 +68,10 @@ def store(places: list[int], width: int) -> str:
     return "\n".join([*lines, f"st.global.{STORES[width]} [%rd6], {VALUES[width]};"])
 
 
-@pytest.mark.parametrize("mechanisms", [[], ["warppool"], ["mrpb"], ["banked-l1"]])
+PATHS = [[], ["warppool"], ["mrpb"], ["banked-l1"]]
+
+
+@pytest.mark.parametrize("mechanisms", PATHS)
 @pytest.mark.parametrize("width", STORES)
 def test_what_a_warp_writes_need_not_be_fetched(width: int, mechanisms: list[str]) -> None:
     """A line of which all bytes have been written is not fetched. Rewriting some of them does not make it whole."""
@@ -82,3 +85,20 @@ def test_what_a_warp_writes_need_not_be_fetched(width: int, mechanisms: list[str
         body = "\n".join([*(store(part, width) for part in stores), read])
         run = Bench(body, mechanisms=mechanisms)(block=max(1, *map(len, stores)))
         assert run.stats["dram.reads"] == fetched
+
+
+@pytest.mark.parametrize("mechanisms", PATHS)
+@pytest.mark.parametrize("warps", [1, 2, 3])
+def test_loads_fetch_the_sectors_of_their_lanes(warps: int, mechanisms: list[str]) -> None:
+    """Each warp reads a sector of one line, past the L1; what joins them into one request asks for all of theirs."""
+    body = "and.b32 %r3, %r1, 0x60;\ncvt.u64.u32 %rd5, %r3;\nadd.s64 %rd6, %rd1, %rd5;\n"
+    body += "ld.global.cg.u32 %r8, [%rd6+32];\nmov.u32 %r9, %r8;"
+    run = Bench(body, {"l2.sector_bytes": 32}, mechanisms=mechanisms)(block=32 * warps)
+    assert run.stats["dram.reads"] == warps
+
+
+@pytest.mark.parametrize("line", [32, 64, 128])
+def test_a_short_line_of_constants_fetches_its_sectors(line: int) -> None:
+    settings = {"constant_cache.mode": "finite", "constant_cache.line_bytes": line, "l2.sector_bytes": 32}
+    run = Bench("ld.const.u32 %r8, [%rd3];\nmov.u32 %r9, %r8;", settings)()
+    assert run.stats["dram.reads"] == run.stats["constant_cache.fetches"] * line // 32 > 0
