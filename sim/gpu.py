@@ -145,6 +145,10 @@ class Gpu(Device):
 
     # -------------------------------------------------------------------------------------------------------- execution
 
-    def load(self, path_or_text: str | os.PathLike[str]) -> Module:
-        """Load a module: a path to ``.ptx`` or ``.cu``, or the text of either (recognised by its line breaks)."""
-        return Module(self, path_or_text)
+    def load(self, path_or_text: str | os.PathLike[str], registers: Mapping[str, int] | None = None) -> Module:
+        """Load a module: a path to ``.ptx`` or ``.cu``, or the text of either (recognised by its line breaks).
+
+        ``registers`` says by kernel how many registers each thread gets at least, up to the GPU's limit, when it needs
+        fewer here: as many as with another compiler, for the same occupancy.
+        """
+        return Module(self, path_or_text, registers)

@@ -60,7 +60,7 @@ def execute(
     gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict)
     gpu.on_print = watch.printed
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
-    module = gpu.load(kernel.ptx)
+    module = gpu.load(kernel.ptx, kernel.registers)
     watch.phase("preparing the model: the first time, it is compiled, which takes a minute or two")
     _ = gpu.machine
     if attach:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,12 +41,18 @@ Extent = int | Sequence[int]
 class Module:
     """The kernels and variables of one PTX or CUDA file. Made by ``Gpu.load``."""
 
-    def __init__(self, gpu: Device, path_or_text: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, gpu: Device, path_or_text: str | os.PathLike[str], registers: Mapping[str, int] | None = None
+    ) -> None:
         self.gpu = gpu
         self._text: str | None = None
         source = self._as_ptx(path_or_text)
         description = gpu.description
-        self.program = program.load(source, description.core.registers_per_thread, registry.passes(description))
+        limit = description.core.registers_per_thread
+        self.program = program.load(source, limit, registry.passes(description))
+        for name, count in (registers or {}).items():
+            kernel = self.kernel(name)
+            kernel.registers = max(kernel.registers, min(count, limit))
         self._addresses = self._place_variables()
         self._handles: dict[str, int] = {}
 

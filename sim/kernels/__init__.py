@@ -9,6 +9,7 @@ CUDA C source that is our own, and the PTX that ``nvcc`` made from it (``make pt
     PTX = "saxpy.ptx"                    # .ptx or .cu, relative to kernel.py
     SIZES = ("tiny", "small")            # if they are not tiny, small and full
     TOLERANCE = {"y": Close(rtol=1e-6, reason="...")}     # outputs not named here are compared exactly
+    REGISTERS = {"saxpy": 12}            # per thread, by function, where a paper gives more than ours needs
 
     def setup(size: str, seed: int) -> Data:              # inputs: NumPy arrays and scalars by name
     def run(gpu: Gpu, module: Module, data: Data) -> Outputs:       # allocate, launch (once or often), read back
@@ -32,7 +33,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -100,6 +101,7 @@ class Kernel:
     setup: Callable[[str, int], Data]
     run: Callable[[Gpu, Module, Data], Outputs]
     reference: Callable[[Data], Outputs]
+    registers: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,9 @@ def load(file: Path) -> Kernel:
         raise UsageError(f"{file}: PTX = {module.PTX!r}: no such file beside it")
     tolerance = getattr(module, "TOLERANCE", {})
     sizes = tuple(getattr(module, "SIZES", USUAL_SIZES))
-    return Kernel(name, module.TITLE, module.SUITE, ptx, sizes, tolerance, module.setup, module.run, module.reference)
+    functions = module.setup, module.run, module.reference
+    registers = getattr(module, "REGISTERS", {})
+    return Kernel(name, module.TITLE, module.SUITE, ptx, sizes, tolerance, *functions, registers)
 
 
 def _import(file: Path, name: str) -> ModuleType:

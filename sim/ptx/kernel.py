@@ -48,7 +48,7 @@ class Kernel:
     required_block: tuple[int, int, int] | None  # .reqntid
     source_instructions: int  # PTX instructions after inlining; the rest of ``code`` is made by the front end
     line: int
-    registers: int = 1  # per thread, 32 bits each: the highest one used, plus one; at least 1
+    registers: int = 1  # per thread, 32 bits each: the highest one used, plus one, or what the user wants; at least 1
     predicates: int = 0  # likewise, may be 0
     spilled: int = 0  # 32-bit registers that live in local memory
     code: np.ndarray = field(default_factory=lambda: np.zeros(0, isa.INSTRUCTION))

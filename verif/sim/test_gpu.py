@@ -335,6 +335,16 @@ def test_too_many_registers() -> None:
     mistake(lambda: module.launch("echo", 1, 1024, args), "echo", "1024 threads", "too many registers")
 
 
+def test_more_registers_than_needed() -> None:
+    small = Gpu("gtx480", core_registers=2048, core_registers_per_thread=32)
+    needed = small.load(ECHO).kernel("echo").registers
+    assert small.load(ECHO, {"echo": 1}).kernel("echo").registers == needed
+    assert small.load(ECHO, {"echo": 40}).kernel("echo").registers == 32  # the GPU's limit
+    args = [small.empty(32, np.uint8), 1, np.float32(1), 1.0, 1, bytes(24)]
+    mistake(lambda: small.load(ECHO, {"echo": 32}).launch("echo", 1, 96, args), "32 registers", "too many registers")
+    mistake(lambda: small.load(ECHO, {"eco": 32}), "no kernel 'eco'")
+
+
 def test_a_run_and_its_sums(gpu: Gpu) -> None:
     module, out = gpu.load(ECHO), gpu.empty(16, np.uint8)
     before = dict(gpu.stats)

@@ -37,8 +37,9 @@ def setup(size: str, seed: int) -> Data:
     random = np.random.default_rng(seed)
     i, j, k, l = I_J_K_L[size]
     shapes = {"a": (i, k), "b": (k, j), "d": (j, l)}
+    rows, steps = ROWS_STEPS.get(size, (i, None))
     matrices = {name: random.random(shape, np.float32) for name, shape in shapes.items()}
-    return matrices | dict(zip(("rows", "steps"), ROWS_STEPS.get(size, (i, None)), strict=True))
+    return {**matrices, "rows": rows, "steps": steps}
 
 
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:

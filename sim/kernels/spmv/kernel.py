@@ -74,24 +74,11 @@ def _mesh(width: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 
 def _finite_elements() -> tuple[np.ndarray, np.ndarray]:
     """The same for Dubcova3. Unknowns are coupled if an element has both, so a row's couplings are a rectangle."""
-    x = y = np.zeros(1, int)  # of the elements
-    for _ in range(LEVELS):
-        x, y = ((2 * axis[:, None] + son).ravel() for axis, son in ((x, [0, 1, 1, 0]), (y, [0, 0, 1, 1])))
     width = DEGREE * 2**LEVELS + 1  # in unknowns, with those on the rim, whose values are given
-    met = np.concatenate(
-        [
-            np.stack([(DEGREE * y + down) * width + DEGREE * x + along for along, down in kind], axis=1).ravel()
-            for kind in (VERTICES, EDGES, INSIDE)
-        ]
-    )
-    inner = np.pad(np.ones((width - 2, width - 2), bool), 1).ravel()
-    _, first = np.unique(met, return_index=True)
-    order = met[np.sort(first)]
-    order = order[inner[order]]
+    order = _unknowns(width)
     rows = order.size
     number = np.full(width * width, rows)  # of every unknown; `rows` on the rim
     number[order] = np.arange(rows)
-
     reach = np.arange(2 * DEGREE + 1)
     along, down = (
         np.where(
@@ -104,6 +91,22 @@ def _finite_elements() -> tuple[np.ndarray, np.ndarray]:
     columns = number[down[:, :, None] * width + along[:, None, :]].reshape(rows, -1)
     columns.sort(axis=1)
     return columns, np.count_nonzero(columns < rows, axis=1).astype(np.int32)
+
+
+def _unknowns(width: int) -> np.ndarray:
+    """Their places in a square of ``width``, in the order in which the elements have them, kind by kind."""
+    x = y = np.zeros(1, int)  # of the elements
+    for _ in range(LEVELS):
+        x, y = ((2 * axis[:, None] + son).ravel() for axis, son in ((x, [0, 1, 1, 0]), (y, [0, 0, 1, 1])))
+    places = [
+        np.stack([(DEGREE * y + down) * width + DEGREE * x + along for along, down in kind], axis=1).ravel()
+        for kind in (VERTICES, EDGES, INSIDE)
+    ]
+    met = np.concatenate(places)
+    _, first = np.unique(met, return_index=True)
+    order = met[np.sort(first)]
+    rim = ((order % width) % (width - 1) == 0) | ((order // width) % (width - 1) == 0)
+    return order[~rim]
 
 
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:

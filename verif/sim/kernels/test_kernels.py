@@ -11,6 +11,7 @@ import pytest
 
 from lockstep.sim.errors import UsageError
 from lockstep.sim.kernels import Close, Data, Exact, Kernel, Outputs, check, find, load, names
+from lockstep.sim.ptx import program
 
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20"))
 
@@ -63,6 +64,8 @@ def test_protocol(name: str) -> None:
     assert text.count(".target sm_75") == 1
     assert not any(path in text for path in ("/home", "/tmp", "/root", "/usr"))
     assert kernel.ptx.with_suffix(".cu").is_file()
+    functions = program.load(kernel.ptx).kernels
+    assert all(count >= functions[function].registers for function, count in kernel.registers.items())
     inputs = {size: kernel.setup(size, SEED) for size in kernel.sizes if size != "full"}
     outputs = kernel.reference(inputs["tiny"])
     assert outputs and all(isinstance(array, np.ndarray) and array.size for array in outputs.values())
@@ -245,6 +248,21 @@ def test_spmv() -> None:
             total += float(data["values"][entry]) * float(data["vector"][data["columns"][entry]])
         result[original] = total
     same("spmv", {"result": result})
+
+
+def test_spmv_has_the_structure_of_dubcova3() -> None:
+    """The figures of the SuiteSparse Matrix Collection, whose file has six zeros among the entries."""
+    data = find("spmv").setup("steady", SEED)
+    rows = data["vector"].size
+    widths = np.diff(data["diagonal_start"], append=data["values"].size)
+    used = data["values"] != 0
+    row = data["permutation"][np.concatenate([np.arange(width) for width in widths])][used].astype(np.int64)
+    column = data["columns"][used].astype(np.int64)
+    assert (rows, row.size) == (146_689, 3_636_643 + 6)
+    assert np.array_equal(np.unique(row * rows + column), np.sort(column * rows + row))
+    lengths = np.bincount(row)
+    assert lengths[:81_153].min() > lengths[81_153:].max() == 16
+    assert lengths.max() == 49
 
 
 def test_bfs() -> None:

@@ -22,8 +22,8 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "mvt": {"steps": 20},
     "particlefilter": {"one_launch": True},
     "srad_v2": {"cta_rows": (2, 1)},
-    "syr2k": {"rows": 16, "steps": 3},
-    "syrk": {"rows": 16, "steps": 3},
+    "syr2k": {"grid": (1, 3), "steps": 3},
+    "syrk": {"grid": (1, 3), "steps": 3},
 }
 
 
