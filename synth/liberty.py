@@ -25,9 +25,12 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Library:
-    """``text`` as the file has it, ``sequential`` its flip-flops and latches, ``buffers`` from weak to strong."""
+    """``text`` as the file has it, ``areas`` by cell, ``sequential`` its flip-flops and latches, ``buffers`` from weak
+    to strong.
+    """
 
     text: str
+    areas: dict[str, float]
     sequential: frozenset[str]
     buffers: tuple[Buffer, ...]
 
@@ -36,11 +39,12 @@ class Library:
         starts = [*_CELL.finditer(text)]
         ends = [*(start.start() for start in starts[1:]), len(text)]
         bodies = {start[1]: text[start.end() : end] for start, end in zip(starts, ends, strict=False)}
+        areas = {name: float(area[1]) if (area := _AREA.search(body)) else 0.0 for name, body in bodies.items()}
         sequential = frozenset(name for name, body in bodies.items() if _SEQUENTIAL.search(body))
         buffers = [found for name, body in bodies.items() if name not in sequential and (found := _buffer(name, body))]
         buffers.sort(key=lambda buffer: buffer.area)
         family = [buffer for buffer in buffers if _family(buffer) == _family(buffers[0])]  # no delay cells
-        return cls(text, sequential, tuple(family))
+        return cls(text, areas, sequential, tuple(family))
 
 
 def _family(buffer: Buffer) -> str:

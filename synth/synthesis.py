@@ -8,7 +8,8 @@ no compiler of SRAMs offers, are made of flip-flops and multiplexers, and the pa
 Without a library, cells are generic gates; the area is in gate equivalents, a quarter of Yosys' estimate of CMOS
 transistors, so that a NAND of two inputs is 1. With one, abc maps for delay, puts buffers where a cell drives many, and
 chooses cells of the size that the clock needs; where it cannot do this with a library, trees of buffers are ours, and
-sizes are as mapped. No figure includes wires or a clock tree.
+sizes are as mapped. Then, if a period is given, cells on the longest path get stronger until OpenSTA finds that the
+clock is met. No figure includes wires or a clock tree.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,6 +40,43 @@ _SIZED = (
 )
 _PLAIN = "+strash;&get,-n;&fraig,-x;&put;scorr;dc2;strash;&get,-n;&dch,-f;&nf;&put"
 _PATH = 0.5  # of the period: abc knows neither flip-flops' delays nor their setup, and its own estimate is optimistic
+# Cells of the longest path become the next stronger ones, flip-flops too, as long as that makes it shorter.
+_STRENGTHEN = """
+sta::make_equiv_cells [lindex [get_libs *] 0]
+proc family {cell} {regsub {[0-9]+$} [get_name $cell] {}}
+proc stronger {cell} {
+    set alike [list]
+    foreach each [sta::find_equiv_cells $cell] {
+        if {[family $each] eq [family $cell]} {lappend alike $each}
+    }
+    lindex $alike [expr {[lsearch $alike $cell] + 1}]
+}
+set worst [worst_slack -max]
+set shorter 1
+while {$shorter && $worst < -$period} {
+    set shorter 0
+    set path [lindex [find_timing_paths -path_delay max] 0]
+    set drivers [list]
+    foreach point [get_property $path points] {
+        set pin [get_property $point pin]
+        if {[$pin is_driver] && ![$pin is_top_level_port]} {lappend drivers [$pin instance]}
+    }
+    foreach driver $drivers {
+        set old [$driver liberty_cell]
+        set new [stronger $old]
+        if {$new eq ""} {continue}
+        replace_cell $driver $new
+        set slack [worst_slack -max]
+        if {$slack > $worst} {
+            set worst $slack
+            set shorter 1
+            puts "stronger: [get_name $old] [get_name $new]"
+        } else {
+            replace_cell $driver $old
+        }
+    }
+}
+"""
 _TRANSISTORS_PER_GATE = 4
 _TOP = "block"
 
@@ -160,17 +199,22 @@ def _mapped(
             gates.insert_buffers(mapped, library.buffers[len(library.buffers) // 2], export.CLOCK[:1])
     script = [
         "read_json in.json", "read_liberty -lib cells.lib", f"hierarchy -top {_TOP}", "splitnets -ports", "opt_clean",
-        "rename -wire", f"tee -q -o stat.json stat -json -top {_TOP} -liberty cells.lib", f"select {_TOP}",
+        "rename -wire", f"tee -q -o stat.json stat -json -top {_TOP}", f"select {_TOP}",
         "write_verilog -selected -noattr -noexpr -nohex -nodec net.v",
     ]  # fmt: skip
     files = yosys.run(script, {"in.json": _pack(mapped), **cells}, ["stat.json", "net.v"])
-    types, stat = _types(files["stat.json"])
+    counts = Counter(_types(files["stat.json"])[0])
+    critical_path, replaced = _timing(files["net.v"], library, constant, period)
+    for old, new in replaced:
+        counts[old] -= 1
+        counts[new] += 1
+    types = dict(sorted((+counts).items()))
+    areas = {kind: count * library.areas[kind] for kind, count in types.items()}
+    sequential = library.sequential & types.keys()
     return Synthesis(
-        cells=sum(types.values()), flip_flops=sum(types[kind] for kind in types if kind in library.sequential),
-        cells_by_type=types, area=float(stat.get("area", 0)),
-        sequential_area=float(stat.get("sequential_area", 0)), area_unit="um^2",
-        levels=gates.depth(mapped, library.sequential.__contains__, arcs),
-        critical_path=_timing(files["net.v"], library, constant),
+        cells=sum(types.values()), flip_flops=sum(types[kind] for kind in sequential), cells_by_type=types,
+        area=sum(areas.values()), sequential_area=sum(areas[kind] for kind in sequential), area_unit="um^2",
+        levels=gates.depth(mapped, library.sequential.__contains__, arcs), critical_path=critical_path,
         registers=netlist.registers(), memories=netlist.memories(),
     )  # fmt: skip
 
@@ -198,10 +242,12 @@ def steady(constant: Sequence[str]) -> str:
     return f"^({'|'.join(('rst', *constant))})(\\[[0-9]+\\])?$"
 
 
-def _timing(verilog: str, library: Library, constant: Sequence[str]) -> CriticalPath | None:
-    """OpenSTA's critical path; none if ``sta`` is not installed or there is no path."""
+def _timing(
+    verilog: str, library: Library, constant: Sequence[str], period: float
+) -> tuple[CriticalPath | None, list[tuple[str, str]]]:
+    """OpenSTA's critical path, none if ``sta`` is not installed or there is no path; the cells replaced, by what."""
     if shutil.which("sta") is None:
-        return None
+        return None, []
     commands = [
         "read_liberty cells.lib", "read_verilog net.v", f"link_design {_TOP}", "set_cmd_units -time ns",
         "create_clock -name clk -period 0 [get_ports clk]",
@@ -211,6 +257,7 @@ def _timing(verilog: str, library: Library, constant: Sequence[str]) -> Critical
         f"if {{[regexp {{{steady(constant)}}} $name]}} {{set_false_path -from $port}}",
         "}",
         "set_output_delay 0 -clock clk [all_outputs]",
+        f"set period {period}\n{_STRENGTHEN}" if period else "",
         "report_checks -path_delay max -digits 4",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
@@ -223,5 +270,6 @@ def _timing(verilog: str, library: Library, constant: Sequence[str]) -> Critical
     ends = {key: re.search(rf"^{key}: (\S+)", done.stdout, re.MULTILINE) for key in ("Startpoint", "Endpoint")}
     slack = re.search(r"(-?[\d.]+)\s+slack", done.stdout)
     if not slack or not ends["Startpoint"] or not ends["Endpoint"]:
-        return None
-    return CriticalPath(-float(slack[1]), ends["Startpoint"][1], ends["Endpoint"][1], "OpenSTA")
+        return None, []
+    replaced = re.findall(r"^stronger: (\S+) (\S+)$", done.stdout, re.MULTILINE)
+    return CriticalPath(-float(slack[1]), ends["Startpoint"][1], ends["Endpoint"][1], "OpenSTA"), replaced

@@ -329,9 +329,7 @@ class RequestSelector(wiring.Component):
         self, m: Module, memory: Memory, address: Value, addresses: Sequence[Value], contents: Sequence[Value]
     ) -> Value:
         """What a memory of places will hold when the lines inserted in the cycle before are written."""
-        reader = memory.read_port(domain="comb")
-        m.d.comb += reader.addr.eq(address)
-        result: Value = reader.data
+        result = _read(m, memory, address)
         for k, (written, content) in enumerate(zip(addresses, contents, strict=True)):
             result = Mux(self._inserted[k] & self._allocated[k] & (written == address), content, result)
         return result
@@ -434,7 +432,7 @@ class RequestSelector(wiring.Component):
         with m.If(ends | (self.pop.valid & ~follows)):
             m.d.sync += self._choice_tag.eq(0)
         with m.Elif(follows):
-            m.d.sync += self._choice_tag.eq(self._tag_of(m, self._found))
+            m.d.sync += self._choice_tag.eq(_read(m, self._tag_at, self._found))  # of a line that the search saw
         with m.If(ends | anew):
             m.d.sync += search.eq(1)
         with m.Elif(begins | ~(search[0] | search[-1])):
@@ -523,6 +521,12 @@ def _by_count(happens: Sequence[Value], prepared: Sequence[Value | int]) -> Valu
     for each in happens:
         prepared = [Mux(each, more, fewer) for fewer, more in pairwise(prepared)]
     return Value.cast(prepared[0])
+
+
+def _read(m: Module, memory: Memory, address: Value) -> Value:
+    port = memory.read_port(domain="comb")
+    m.d.comb += port.addr.eq(address)
+    return port.data
 
 
 def _put(m: Module, entries: list[data.View], place: Value, fields: dict[str, Value | int]) -> None:

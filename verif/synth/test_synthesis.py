@@ -21,7 +21,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.spec.registry import MECHANISMS
 from lockstep.synth import gates, paper, synthesis
 from lockstep.synth.liberty import Buffer, Library
-from lockstep.synth.synthesis import CriticalPath, Synthesis, steady, synthesise
+from lockstep.synth.synthesis import Synthesis, steady, synthesise
 
 pytestmark = pytest.mark.hardware
 
@@ -81,9 +81,13 @@ class Made(wiring.Component):
 
 
 def synthesised(
-    body: Callable[[Module, Any], None], library: Library | None = None, width: int = 8, build: bool = False
+    body: Callable[[Module, Any], None],
+    library: Library | None = None,
+    width: int = 8,
+    build: bool = False,
+    period: float = 0.0,
 ) -> Synthesis:
-    return synthesise(Made(body, width), Made(body, width), library, build=build)
+    return synthesise(Made(body, width), Made(body, width), library, period, build)
 
 
 def delay(m: Module, c: Made) -> None:
@@ -139,6 +143,18 @@ def test_with_a_library() -> None:
         assert found.critical_path.end.startswith("x")
 
 
+@pytest.mark.skipif(not shutil.which("sta"), reason="needs OpenSTA")
+def test_cells_of_the_longest_path_get_stronger_until_the_clock_is_met() -> None:
+    """The first of two flip-flops, of which the library has fast ones too."""
+    fast = re.sub(r'"0\.1, .*?"', '"0.02, 0.03, 0.04"', cell("DFF2", 9, "", FLIP_FLOP, "CK", "D"))
+    library = Library.parse(LIBRARY.rstrip("}\n") + "}\n}\n" + fast + "}\n")
+    loose, tight = (synthesised(parity, library, width=1, period=period) for period in (9.0, 0.1))
+    assert loose.critical_path is not None and tight.critical_path is not None
+    assert "DFF2" not in loose.cells_by_type and loose.flip_flops == tight.flip_flops == 2
+    assert tight.critical_path.nanoseconds == pytest.approx(loose.critical_path.nanoseconds - 0.08, abs=0.01)
+    assert tight.cells_by_type["DFF2"] == tight.area - loose.area == tight.sequential_area - loose.sequential_area == 1
+
+
 def between(m: Module, c: Made) -> None:
     m.d.sync += c.x.eq(Cat(c.a.xor(), ~c.x[0]))
 
@@ -150,9 +166,9 @@ def test_no_path_is_timed_from_a_constant_input(monkeypatch: pytest.MonkeyPatch)
     asked: list[tuple[str, ...]] = []
     timing = synthesis._timing
 
-    def noted(verilog: str, library: Library, constant: tuple[str, ...]) -> CriticalPath | None:
+    def noted(verilog: str, library: Library, constant: tuple[str, ...], period: float) -> Any:
         asked.append(constant)
-        return timing(verilog, library, constant)
+        return timing(verilog, library, constant, period)
 
     monkeypatch.setattr(synthesis, "_timing", noted)
     library = Library.parse(LIBRARY)

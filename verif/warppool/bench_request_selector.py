@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from amaranth.utils import bits_for
+
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
 from lockstep.verif.warppool.quantum import EXACTLY, MORE, Quantum, Threshold
@@ -18,7 +20,7 @@ CONFIGURATIONS = {
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=256, store_wait=64
     ),
     "one": dict(lanes=1, warps=1, tickets=1, tags=1, merges=1, coalescers=1, metadata=1, quantum=16, store_wait=1),
-    "odd": dict(lanes=5, warps=7, tickets=3, tags=5, merges=3, coalescers=3, metadata=9, quantum=37, store_wait=5),
+    "odd": dict(lanes=5, warps=7, tickets=3, tags=5, merges=3, coalescers=3, metadata=9, quantum=113, store_wait=5),
     "shipped": dict(
         lanes=32, warps=48, tickets=16, tags=64, merges=4, coalescers=2, metadata=256, quantum=100_000, store_wait=64
     ),
@@ -45,6 +47,8 @@ class Shape:
     hit: float = 0.3  # of the loads
     bypass: float = 0.2  # of the lines
     same: float = 0.0  # of the lines: of the same warp as the one before at their port
+    near: float = 0.0  # of the lines: of a warp whose number differs from that of the one before in one bit
+    by_warp: bool = False  # the L1 misses until the policy is *warp ID*, which it keeps then
     threshold: bool = False  # the L1 brings each quantum to the border of the 99 % rule
 
 
@@ -59,6 +63,9 @@ _SHAPES = {
     "scarce": Shape(release=0.15, spare=3, atomic=0.7, store=0.4),  # as many as there are requests on their way
     "stalled": Shape(insert=0.8, store=0.6, ready=0.06, stall=0.01, hit=0.0, same=0.6),
     "patient": Shape(insert=0.2, pause=0.01, store=0.02, ready=0.2, hit=0.01, bypass=0.02, same=0.8),
+    "by warp": Shape(insert=0.06, ready=0.9, same=0.3, near=0.5, by_warp=True),
+    "by warp, busy": Shape(insert=0.15, merge=0.5, store=0.05, ready=0.9, bypass=0.0, same=0.2, near=0.6, by_warp=True),
+    "by warp, slowly": Shape(insert=0.2, pause=0.02, store=0.02, ready=0.2, same=0.3, near=0.5, by_warp=True),
     "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
     "threshold": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, store=0.02, bypass=0.02, threshold=True),
 }
@@ -90,6 +97,7 @@ class Environment:
         self.lines: dict[int, Line] = {}
         self.leaving: Line | None = None  # popped in the cycle before
         self.budget = 0
+        self.fresh: list[int] = []  # tags allocated in the cycle before
         self.warps = [0 for _ in self.ports]  # of the last line at each port
         self.offered: list[dict[str, int] | None] = [None for _ in self.ports]
         self.held = max(parameters["metadata"] - self.shape.spare, 0) if self.shape.spare else 0
@@ -111,7 +119,7 @@ class Environment:
         self.checker.observe(i, o)
         o.quantum = self.checker.quantum.observe(i, o)
         o.by_warp, o.overtaken = self.checker.by_warp, self.checker.search.overtaken
-        o.left = len(self.checker.search.lowest)
+        o.left, o.chased = len(self.checker.search.lowest), self.checker.chased
         o.taken, o.atomic = self.checker.taken, self.checker.atomic
 
     def finish(self) -> None:
@@ -122,7 +130,7 @@ class Environment:
         self.stalled = rng.random() < (0.95 if self.stalled else shape.stall)
         i.metadata_free = self.parameters["metadata"] - self.in_use
         i.access.ready = not self.stalled and rng.random() < shape.ready
-        i.miss = rng.random() >= shape.hit
+        i.miss = not o.policy if shape.by_warp else rng.random() >= shape.hit
         if shape.threshold:
             self.threshold.drive(i)
         if self.in_use > self.held and rng.random() < shape.release:
@@ -144,40 +152,48 @@ class Environment:
         rng = self.rng
         popped = o.pop.payload.tag if o.pop.valid else None
         touched: set[int] = set()
-        allocations = 0
+        fresh: list[int] = []
         self.paused = rng.random() < (0.98 if self.paused else self.shape.pause)
         for k in self.ports:
             merging = [t for t, line in self.lines.items() if len(line.slots) < self.parameters["merges"]]
             merging = [t for t in merging if t not in touched]
             free = [t for t in range(self.parameters["tags"]) if t not in self.lines]
-            insert = i.insert[k]
-            insert.valid = 0
-            payload = insert.payload
             if self.paused or rng.random() >= self.shape.insert:
-                _assign(payload, dict(tag=0, warp=0, allocated=0))
+                self._no_line(i.insert[k])
                 continue
             if merging and rng.random() < self.shape.merge:
-                tag = popped if popped in merging and rng.random() < 0.3 else rng.choice(merging)
-                assert tag is not None
-                allocated = False
-            elif free and allocations < self.budget:
+                likely = [t for t in merging if t in (popped, *self.fresh) and rng.random() < 0.3]
+                tag, allocated = rng.choice(likely or merging), False
+            elif free and len(fresh) < self.budget:
                 tag, allocated = rng.choice(free), True
                 self.lines[tag] = Line(rng.getrandbits(27), rng.random() < self.shape.bypass)
-                allocations += 1
+                fresh.append(tag)
             else:
-                _assign(payload, dict(tag=0, warp=0, allocated=0))
+                self._no_line(i.insert[k])
                 continue
             touched.add(tag)
             slot = self._slot(k)
             self.lines[tag].slots.append(slot)
-            insert.valid = 1
-            _assign(payload, dict(tag=tag, warp=slot["warp"], allocated=allocated))
+            i.insert[k].valid = 1
+            _assign(i.insert[k].payload, dict(tag=tag, warp=slot["warp"], allocated=allocated))
         self.leaving = self.lines.pop(popped, None) if popped is not None else None
-        self.budget = o.room - allocations
+        self.fresh, self.budget = fresh, o.room - len(fresh)
+
+    def _no_line(self, insert: Any) -> None:
+        """What comes without a line is anything, and holds, since the block may be idle meanwhile."""
+        rng, sizes = self.rng, self.parameters
+        if insert.valid:
+            anything = dict(tag=sizes["tags"], warp=sizes["warps"], allocated=2)
+            _assign(insert.payload, {name: rng.randrange(values) for name, values in anything.items()})
+        insert.valid = 0
 
     def _slot(self, k: int) -> dict[str, int]:
-        rng, sizes = self.rng, self.parameters
-        if rng.random() >= self.shape.same:
+        rng, sizes, shape = self.rng, self.parameters, self.shape
+        kind = rng.random()
+        if kind < shape.near:
+            warp = self.warps[k] ^ 1 << rng.randrange(bits_for(sizes["warps"] - 1))
+            self.warps[k] = warp if warp < sizes["warps"] else 0
+        elif kind >= shape.near + shape.same:
             self.warps[k] = rng.randrange(sizes["warps"])
         return dict(
             warp=self.warps[k], ticket=rng.randrange(sizes["tickets"]),
@@ -265,6 +281,8 @@ class Checker:
         self.quantum, self.store_wait = Quantum(parameters["quantum"]), parameters["store_wait"]
         self.waiting: dict[int, int] = {}  # tag to its place in the order, oldest first
         self.allocations = 0
+        self.fresh: set[int] = set()  # tags allocated in the cycle before
+        self.chased = False  # a line is merged into one of them
         self.room = self.tags
         self.search = Search(parameters["warps"])
         self.by_warp = False  # a load of this cycle would be chosen by its warp
@@ -358,10 +376,10 @@ class Checker:
         self.way.append(Action(True))
 
     def _inserts(self, i: Any) -> None:
-        for k in self.ports:
-            line = i.insert[k].payload
-            if not i.insert[k].valid:
-                continue
+        lines = [i.insert[k].payload for k in self.ports if i.insert[k].valid]
+        self.chased = any(line.tag in self.fresh and not line.allocated for line in lines)
+        self.fresh = {line.tag for line in lines if line.allocated}
+        for line in lines:
             if line.allocated:
                 assert line.tag not in self.waiting
                 self.waiting[line.tag] = self.allocations
@@ -424,6 +442,7 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "a merge into another tag": lambda p, i, o, c: (
         any(not line.allocated and not (o.pop.valid and o.pop.payload.tag == line.tag) for line in _inserts(i, p))
     ),
+    "a merge into a tag allocated in the cycle before": lambda p, i, o, c: o.chased,
     "an allocation beside a pop": lambda p, i, o, c: o.pop.valid and _allocations(i, p) > 0,
     "a pop by age": lambda p, i, o, c: o.pop.valid and not o.policy,
     "a pop by warp": lambda p, i, o, c: o.pop.valid and o.by_warp,
@@ -465,6 +484,7 @@ UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "an allocation beside a merge": lambda p: p["tags"] == 1 or p["coalescers"] == 1,
     "a merge into the tag that leaves": lambda p: p["merges"] == 1,
     "a merge into another tag": lambda p: p["merges"] == 1,
+    "a merge into a tag allocated in the cycle before": lambda p: p["merges"] == 1,
     "every port allocates": lambda p: p["coalescers"] > p["tags"],
     **{name: lambda p: p["quantum"] < 100 for name in (EXACTLY, MORE)},
 }
