@@ -20,6 +20,8 @@ STATS = {
     "l1.miss_rate": 0.5,
     "warppool.lines_per_request": 1.0,
     "warppool.by_warp": 0.0,
+    "warppool.merged": 200.0,
+    "warppool.random": 50.0,
     "banked_l1.lines_per_cycle": 1.0,
 }
 
@@ -112,6 +114,10 @@ def test_statements_are_what_the_figures_say(
     for name, path, stats in changes:
         change(results, name, path, **stats)
     assert holds()
+
+
+def test_lines_that_need_a_thread_map_entry_are_shown_as_a_share(results: dict[str, dict[str, Any]]) -> None:
+    assert table(results, "throughput")["srad_1"][1] == 0.25
 
 
 def test_transposes_are_to_the_one_through_global_memory(results: dict[str, dict[str, Any]]) -> None:
