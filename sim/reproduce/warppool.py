@@ -61,7 +61,7 @@ FUNCTIONS = {
 
 QUICK = ("ATAX_1", "GEMM", "SYRK")
 
-WIDTHS = {"1024": "full", "2048": "2048", "4096": "steady"}
+WIDTHS = {"1024": "full", "2048": "steady", "4096": "4096"}
 TRANSPOSES = {"global memory": "transpose-columns", "scratchpad": "transpose-tiled", "padded": "transpose-padded"}
 
 INTRODUCTION = (

@@ -3,6 +3,7 @@
 KL's case study describes it so and cites M. Harris, "An efficient matrix transpose in CUDA C/C++", which has the shape:
 32 x 32 elements per CTA, and 1024 x 1024 in all (here small and full). Each lane reads another line, and all warps of a
 CTA read the same 32 lines, which WarpPool can merge. In transpose-naive it is the writes that stride through memory.
+steady is 2048 x 2048, all of it, since a part of the CTAs finds more in the L1 than all do.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HEIGHT_WIDTH = {
     "tiny": (44, 75),
     "small": (1024, 1024),
     "full": (1024, 1024),
-    "2048": (2048, 2048),
+    "steady": (2048, 2048),
     "4096": (4096, 4096),
     "reference": (320, 512),
 }

@@ -1,4 +1,7 @@
-"""transpose-padded: transpose-tiled with a 33rd column in its tile, without bank conflicts: KL's fastest version."""
+"""transpose-padded: transpose-tiled with a 33rd column in its tile, without bank conflicts: KL's fastest version.
+
+Sizes are those of transpose-tiled.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ HEIGHT_WIDTH = {
     "tiny": (44, 75),
     "small": (1024, 1024),
     "full": (1024, 1024),
-    "2048": (2048, 2048),
+    "steady": (2048, 2048),
     "4096": (4096, 4096),
     "reference": (320, 512),
 }

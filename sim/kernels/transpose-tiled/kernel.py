@@ -1,7 +1,8 @@
-"""transpose-tiled: transpose through a 32 x 32 tile, CTAs of 32 x 8 threads; small and full are 1024 x 1024.
+"""transpose-tiled: transpose through a 32 x 32 tile, CTAs of 32 x 8 threads.
 
-The shape is that of M. Harris, "An efficient matrix transpose in CUDA C/C++", which KL's case study cites. The tile has
-no padding, so the lanes that read one of its columns all meet in one bank.
+The shape is that of M. Harris, "An efficient matrix transpose in CUDA C/C++", which KL's case study cites: 1024 x 1024
+(small and full; steady is 2048 x 2048). The tile has no padding, so the lanes that read one of its columns all meet in
+one bank.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HEIGHT_WIDTH = {
     "tiny": (44, 75),
     "small": (1024, 1024),
     "full": (1024, 1024),
-    "2048": (2048, 2048),
+    "steady": (2048, 2048),
     "4096": (4096, 4096),
 }
 SIZES = tuple(HEIGHT_WIDTH)
