@@ -73,11 +73,11 @@ INTRODUCTION = (
 )
 
 MAPS = (
-    "Where WarpPool loses much, its thread-map table is the limit. A range runs to the end of warp or line: so ten bits "
-    "encode it, and the first half of a warp in CTAs of 16 x 16 threads is *random* if its words are the first half of "
-    "their line, and so are lanes of half a warp that read one word. Each such line has one of eight entries from its "
-    "coalescer until it is written back, and the coalescers wait meanwhile. The thesis's rules demand it. The column "
-    "*32 maps* shows the same with 32 entries."
+    "Where WarpPool loses much, its thread-map table is the limit. As ten bits encode it, a range runs to the end of warp "
+    "or line. So the first half of a warp in CTAs of 16 x 16 threads is *random* if its words are the first half of their "
+    "line, and so are lanes of half a warp that read one word. Each such line has one of eight entries from its coalescer "
+    "until it is written back, and the coalescers wait meanwhile: the thesis's rules demand it. The column *32 maps* shows "
+    "the same with 32 entries."
 )
 
 
