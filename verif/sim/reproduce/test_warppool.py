@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from lockstep.models import cache
 from lockstep.sim import kernels
-from lockstep.sim.reproduce import warppool
-from lockstep.sim.reproduce.page import Table
+from lockstep.sim.job import Watch
+from lockstep.sim.reproduce import run, warppool
+from lockstep.sim.reproduce.page import Table, markdown
+
+DOCUMENT = cache.ROOT / "docs" / "reproduce" / "warppool.md"
 
 NAMES = list(warppool.FUNCTIONS)
 STATS = {
@@ -125,3 +129,13 @@ def test_transposes_are_to_the_one_through_global_memory(results: dict[str, dict
         results[warppool._run(warppool.Function(kernel, "", "steady"), path)]["cycles"] = cycles
     assert table(results, "transposes")["2048 x 2048"] == (1000, 0.5, 0.25, 1.0, 1.0, 1.0)
     assert table(results, "transposes")["1024 x 1024"] == (1000, 1.0, 1.0, 1.0, 1.0, 1.0)
+
+
+@pytest.mark.long
+def test_the_documentation_shows_what_the_model_does() -> None:
+    """On the quick runs; all of them take half an hour."""
+    text = markdown(warppool.page(run.run(warppool.jobs(True), Watch(), 1)), "warppool")
+    rows = [line for line in text.split("\n") if line.startswith(tuple(f"| {name} |" for name in warppool.QUICK))]
+    assert len(rows) == 3 * len(warppool.QUICK)
+    again = "lockstep reproduce warppool; its warppool.md and plots belong to docs/reproduce/"
+    assert set(rows) <= set(DOCUMENT.read_text().split("\n")), again
