@@ -74,10 +74,10 @@ INTRODUCTION = (
 
 MAPS = (
     "Where WarpPool loses much, its thread-map table is the limit, as the column *32 maps* shows. As ten bits encode "
-    "it, a range runs to the end of warp or line. So the first half of a warp in CTAs of 16 x 16 threads is *random* if "
-    "its words are the first half of their line, and so are lanes of half a warp that read one word. Each such line has "
-    "one of eight entries from its coalescer until it is written back, and the coalescers wait meanwhile: the thesis's "
-    "rules demand it."
+    "it, a range runs to the end of warp or line. So the first half of a warp in CTAs of 16 x 16 threads is *random* "
+    "if its words are the first half of their line, and so are lanes of half a warp that read one word. Each such line "
+    "has one of eight entries from its coalescer until it is written back, and the coalescers wait meanwhile: the "
+    "thesis's rules demand it."
 )
 
 
