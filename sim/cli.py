@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from lockstep.sim.cosim import gates
@@ -17,7 +18,7 @@ from lockstep.sim.sizes import SIZES
 
 __all__ = ["main"]
 
-CHAPTERS = ("validation", "warppool")
+CHAPTERS = tuple(sorted(file.stem for file in (Path(__file__).parent / "reproduce" / "chapters").glob("[!_]*.py")))
 VERIFY_LEVELS = ("smoke", "random", "formal", "mutation")
 EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 

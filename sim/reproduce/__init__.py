@@ -1,8 +1,8 @@
 """Chapters: published or independent figures beside ours, as a page that anybody can make again.
 
-A chapter is a module here with a ``CHAPTER``: the runs that it needs, by name, and what it makes of their results. It
-knows nothing about how they are run: they are kept by what they depend on (``store.py``), run in several processes
-(``run.py``) and shown as HTML, Markdown and CSV (``page.py``).
+A chapter is a module in ``chapters`` with a ``CHAPTER``: the runs that it needs, by name, and what it makes of their
+results. It knows nothing about how they are run: they are kept by what they depend on (``store.py``), run in several
+processes (``run.py``) and shown as HTML, Markdown and CSV (``page.py``).
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ class Chapter:
 
 def chapter(name: str) -> Chapter:
     """One of ``lockstep.sim.cli.CHAPTERS``."""
-    found: Chapter = importlib.import_module(f"{__name__}.{name}").CHAPTER
+    found: Chapter = importlib.import_module(f"{__name__}.chapters.{name}").CHAPTER
     return found

@@ -16,7 +16,8 @@ from lockstep.models import cache
 from lockstep.sim import cli, reproduce
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, Watch
-from lockstep.sim.reproduce import page, run, store, validation
+from lockstep.sim.reproduce import page, run, store
+from lockstep.sim.reproduce.chapters import validation
 
 DOCUMENT = cache.ROOT / "docs" / "validation.md"
 JOB = Job("saxpy", size="tiny")

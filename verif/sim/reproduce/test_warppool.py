@@ -9,7 +9,8 @@ import pytest
 from lockstep.models import cache
 from lockstep.sim import kernels
 from lockstep.sim.job import Watch
-from lockstep.sim.reproduce import run, warppool
+from lockstep.sim.reproduce import run
+from lockstep.sim.reproduce.chapters import warppool
 from lockstep.sim.reproduce.page import Table, markdown
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "warppool.md"

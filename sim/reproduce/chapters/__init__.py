@@ -1,0 +1,1 @@
+"""The chapters that ``lockstep reproduce`` knows: a module each, with a ``CHAPTER``."""
