@@ -96,11 +96,11 @@ def compare(options: Namespace) -> int:
              r["stats"]["l1.miss_rate"], r["stats"]["l2.miss_rate"], r["stats"]["dram.bandwidth_used"], r["checked"])
             for r in results
         ])  # fmt: skip
-        _limited(results)
+        _limited(results, options.size)
     return _finish(options, results, results)
 
 
-def _limited(results: list[dict[str, Any]]) -> None:
+def _limited(results: list[dict[str, Any]], size: str) -> None:
     """The table of throughput-limited functions, if a baseline was compared with mechanisms."""
     rows = comparison.limited(results)
     if not rows:
@@ -111,7 +111,7 @@ def _limited(results: list[dict[str, Any]]) -> None:
         *((label, name, waiting, *measures.values()) for label, name, waiting, measures in rows),
         *((f"geometric mean of {count}", name, "", *measures.values()) for name, count, measures in means),
         *(("published", name, "", *(comparison.published(name, m) for m in comparison.MEASURES))
-          for name, _, _ in means),
+          for name, _, _ in means if size == "steady"),
     ])  # fmt: skip
 
 

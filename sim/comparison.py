@@ -6,7 +6,7 @@ instruction waits for more than nine tenths of the time (section 3.4.1); so does
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -62,13 +62,11 @@ def means(rows: Iterable[tuple[str, str, float, dict[str, float]]]) -> list[tupl
     found: dict[str, list[dict[str, float]]] = {}
     for _, mechanism, _, measures in rows:
         found.setdefault(mechanism, []).append(measures)
-    return [
-        (mechanism, len(all_), {m: math.exp(sum(math.log(x[m]) for x in all_) / len(all_)) for m in MEASURES})
-        for mechanism, all_ in found.items()
-    ]
+    return [(name, len(all_), {m: statistics.geometric_mean(x[m] for x in all_) for m in MEASURES})
+            for name, all_ in found.items()]  # fmt: skip
 
 
 def published(mechanism: str, measure: str) -> float | str:
-    """The thesis's figure, or nothing."""
+    """The thesis's figure, or nothing: a mean over the benchmarks' own dimensions, so no match for other sizes."""
     found = MECHANISMS.get(mechanism)
     return found.published.get(measure, "") if found else ""
