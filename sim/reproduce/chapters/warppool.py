@@ -202,7 +202,7 @@ def _throughput(figures: Figures) -> Table:
         )
         for name, paths in figures.items()
     ]
-    columns = ("", "instructions per request", "*random* lines", "share of *warp ID*", "banked L1: lines per cycle")
+    columns = ("", "instructions per request", "random lines", "share of warp ID", "banked L1: lines per cycle")
     return Table("throughput", "Requests to the L1 (KL figure 3.12)", columns, rows)
 
 
