@@ -166,7 +166,7 @@ def _means(limited: Figures) -> Table:
             row += [_mean(each), comparison.published(mechanism, measure) or None]
         rows.append(row)
     columns = ("", "speed-up", "KL", "lines per request", "KL", "misses, to the baseline's", "KL")
-    return Table("means", f"Geometric means of the {len(limited)} functions that are limited", columns, rows)
+    return Table("means", f"Geometric means of the limited functions: {len(limited)}", columns, rows)
 
 
 def _speedups(figures: Figures, limited: Figures) -> Table:
