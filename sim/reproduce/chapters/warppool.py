@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lockstep.sim import comparison
 from lockstep.sim.job import Job
@@ -28,13 +27,11 @@ PEERS = ("banked L1", "MRPB", "WarpPool")
 VARIANTS = tuple(PATHS)[1:]
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(NamedTuple):
     """A kernel function of the thesis's figures, in our kernel's folder."""
 
     kernel: str
     name: str
-    size: str = "steady"
 
 
 FUNCTIONS = {
@@ -62,8 +59,10 @@ FUNCTIONS = {
 """By the names of the thesis: the benchmark, and the function's place in the order in which it launches them."""
 
 QUICK = ("sc", "spmv")
+STEADY = "steady"
 
-WIDTHS = {"1024": "full", "2048": "steady", "4096": "4096"}
+TRANSPOSED = ("", "WarpPool")  # the paths of the transposes
+WIDTHS = {"1024": "full", "2048": STEADY, "4096": "4096"}
 TRANSPOSES = {"global memory": "transpose-columns", "scratchpad": "transpose-tiled", "padded": "transpose-padded"}
 
 INTRODUCTION = (
@@ -87,20 +86,20 @@ CAUSES = (
 
 def jobs(quick: bool) -> dict[str, Job]:
     """Every kernel behind every path, and the transposes."""
-    wanted = [FUNCTIONS[name] for name in (QUICK if quick else FUNCTIONS)]
+    wanted = [(FUNCTIONS[name].kernel, STEADY, path) for name in (QUICK if quick else FUNCTIONS) for path in PATHS]
     if not quick:
-        wanted += [Function(kernel, "", size) for size in WIDTHS.values() for kernel in TRANSPOSES.values()]
+        wanted += [
+            (kernel, size, path) for size in WIDTHS.values() for kernel in TRANSPOSES.values() for path in TRANSPOSED
+        ]
     return {
-        _run(each, path): Job(each.kernel, size=each.size, mechanisms=mechanisms, settings=settings)
-        for each in wanted
-        for path, (mechanisms, settings) in PATHS.items()
-        if each.kernel not in TRANSPOSES.values() or path in ("", "WarpPool")
+        _run(kernel, size, path): Job(kernel, size=size, mechanisms=PATHS[path][0], settings=PATHS[path][1])
+        for kernel, size, path in wanted
     }
 
 
-def _run(function: Function, path: str) -> str:
-    """The name of the run that a function's figures are in."""
-    return f"{function.kernel}, {function.size}, {path or 'baseline'}"
+def _run(kernel: str, size: str, path: str) -> str:
+    """The name of the run that figures are in."""
+    return f"{kernel}, {size}, {path or 'baseline'}"
 
 
 Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -111,7 +110,7 @@ def _figures(results: Mapping[str, Result]) -> dict[str, dict[str, dict[str, flo
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, function in FUNCTIONS.items():
         for path in PATHS:
-            if (run := results.get(_run(function, path))) is not None:
+            if (run := results.get(_run(function.kernel, STEADY, path))) is not None:
                 (each,) = (each for each in run["functions"] if each["name"] == function.name)
                 found.setdefault(name, {})[path] = {**each["stats"], "cycles": each["cycles"]}
     return found
@@ -272,15 +271,15 @@ def _transposes(results: Mapping[str, Result]) -> Table:
     for width, size in WIDTHS.items():
         row: list[Any] = [f"{width} x {width}"]
         cycles = {
-            (kernel, path): results[_run(Function(kernel, "", size), path)]["cycles"]
+            (kernel, path): results[_run(kernel, size, path)]["cycles"]
             for kernel in TRANSPOSES.values()
-            for path in ("", "WarpPool")
+            for path in TRANSPOSED
         }
         first = cycles[TRANSPOSES["global memory"], ""]
         row += [first, *(cycles[each] / first for each in cycles if each != (TRANSPOSES["global memory"], ""))]
         rows.append(row)
     rows.append(["KL", None, 0.50, None, None, 0.38, None])
-    names = [name + (f", {path}" if path else "") for name in TRANSPOSES for path in ("", "WarpPool")]
+    names = [name + (f", {path}" if path else "") for name in TRANSPOSES for path in TRANSPOSED]
     return Table("transposes", "Matrix transpose: cycles, and times to them (KL figure 3.14)", ("", *names), rows)
 
 
