@@ -131,6 +131,7 @@ def write_values(warp, instruction, write):
         keep = (i64(1) << 8 * width) - 1
         sign = i64(1) << 8 * width - 1 if i64(instruction.flags) & SIGNED else i64(0)
     written = 0xFFFF if instruction.data == 2 else 0xFFFF_FFFF
+    extended = _is_extended(instruction)
     lanes = i64(write.lanes)
     for piece in range(pieces(instruction)):
         register = data_register(instruction, piece)
@@ -138,17 +139,13 @@ def write_values(warp, instruction, write):
             continue
         at = piece * width
         words = words_u32(register_address(warp, register), LANES)
+        upper = words_u32(register_address(warp, register + 1), LANES)
         left = lanes
         while left != 0:
             lane = ctz(left)
             left = without_lowest(left)
             value = (i64(write.registers[at >> 2, lane]) >> 8 * (at & 3)) & keep
             words[lane] = u32(((value ^ sign) - sign) & written)
-        if _is_extended(instruction):
-            upper = words_u32(register_address(warp, register + 1), LANES)
-            left = lanes
-            while left != 0:
-                lane = ctz(left)
-                left = without_lowest(left)
+            if extended:
                 high = i64(words[lane]) >> 31 if i64(instruction.flags) & SIGNED else i64(0)
                 upper[lane] = u32(-high)

@@ -331,7 +331,8 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
         stats.evictions += 1
         if old & DIRTY:
             stats.write_backs += 1
-            _request(l1, port, now, WRITE, line_of(old), low, high, l1.line_bytes, 0, 0)
+            whole_low, whole_high = span(i64(0), l1.line_bytes)
+            _request(l1, port, now, WRITE, line_of(old), whole_low, whole_high, l1.line_bytes, 0, 0)
     if place >= 0:
         use(l1.lines, _set(l1, line), place, named(line) | (RESERVED if fetch else DIRTY))
     _count_load(l1, kind)
