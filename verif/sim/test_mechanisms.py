@@ -14,7 +14,7 @@ import pytest
 
 from lockstep.models import blocks, tenants
 from lockstep.models.gpu import Machine
-from lockstep.sim import comparison, description
+from lockstep.sim import commands, comparison, description
 from lockstep.sim.errors import UsageError
 from lockstep.spec import registry
 from lockstep.spec.mechanism import Mechanism
@@ -234,3 +234,13 @@ def test_only_functions_that_memory_limits_are_compared() -> None:
 def test_published_figures() -> None:
     assert comparison.published("warppool", "speed-up") == 1.38
     assert comparison.published("mrpb", "speed-up") == comparison.published("a,b", "misses") == ""
+
+
+@pytest.mark.parametrize(("size", "shown"), [("steady", True), ("small", False)])
+def test_published_means_stand_beside_the_benchmarks_own_dimensions_alone(
+    size: str, shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands._limited([result("", {"cycles": 100}), result("warppool", {"cycles": 50})], size)
+    printed = capsys.readouterr().out
+    assert "geometric mean of 1" in printed
+    assert ("published" in printed) == ("1.38" in printed) == shown
