@@ -32,7 +32,8 @@ validation``). ``run`` may call::
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -40,7 +41,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, closest
 from lockstep.sim.sizes import USUAL_SIZES
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ if TYPE_CHECKING:
 __all__ = ["Check", "Close", "Data", "Exact", "Kernel", "Outputs", "check", "find", "load", "names"]
 
 FOLDER = Path(__file__).parent
+KINDS: dict[str, Any] = {
+    "TITLE": str, "SUITE": str, "PTX": str, "SIZES": Sequence, "TOLERANCE": dict, "REGISTERS": dict,
+    "setup": Callable, "run": Callable, "reference": Callable,
+}  # fmt: skip
+"""What the definitions must be."""
 
 Data = dict[str, Any]
 Outputs = dict[str, np.ndarray]
@@ -129,7 +135,7 @@ def find(kernel: str | Path) -> Kernel:
     for name in names():
         if name.lower() == text.lower():
             return load(FOLDER / name / "kernel.py")
-    raise UsageError(f"kernel {text!r}: not known; known are {', '.join(names())}, or give a FILE.py")
+    raise UsageError(f"kernel {text!r}: not known{closest(text, names())}; see `lockstep kernels`, or give a FILE.py")
 
 
 def load(file: Path) -> Kernel:
@@ -141,6 +147,9 @@ def load(file: Path) -> Kernel:
     required = ("TITLE", "SUITE", "PTX", "setup", "run", "reference")
     if missing := [item for item in required if not hasattr(module, item)]:
         raise UsageError(f"{file}: does not define {', '.join(missing)}; a kernel needs {', '.join(required)}")
+    for item, kind in KINDS.items():
+        if hasattr(module, item) and not isinstance(value := getattr(module, item), kind):
+            raise UsageError(f"{file}: {item} = {value!r}: must be a {kind.__name__}")
     ptx = file.parent / module.PTX
     if not ptx.is_file():
         raise UsageError(f"{file}: PTX = {module.PTX!r}: no such file beside it")
@@ -160,8 +169,10 @@ def _import(file: Path, name: str) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise UsageError(f"{file}:{error.lineno}: {error.msg}") from error
-    except ImportError as error:
-        raise UsageError(f"{file}: {error}") from error
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f":{frame.lineno}" for frame in frames if Path(frame.filename) == file.absolute()]
+        raise UsageError(f"{file}{''.join(lines[-1:])}: {type(error).__name__}: {error}") from error
     return module
 
 

@@ -1,8 +1,8 @@
 """srad_v2: Rodinia's speckle-reducing anisotropic diffusion, two kernels per step in CTAs of 16 x 16 threads.
 
-Before each step the host takes the speckle's strength from a corner of the image. full has Rodinia's 2048 x 2048, two
-steps and corner of 128 x 128. steady computes its first 12 rows of CTAs, and for want of the coefficients below them 11
-in the second kernel.
+The papers on sharing call them SRAD 1 and 2. Before each step the host takes the speckle's strength from a corner of
+the image. full has Rodinia's 2048 x 2048, two steps and corner of 128 x 128. steady computes its first 12 rows of CTAs,
+and for want of the coefficients below them 11 in the second kernel.
 """
 
 from __future__ import annotations

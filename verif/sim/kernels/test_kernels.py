@@ -355,3 +355,35 @@ def test_black_scholes() -> None:
         call.append(s * n1 - discounted * n2)
         put.append(discounted * (1 - n2) - s * (1 - n1))
     same("BlackScholes", {"call": np.array(call, np.float32), "put": np.array(put, np.float32)})
+
+
+def test_stencil() -> None:
+    data = tiny("stencil")
+    old = data["grid"].astype(np.float64)
+    for _ in range(data["iterations"]):
+        new = old.copy()
+        for z, y, x in np.ndindex(old.shape):
+            if 0 in (z, y, x) or any(i == n - 1 for i, n in zip((z, y, x), old.shape, strict=True)):
+                continue
+            total = old[z - 1, y, x] + old[z + 1, y, x] + old[z, y - 1, x] + old[z, y + 1, x]
+            new[z, y, x] = (total + old[z, y, x - 1] + old[z, y, x + 1]) / 36 - old[z, y, x] / 6
+        old = new
+    assert np.abs(old - data["grid"]).max() > 0.1
+    same("stencil", {"grid": old.astype(np.float32)})
+
+
+def test_convolution() -> None:
+    data = tiny("convolutionSeparable")
+    height, width = data["image"].shape
+    image, coefficients = data["image"].astype(int).tolist(), data["coefficients"].astype(int).tolist()
+    assert coefficients != coefficients[::-1]
+    rows, columns = ([[0] * width for _ in range(height)] for _ in range(2))
+    for y, x in np.ndindex(height, width):
+        for away in range(-8, 9):
+            if 0 <= x + away < width:
+                rows[y][x] += coefficients[8 - away] * image[y][x + away]
+    for y, x in np.ndindex(height, width):
+        for away in range(-8, 9):
+            if 0 <= y + away < height:
+                columns[y][x] += coefficients[8 - away] * rows[y + away][x]
+    same("convolutionSeparable", {"rows": np.array(rows, np.float32), "columns": np.array(columns, np.float32)})

@@ -1,11 +1,14 @@
-"""References of Rodinia's clustering and tracking against plain loops over the same inputs, and their exactness."""
+"""References of Rodinia's kernels against plain loops over the same inputs, and what is special about their inputs."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 
+from lockstep.sim import Gpu
+from lockstep.sim.kernels import Data, check, find
 from lockstep.verif.sim.kernels.test_kernels import SEED, same, tiny
 
 
@@ -160,3 +163,152 @@ def test_particlefilter() -> None:
         "seed": np.array(seed, np.uint32),
     }
     same("particlefilter", outputs)
+
+
+def test_b_plus_tree() -> None:
+    data = tiny("b+tree")
+    keys = [int(key) for key in data["keys"]]
+    record, length = [], []
+    for start, end in zip(data["start"], data["end"], strict=True):
+        record.append(keys.index(start) if start in keys else 0)
+        length.append(keys.index(end) - record[-1] + 1 if end in keys else 0)
+    same("b+tree", {"record": np.array(record, np.int32), "length": np.array(length, np.int32)})
+
+
+def test_queries_of_the_tree() -> None:
+    """Of three levels: the lowest and the highest key, a leaf's first and last, ends that are missing, all in one."""
+    kernel, gpu = find("b+tree"), Gpu("gtx480")
+    keys = np.arange(10, 140_000, 2, dtype=np.int32)
+    leaf = 254  # keys of a leaf, and children of a node
+    indices = [0, leaf - 1, leaf, leaf * leaf - 1, leaf * leaf, keys.size - 1]
+    ends = sorted({int(key) + away for key in keys[indices] for away in (-1, 0, 1)})
+    ranges = np.array([(start, end) for start in ends for end in ends if start <= end], np.int32)
+    data = {"keys": keys, "start": ranges[:, 0].copy(), "end": ranges[:, 1].copy()}
+    outputs = kernel.run(gpu, gpu.load(kernel.ptx), data)
+    result = check(kernel, outputs, data)
+    assert result.passed, result.message
+    both = (ranges % 2 == 0).all(axis=1)
+    assert (outputs["length"][both] == (ranges[both, 1] - ranges[both, 0]) // 2 + 1).all()
+    assert (outputs["length"][ranges[:, 1] % 2 == 1] == 0).all()
+
+
+def test_gaussian() -> None:
+    data = tiny("gaussian")
+    matrix = [[Fraction(float(value)) for value in row] for row in data["matrix"]]
+    right = [Fraction(float(value)) for value in data["right"]]
+    width = len(right)
+    multipliers = [[Fraction(0)] * (width - 1) for _ in range(width)]
+    for step in range(data["steps"]):
+        for row in range(step + 1, width):
+            factor = multipliers[row][step] = matrix[row][step] / matrix[step][step]
+            matrix[row] = [mine - factor * theirs for mine, theirs in zip(matrix[row], matrix[step], strict=True)]
+            right[row] -= factor * right[step]
+    assert all(matrix[row][column] == 0 for row in range(width) for column in range(row))
+    outputs = {"multipliers": multipliers, "matrix": matrix, "right": right}
+    same("gaussian", {name: np.array(values, np.float64).astype(np.float32) for name, values in outputs.items()})
+
+
+def test_lavamd_with_neighbours() -> None:
+    """A layer of boxes, the last of which is not computed; with all neighbours, and with one."""
+    print("LOCKSTEP_SEED", SEED)
+    kernel, gpu, random = find("lavaMD"), Gpu("gtx480"), np.random.default_rng(SEED)
+    particles, ctas = 100 * 4, 3
+    data: Data = {
+        "extent": (2, 2, 1),
+        "ctas": ctas,
+        "neighbours": 26,
+        "positions": random.integers(1, 11, (particles, 4)) / 10,
+        "charges": random.integers(1, 11, particles) / 10,
+    }
+    forces = {}
+    for neighbours in (26, 1):
+        part = data | {"neighbours": neighbours}
+        outputs = kernel.run(gpu, gpu.load(kernel.ptx), part)
+        result = check(kernel, outputs, part)
+        assert result.passed, result.message
+        forces[neighbours] = outputs["forces"]
+    expected = np.zeros((particles, 4))
+    positions, charges = data["positions"].tolist(), data["charges"].tolist()
+    for i, (v, *place) in enumerate(positions[: 100 * ctas]):
+        force = [0.0] * 4
+        for charge, (other_v, *other) in zip(charges, positions, strict=True):  # any two of these boxes are neighbours
+            strength = charge * math.exp(-(v + other_v - sum(a * b for a, b in zip(place, other, strict=True))) / 2)
+            force[0] += strength
+            for axis in range(3):
+                force[1 + axis] += 2 * strength * (place[axis] - other[axis])
+        expected[i] = force
+    np.testing.assert_allclose(forces[26], expected, rtol=1e-12, atol=1e-9)
+    assert not np.allclose(forces[26], forces[1])
+
+
+def test_lud() -> None:
+    """The product of the two factors is the matrix that went in, in fractions."""
+    data = tiny("lud")
+    outputs = find("lud").reference(data)
+    same("lud", outputs)
+    factors = [[Fraction(float(value)) for value in row] for row in outputs["matrix"]]
+    for row, column in np.ndindex(data["matrix"].shape):
+        total = factors[row][column] if row <= column else Fraction(0)
+        total += sum(factors[row][k] * factors[k][column] for k in range(min(row, column + 1)))
+        assert abs(float(total) - float(data["matrix"][row, column])) < 1e-5 * len(factors)
+
+
+def test_nw() -> None:
+    data = tiny("nw")
+    similarity = data["similarity"].tolist()
+    scores = [[-10 * column for column in range(len(similarity))]]
+    for row in range(1, len(similarity)):
+        scores.append([-10 * row])
+        for column in range(1, len(similarity)):
+            match = scores[row - 1][column - 1] + similarity[row][column]
+            scores[row].append(max(match, scores[row][column - 1] - 10, scores[row - 1][column] - 10))
+    same("nw", {"scores": np.array(scores, np.int32)})
+
+
+def test_cfd() -> None:
+    data = tiny("cfd")
+    count = data["variables"].shape[1]
+    far = [1.4, 1.4 * 1.2, 0.0, 0.0, 1 / 0.4 + 1.4 * 1.2**2 / 2]
+
+    def pressure(state: list[float]) -> float:
+        return 0.4 * (state[4] - sum(momentum**2 for momentum in state[1:4]) / state[0] / 2)
+
+    def through(state: list[float], normal: list[float]) -> list[float]:
+        volume = sum(a * momentum for a, momentum in zip(normal, state[1:4], strict=True)) / state[0]
+        push = [0.0, *(a * pressure(state) for a in normal), volume * pressure(state)]
+        return [volume * carried + extra for carried, extra in zip(state, push, strict=True)]
+
+    def speeds(state: list[float]) -> float:
+        return math.hypot(*state[1:4]) / state[0] + math.sqrt(1.4 * pressure(state) / state[0])
+
+    fluxes = np.zeros((5, count))
+    for i in range(count):
+        own = [float(value) for value in data["variables"][:, i]]
+        for face in range(4):
+            other, normal = data["neighbours"][face, i], [float(value) for value in data["normals"][:, face, i]]
+            if other == -1:
+                fluxes[1:4, i] += [a * pressure(own) for a in normal]
+                continue
+            state = far if other == -2 else [float(value) for value in data["variables"][:, other]]
+            mean = [(a + b) / 2 for a, b in zip(through(own, normal), through(state, normal), strict=True)]
+            fluxes[:, i] += mean
+            if other >= 0:
+                viscosity = 0.1 * math.hypot(*normal) * (speeds(own) + speeds(state))
+                fluxes[:, i] += [viscosity * (b - a) for a, b in zip(own, state, strict=True)]
+    same("cfd", {"fluxes": fluxes.astype(np.float32)})
+
+
+def test_mesh_of_cfd() -> None:
+    """Every element is closed, and every face between two elements is the same for both."""
+    data = tiny("cfd")
+    neighbours, normals = data["neighbours"], data["normals"].astype(np.float64)
+    elements = 6 * 5 * 3 * 2
+    assert neighbours.shape[1] == 192 and (neighbours[:, elements:] == neighbours[:, elements - 1 : elements]).all()
+    np.testing.assert_allclose(normals.sum(axis=1), 0, atol=1e-6)
+    for face, i in np.ndindex(4, elements):
+        other = neighbours[face, i]
+        if other >= 0:
+            [back] = np.flatnonzero(neighbours[:, other] == i)
+            np.testing.assert_allclose(normals[:, face, i], -normals[:, back, other], atol=1e-6)
+    assert (neighbours[:, :elements] == -1).sum() == 2 * 5 * 3
+    assert (neighbours[:, :elements] == -2).sum() == 2 * (5 * 3 + 2 * 5 * 2 + 2 * 3 * 2)

@@ -1,0 +1,55 @@
+"""Kernels of the SDK: what their results are for, beyond equality with a reference that takes the same steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lockstep.sim import Gpu, kernels
+from lockstep.sim.kernels import Data
+from lockstep.verif.sim.kernels.test_kernels import SEED, tiny
+
+
+def run(name: str, data: Data) -> dict[str, np.ndarray]:
+    kernel, gpu = kernels.find(name), Gpu("gtx480")
+    return kernel.run(gpu, gpu.load(kernel.ptx), data)
+
+
+def colour(number: int) -> np.ndarray:
+    """Red (the upper bits), green and blue of a palette's end point."""
+    red, green, blue = number >> 11, number >> 5 & 63, number & 31
+    return np.array([red << 3 | red >> 2, green << 2 | green >> 4, blue << 3 | blue >> 2])
+
+
+def decode(block: np.ndarray) -> np.ndarray:
+    """The 16 pixels of a block of DXT1."""
+    first, second = int(block[0]) & 0xFFFF, int(block[0]) >> 16
+    a, b = colour(first), colour(second)
+    mixed = [(2 * a + b) / 3, (a + 2 * b) / 3] if first > second else [(a + b) / 2, np.full(3, np.nan)]
+    palette = np.array([a, b, *mixed])
+    return palette[[int(block[1]) >> 2 * pixel & 3 for pixel in range(16)]]
+
+
+def test_dxtc_can_be_decoded() -> None:
+    """Blocks with a colour, with two, with a slope and with noise, in palettes of four colours and of three."""
+    random = np.random.default_rng(SEED)
+    blocks = random.integers(0, 256, (12, 16, 3)).astype(np.uint8)
+    blocks[:3] = blocks[:3, :1]
+    blocks[3:6] = blocks[3:6, random.integers(0, 2, 16)]
+    blocks[6:9] = (blocks[6:9, :1] * np.linspace(0.2, 1, 16)[:, None]).astype(np.uint8)
+    result = run("dxtc", {"blocks": blocks, "ctas": len(blocks)})["result"]
+    differences = np.array([decode(coded) for coded in result]) - blocks
+    worst, mean = np.abs(differences).max(axis=(1, 2)), np.abs(differences).mean(axis=(1, 2))
+    assert worst[:6].max() <= 4.5 and worst[6:9].max() < 25, f"LOCKSTEP_SEED={SEED}: {worst}"
+    assert (mean < blocks.std(axis=1).mean(axis=1))[9:].all(), f"LOCKSTEP_SEED={SEED}: {mean}"
+    modes = {int(first) & 0xFFFF > int(first) >> 16 for first, _ in result}
+    assert modes == {True, False}
+
+
+def test_dwt_haar_can_be_undone() -> None:
+    data = tiny("dwtHaar1D")
+    parts = run("dwtHaar1D", data)["decomposition"].astype(np.float64)
+    signal = parts[:1]
+    while signal.size < parts.size:
+        details = parts[signal.size : 2 * signal.size]
+        signal = np.stack([signal + details, signal - details], axis=1).ravel() * 0.5**0.5
+    assert np.abs(signal - data["signal"]).max() < 1e-6, f"LOCKSTEP_SEED={SEED}"
