@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism, Parameters
 from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Gpu
+from lockstep.spec.passes import HINTS, Pass
 
 COALESCER = "lsu.intra_warp_coalescer"
 CROSSBAR = "lsu.line_crossbar"
@@ -22,6 +23,17 @@ def coalescer(gpu: Gpu) -> Parameters:
     return {COALESCER: instructions(gpu)}
 
 
+def hidden_by(gpu: Gpu) -> dict[str, int]:
+    """The latency of a load in core cycles, and the warps that hide it: l and w of CH section 4.4."""
+    return dict(latency=gpu.dram.latency, warps=gpu.core.region_warps or gpu.core.warps)
+
+
+def _passes(gpu: Gpu) -> tuple[Pass, ...]:
+    if gpu.core.scheduler != "region-p":
+        return ()
+    return (Pass(HINTS, "lockstep.sim.ptx.passes.memory_regions:hints", tuple(hidden_by(gpu).items())),)
+
+
 FRAME = Mechanism(
     name="frame",
     doc="the SMs, and what surrounds them",
@@ -33,10 +45,11 @@ FRAME = Mechanism(
             schedulers=gpu.core.schedulers,
             patience=gpu.core.patience,
             classes=int("order" in gpu.frame_slots),
-            policy=SCHEDULERS.index(gpu.core.scheduler),
+            policies=1 << SCHEDULERS.index(gpu.core.scheduler),
         ),
     },
     copies=lambda gpu: {SCHEDULER: gpu.core.schedulers},
+    passes=_passes,
 )
 
 DEFAULTS = (

@@ -51,7 +51,7 @@ f32 and f64 quotients, reciprocals and square roots that are correctly rounded.
 """
 
 PIPES = ("alu", "sfu", "dp", "lsu")
-SCHEDULERS = ("lrr", "gto", "oldest", "two-level", "simple-p", "region-p")
+SCHEDULERS = ("lrr", "greedy-rr", "gto", "oldest", "two-level", "simple-p", "region-p")
 DISPATCHERS = ("round-robin", "load-balanced")
 READ_MODES = ("perfect", "finite")
 L1_INDEXES = ("linear", "fold", "fermi")
@@ -103,6 +103,12 @@ class Core:
         1024, 0, MAX_PATIENCE, "grants", "to higher classes of warps, after which a ready warp is next; 0: no limit"
     )
     issue_interval: int = integer(1, 1, 16, "core cycles", "a scheduler issues once in so many cycles")
+    scheduler_overhead: int = integer(
+        1, 1, 16, "core cycles", "a scheduler looks for an instruction once in so many cycles, also if it finds none"
+    )
+    region_warps: int = integer(
+        0, 0, MAX_WARPS, "warps", "region-p: the compiler expects so many on an SM; 0: as many as it holds"
+    )
     fetch_width: int = integer(2, 1, 4, "instructions", "instructions that one fetch brings for one warp")
     fetch_latency: int = integer(2, 1, 64, "core cycles", "fetch to instruction buffer, if the instruction cache hits")
     fetches: int = integer(2, 1, 4, "warps", "warps fetched for per cycle")
@@ -232,7 +238,7 @@ class Launch:
     overhead: int = integer(0, 0, 10_000_000, "core cycles", "from launch to the first CTA")
     dispatcher: str = choice("round-robin", DISPATCHERS, "CTA placement")
     dispatch_interval: int = integer(1, 1, 1024, "core cycles", "between two CTA dispatches")
-    no_progress: int = integer(5_000_000, 1000, 1 << 40, "core cycles", "no warp ends or passes a barrier: stop")
+    no_progress: int = integer(5_000_000, 1000, 1 << 40, "core cycles", "all warps only repeat themselves: stop")
     max_grid: int = integer(65535, 1, 2**31 - 1, "CTAs", "grid limit in y and z; x may have 2^31 - 1")
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-STAGES = ("before allocation", "allocation", "renumbering", "hints", "regions")
+STAGES = BEFORE_ALLOCATION, ALLOCATION, RENUMBERING, HINTS, REGIONS = (
+    "before allocation", "allocation", "renumbering", "hints", "regions"
+)  # fmt: skip
 """The stages of a kernel, in their order."""
 
 

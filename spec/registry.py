@@ -70,8 +70,8 @@ def arguments(gpu: Gpu) -> Parameters:
 
 
 def passes(gpu: Gpu) -> tuple[Pass, ...]:
-    """What the selected mechanisms do to kernels."""
-    return tuple(each for mechanism in selected(gpu) for each in mechanism.passes(gpu))
+    """What a configuration does to kernels."""
+    return tuple(each for mechanism in configuration(gpu) for each in mechanism.passes(gpu))
 
 
 def check(gpu: Gpu) -> list[str]:

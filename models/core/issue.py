@@ -99,10 +99,20 @@ def _request(sm, config, k, tenants, now):
                 if sm.passed_over < 0:
                     sm.passed_over = k
                 wake = min(wake, until)
-    inputs.request = requests
     if requests != 0:
+        searches = _next_search(sm, config, k, now)
+        if searches > now:
+            return min(wake, searches)
+        inputs.request = requests
         sm.settled &= ~(i64(1) << k)
     return wake
+
+
+@inline
+def _next_search(sm, config, k, now):
+    """The first cycle from this one on in which a scheduler looks for an instruction."""
+    overhead = i64(config.core.scheduler_overhead)
+    return now if overhead == 1 else now + (i64(sm.next_issue[k]) - now) % overhead
 
 
 @jit
@@ -207,7 +217,8 @@ def select(sm, launch, config, context, now):
         _issue_all(sm, launch, config, context, granted & ~refused, now)
     if sm.passed_over >= 0:
         sm.first = sm.passed_over
-    until = now + i64(config.core.issue_interval)
+    interval = i64(config.core.issue_interval)
+    until = now + interval
     if granted != refused:
         sm.counters.active_cycles += until - max(now, i64(sm.active_until))
         sm.active_until = until
@@ -215,7 +226,7 @@ def select(sm, launch, config, context, now):
         io = sm.warp_scheduler[k].io
         binding = sm.warp_scheduler[k].binding
         if (granted >> k) & 1 != 0:
-            sm.next_issue[k] = until
+            sm.next_issue[k] = now + max(interval, i64(config.core.scheduler_overhead))
         elif sm.next_issue[k] <= now and i64(sm.resident) & i64(sm.partition[k]) != 0:
             sm.idle_schedulers += 1
         io.i.refused = (refused >> k) & 1

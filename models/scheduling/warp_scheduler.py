@@ -7,9 +7,7 @@ from lockstep.models.jit import clear, ctz, i64, inline, jit, popcount, record, 
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS, SCHEDULERS
 
-LRR, GTO, OLDEST, TWO_LEVEL, SIMPLE_P, REGION_P = (
-    SCHEDULERS.index(name) for name in ("lrr", "gto", "oldest", "two-level", "simple-p", "region-p")
-)
+LRR, GREEDY_RR, GTO, OLDEST, TWO_LEVEL, SIMPLE_P, REGION_P = range(len(SCHEDULERS))
 
 PORTS = ports("scheduling.warp_scheduler")
 STATE = record(
@@ -137,10 +135,11 @@ def _grant(state, io, candidates):
         io.c.grant.warp = 0
         return
     policy = io.i.policy
-    if policy == LRR or policy == TWO_LEVEL:
-        warp = _next(candidates, state.last)
-    elif policy == GTO and state.greedy != 0 and (candidates >> state.last) & 1 != 0:
+    greedy = policy == GREEDY_RR or policy == GTO
+    if greedy and state.greedy != 0 and (candidates >> state.last) & 1 != 0:
         warp = state.last
+    elif policy <= GREEDY_RR or policy == TWO_LEVEL:
+        warp = _next(candidates, state.last)
     else:
         warp = _first(state, candidates)
     io.c.grant.valid = 1

@@ -15,6 +15,11 @@ from amaranth.utils import bits_for
 from lockstep.rtl.bits import index_of, popcount
 from lockstep.spec.parameters import MAX_PATIENCE, MAX_SCHEDULERS, MAX_WARPS, SCHEDULERS
 
+GREEDY = ("greedy-rr", "gto")  # go on with the warp that issued last
+BY_SLOT = ("lrr", "greedy-rr", "two-level")  # order warps by slot, from the one that issued last
+BY_PRIORITY = ("simple-p", "region-p")  # order them by age, from the holder of the priority
+ALL_POLICIES = (1 << len(SCHEDULERS)) - 1
+
 
 class WarpScheduler(wiring.Component):
     """Grants one of the requesting warps in every cycle.
@@ -29,7 +34,9 @@ class WarpScheduler(wiring.Component):
     state for all classes: an issue of any class moves it on.
 
     ========== =============================================================================================
-    lrr        the first slot after the one that issued last, circularly; slot 0 first
+    lrr        the first slot after the one that issued last, circularly; slot 0 first. The thesis's fine round robin:
+               a warp does not issue again before all others that could in the meantime
+    greedy-rr  the warp that issued last, while it comes into question; else as lrr
     gto        the warp that issued last, while it comes into question; else the oldest
     oldest     the oldest
     two-level  as lrr; candidates are at most ``active_warps`` active warps, and those that patience lets go
@@ -77,14 +84,14 @@ class WarpScheduler(wiring.Component):
     classes : int
         1: there are classes. 0: neither what compares them nor patience is built, and the ports of the classes must be
         zero.
-    policy : int
-        Index into ``parameters.SCHEDULERS`` of the only policy that is built; or ``len(SCHEDULERS)``, the default: all
-        are, and the port chooses. With one policy nobody looks at the port.
+    policies : int
+        The policies that are built: bit k for that of index k in ``parameters.SCHEDULERS``. The port chooses among
+        them; with one policy nobody looks at it.
 
     Members
     -------
     policy : In
-        Index into ``parameters.SCHEDULERS``; constant.
+        Index into ``parameters.SCHEDULERS`` of a policy that is built; constant.
     active_warps : In
         Two-level: the most active warps; constant, at least 1.
     patience : In
@@ -117,24 +124,24 @@ class WarpScheduler(wiring.Component):
 
     LARGEST: ClassVar = {
         "warps": MAX_WARPS, "schedulers": MAX_SCHEDULERS, "patience": MAX_PATIENCE, "classes": 1,
-        "policy": len(SCHEDULERS),
+        "policies": ALL_POLICIES,
     }  # fmt: skip
     combinational: Mapping[str, tuple[str, ...]] = {"grant": ("policy", "request")}
     constant: ClassVar = ("policy", "active_warps", "patience")
 
     def __init__(
         self, *, warps: int = 48, schedulers: int = 2, patience: int = 1024, classes: int = 1,
-        policy: int = len(SCHEDULERS),
+        policies: int = ALL_POLICIES,
     ) -> None:  # fmt: skip
         given = (
             ("warps", warps, 1), ("schedulers", schedulers, 1), ("patience", patience, 0), ("classes", classes, 0),
-            ("policy", policy, 0),
+            ("policies", policies, 1),
         )  # fmt: skip
         for what, value, least in given:
             if not least <= value <= self.LARGEST[what]:
                 raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
-        self._built = SCHEDULERS[policy : policy + 1] or SCHEDULERS
-        if len(self._built) == 1:
+        self._built = [name for index, name in enumerate(SCHEDULERS) if policies >> index & 1]
+        if len({(name in GREEDY, name in BY_SLOT, name == "two-level") for name in self._built}) == 1:
             self.combinational = {"grant": ("request",)}
         self._schedulers = schedulers
         self._warps = warps
@@ -204,14 +211,14 @@ class WarpScheduler(wiring.Component):
         # to there come last; by number, these are the slots up to the one that issued last, and by age, those before
         # the holder of the priority.
         order: list[Value] = list(self.older)  # rows like these: by the policy alone
-        by_slot, by_priority = self._is("lrr", "two-level"), self._is("simple-p", "region-p")
-        if self._has("lrr", "two-level"):
+        by_slot, by_priority = self._is(*BY_SLOT), self._is(*BY_PRIORITY)
+        if self._has(*BY_SLOT):
             order = [row | by_slot.replicate(len(row)) for row in order]
-        if self._has("lrr", "two-level", "simple-p", "region-p"):
+        if self._has(*BY_SLOT, *BY_PRIORITY):
             order = list(_turned(m, order, self._turn(m, by_slot), "in_turn"))
-        if self._has("gto"):
+        if self._has(*GREEDY):
             first = Signal(warps)
-            m.d.comb += first.eq(Mux(self._is("gto"), self.greedy, 0))
+            m.d.comb += first.eq(Mux(self._is(*GREEDY), self.greedy, 0))
             order = [(first[: len(row)] | row) & ~first[len(row)].replicate(len(row)) for row in order]
         ranked = []  # by patience and class, and then by the policy
         for row, higher, lower in zip(order, self.higher, self.lower, strict=True):
@@ -237,12 +244,12 @@ class WarpScheduler(wiring.Component):
             issuing.eq(Mux(self.refused, 0, granted)),
         ]
         m.d.sync += live.eq(live & ~finish | start)
-        if self._has("lrr", "two-level"):
+        if self._has(*BY_SLOT):
             with m.If(issued):
                 m.d.sync += self.after_last.eq(_after(granted))
-        if self._has("gto"):
+        if self._has(*GREEDY):
             m.d.sync += self.greedy.eq(Mux(issued, granted, self.greedy) & ~start)
-        if self._has("gto", "oldest", "simple-p", "region-p"):
+        if self._has("gto", "oldest", *BY_PRIORITY):
             with m.If(start.any()):
                 for slot, row in enumerate(self.older, 1):
                     m.d.sync += row.eq(row & ~start[:slot] | start[slot].replicate(slot))
@@ -257,7 +264,7 @@ class WarpScheduler(wiring.Component):
         if self._has("two-level"):
             with m.If(self._is("two-level")):
                 self._activate(m, staying)
-        if self._has("simple-p", "region-p"):
+        if self._has(*BY_PRIORITY):
             global_wait = self._own(m, "global_wait")
             waits = (self.holder & global_wait).any() & (staying & ~global_wait).any()
             # The first by the policy, the holder issues if it comes into question.
@@ -273,16 +280,17 @@ class WarpScheduler(wiring.Component):
 
     def _is(self, *policies: str) -> Value:
         """Whether the policy is one of some."""
-        if len(self._built) == 1:
-            return Const(self._has(*policies), 1)
-        return Cat(self.policy == SCHEDULERS.index(name) for name in policies).any()
+        built = [name for name in policies if name in self._built]
+        if len(built) in (0, len(self._built)):
+            return Const(len(built) > 0, 1)
+        return Cat(self.policy == SCHEDULERS.index(name) for name in built).any()
 
     def _turn(self, m: Module, by_slot: Value) -> Value:
         """The slots that come first, and then the others, each in their order."""
         after_last = _from_zero(self.after_last, self.own_warps)
-        if not self._has("simple-p", "region-p"):
+        if not self._has(*BY_PRIORITY):
             return after_last
-        if not self._has("lrr", "two-level"):
+        if not self._has(*BY_SLOT):
             return self.before_holder
         turn = Signal(self.own_warps, name="turn")
         m.d.comb += turn.eq(Mux(by_slot, after_last, self.before_holder))

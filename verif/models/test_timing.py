@@ -263,6 +263,18 @@ def test_a_scheduler_issues_once_per_interval(interval: int, schedulers: int) ->
     assert rate(INDEPENDENT["float"], settings) == interval / schedulers
 
 
+@pytest.mark.parametrize("overhead", [1, 2, 3])
+@pytest.mark.parametrize("interval", [1, 2])
+def test_a_scheduler_looks_for_an_instruction_once_per_overhead(interval: int, overhead: int) -> None:
+    """CH figure 4-9: an overhead up to the interval costs nothing while there is always work; a warp that becomes ready
+    in between waits for the next time."""
+    settings = {"core.issue_interval": interval, "core.scheduler_overhead": overhead, "pipes.alu": 4}
+    assert rate(INDEPENDENT["float"], settings) == max(interval, overhead) / 2
+    latency = {"pipelines.integer.latency": 17}
+    period = max(interval, overhead) + -(-(17 - max(interval, overhead)) // overhead) * overhead
+    assert slope(chain("add.s32 %r3, %r3, %r1;"), 32, 64, settings | latency) == period
+
+
 @pytest.mark.parametrize("latency", [4, 8, 16])
 @pytest.mark.parametrize("width", [1, 2, 4])
 def test_a_warp_fetches_once_per_latency(width: int, latency: int) -> None:

@@ -7,21 +7,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.rtl.scheduling.warp_scheduler import ALL_POLICIES
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import mask
 
 BLOCK = "scheduling.warp_scheduler"
-_ALL = len(SCHEDULERS)
+
+
+def word(slots: Iterable[int]) -> int:
+    return sum(1 << slot for slot in slots)
+
+
+def policies(*names: str) -> int:
+    """The constructor's argument for some policies."""
+    return word(SCHEDULERS.index(name) for name in names)
+
+
 CONFIGURATIONS = {
-    "paper": {"warps": 48, "schedulers": 2, "patience": 1024, "classes": 1, "policy": _ALL},
-    "shipped": {"warps": 48, "schedulers": 2, "patience": 1024, "classes": 0, "policy": SCHEDULERS.index("gto")},
-    "one": {"warps": 1, "schedulers": 1, "patience": 1, "classes": 1, "policy": _ALL},
-    "odd": {"warps": 11, "schedulers": 3, "patience": 5, "classes": 1, "policy": _ALL},
-    "one class": {"warps": 10, "schedulers": 2, "patience": 2, "classes": 0, "policy": _ALL},
-    "impatient": {"warps": 6, "schedulers": 1, "patience": 0, "classes": 1, "policy": SCHEDULERS.index("two-level")},
-    "steady": {"warps": 9, "schedulers": 2, "patience": 3, "classes": 1, "policy": SCHEDULERS.index("region-p")},
-    "largest": {"warps": 64, "schedulers": 1, "patience": 4095, "classes": 1, "policy": _ALL},
-}
+    "paper": {"warps": 48, "schedulers": 2, "patience": 1024, "classes": 1, "policies": ALL_POLICIES},
+    "shipped": {"warps": 48, "schedulers": 2, "patience": 1024, "classes": 0, "policies": policies("gto")},
+    "one": {"warps": 1, "schedulers": 1, "patience": 1, "classes": 1, "policies": ALL_POLICIES},
+    "odd": {"warps": 11, "schedulers": 3, "patience": 5, "classes": 1, "policies": ALL_POLICIES},
+    "one class": {"warps": 10, "schedulers": 2, "patience": 2, "classes": 0, "policies": ALL_POLICIES},
+    "impatient": {"warps": 6, "schedulers": 1, "patience": 0, "classes": 1, "policies": policies("two-level")},
+    "steady": {"warps": 9, "schedulers": 2, "patience": 3, "classes": 1, "policies": policies("region-p")},
+    "round robin": {
+        "warps": 12, "schedulers": 2, "patience": 2, "classes": 0, "policies": policies("lrr", "greedy-rr"),
+    },
+    "by age": {
+        "warps": 7, "schedulers": 1, "patience": 2, "classes": 1, "policies": policies("gto", "oldest", "region-p"),
+    },
+    "largest": {"warps": 64, "schedulers": 1, "patience": 4095, "classes": 1, "policies": ALL_POLICIES},
+}  # fmt: skip
 CYCLES = 2500
 # A count that begins anew is cleared a cycle later, and so is added to the active warps the one that entered.
 IDLE_CHANGES = (r"passes_\d+", "anew", "filled", "entered")
@@ -64,6 +81,7 @@ SHAPES_OF = {
     "two-level, steady": Shape("two-level", active="any", classes=0.02, turnover=0.01),
     "oldest": Shape("oldest", patience="none"),
     "two-level, one class": Shape("two-level", active="any", classes=0),
+    "greedy-rr": Shape("greedy-rr"),
 }
 SHAPES = tuple(SHAPES_OF)
 
@@ -113,9 +131,9 @@ class Reference:
         ready = self.in_question(request)
         if not ready:
             return None
-        if self.policy == "gto" and self.greedy in ready:
+        if self.policy in ("gto", "greedy-rr") and self.greedy in ready:
             return self.greedy
-        if self.policy in ("lrr", "two-level"):
+        if self.policy in ("lrr", "greedy-rr", "two-level"):
             return self.circular(ready, self.last)
         if self.holder is not None:
             place = self.age.index(self.holder)
@@ -176,10 +194,6 @@ def slots(mask: int) -> set[int]:
     return {slot for slot in range(mask.bit_length()) if mask >> slot & 1}
 
 
-def word(slots: Iterable[int]) -> int:
-    return sum(1 << slot for slot in slots)
-
-
 def _partitions(parameters: dict[str, int]) -> list[range]:
     """The slots of each scheduler of the SM."""
     warps, schedulers = parameters["warps"], parameters["schedulers"]
@@ -201,8 +215,9 @@ class Environment:
         own = _partitions(parameters)
         self.classes = _CLASSES if parameters["classes"] else ()
         self.own = own[SHAPES.index(shape) % len(own)]
-        built = parameters["policy"]
-        self.policy = SCHEDULERS.index(self.shape.policy) if built == _ALL else built
+        built = slots(parameters["policies"])
+        mine = SCHEDULERS.index(self.shape.policy)
+        self.policy = mine if mine in built else rng.choice(sorted(built))
         self.active_warps = _ACTIVE[self.shape.active](self.warps, len(self.own), rng)
         self.patience = _PATIENCE[self.shape.patience](parameters["patience"], rng)
         self.reference = Reference(SCHEDULERS[self.policy], self.active_warps, self.patience, self.warps)
@@ -267,6 +282,10 @@ def _granted(policy: str) -> Any:
     return lambda p, i, o, c: c.grant.valid and i.policy == SCHEDULERS.index(policy)
 
 
+def _chooses(policy: str) -> Any:
+    return lambda p, i, o, c: i.request & i.request - 1 and _granted(policy)(p, i, o, c)
+
+
 def _refused(policy: str) -> Any:
     return lambda p, i, o, c: i.refused and _granted(policy)(p, i, o, c)
 
@@ -277,6 +296,7 @@ def _of(name: str) -> Any:
 
 BINS = {
     **{f"{policy} grants": _granted(policy) for policy in SCHEDULERS},
+    **{f"{policy} chooses among several": _chooses(policy) for policy in SCHEDULERS},
     **{f"a grant of {policy} is refused": _refused(policy) for policy in SCHEDULERS},
     **{f"{name} granted": _of(name) for name in _CLASSES},
     "owner and non-owner granted": lambda p, i, o, c: _of("owner")(p, i, o, c) and _of("non_owner")(p, i, o, c),
@@ -300,4 +320,6 @@ BINS = {
     "the granted slot starts": lambda p, i, o, c: c.grant.valid and i.start >> c.grant.warp & 1,
     "the granted warp waits": lambda p, i, o, c: c.grant.valid and i.long_latency >> c.grant.warp & 1,
 }
-UNREACHABLE = {"several start": lambda p: p["warps"] == 1}
+UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = dict.fromkeys(
+    ("several start", *(f"{policy} chooses among several" for policy in SCHEDULERS)), lambda p: p["warps"] == 1
+)

@@ -160,19 +160,24 @@ class Grants(Scheduler):
 class Order(Grants):
     """Of those that come into question, the policy's is granted; the priority goes where it must."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.last, self.greedy = Signal(2, init=WARPS - 1), Signal()  # who issued last, and whether it goes on
+        self.held, self.holder = Signal(), Signal(2)  # whether somebody has the priority, and who
+
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut, warp = self.dut, self.dut.grant.warp
-        last, greedy, held, holder = Signal(2, init=WARPS - 1), Signal(), Signal(), Signal(2)
+        last, greedy, held, holder = self.last, self.greedy, self.held, self.holder
         latest = Mux(self.issued, warp, last)
         m.d.sync += [last.eq(latest), greedy.eq((greedy | self.issued) & ~dut.start.bit_select(latest, 1))]
         with m.If(dut.grant.valid):
             around = [self.distance(Const(slot, 2), last) for slot in SLOTS]
-            self.first(m, self.policy("lrr", "two-level"), around)
-            keeps = greedy & self.question.bit_select(last, 1)
-            with m.If(self.policy("gto") & keeps):
+            keeps = self.policy("greedy-rr", "gto") & greedy & self.question.bit_select(last, 1)
+            with m.If(keeps):
                 m.d.comb += Assert(warp == last)
-            self.first(m, self.policy("oldest") | (self.policy("gto") & ~keeps), self.elder)
+            self.first(m, self.policy("lrr", "greedy-rr", "two-level") & ~keeps, around)
+            self.first(m, self.policy("gto", "oldest") & ~keeps, self.elder)
             from_holder = [Mux(held, self.behind(slot, holder), self.elder[slot]) for slot in SLOTS]
             self.first(m, self.policy("simple-p", "region-p"), from_holder)
         self.priority(m, held, holder)
@@ -248,16 +253,84 @@ class Waiting(Grants):
         return m
 
 
+class Turns(Order):
+    """How long a warp can wait that comes into question in every cycle, until it issues.
+
+    lrr, two-level: each other warp issues at most once. greedy-rr: each has one turn at most. simple-p, region-p: each
+    holds the priority once at most, and the warp issues when it holds it.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        warp, slot, mine = self.dut.grant.warp, Signal(range(WARPS)), Signal(WARPS)
+        holding, held_before = Signal(WARPS), Signal(WARPS)
+        served, had = Signal(WARPS), Signal(WARPS)  # who has issued since, and held the priority
+        self.constant(m, slot)
+        m.d.comb += [
+            Assume(slot < WARPS),
+            mine.eq(Const(1, WARPS) << slot),
+            holding.eq(Mux(self.held, Const(1, WARPS) << self.holder, 0)),
+        ]
+        waits = (self.question & ~self.issuing & self.staying & mine).any()
+        m.d.sync += [
+            served.eq(Mux(waits, served | self.issuing, 0)),
+            had.eq(Mux(waits & ~(holding & mine).any(), (had | holding) & self.staying, 0)),
+            held_before.eq(holding),
+        ]
+        again = waits & (served & self.issuing).any()
+        m.d.comb += [
+            Assert(~self.policy("lrr", "two-level") | ~again),
+            Assert(~self.policy("greedy-rr") | ~again | (warp == self.last)),
+        ]
+        with m.If(self.policy("lrr", "greedy-rr", "two-level")):
+            for other in SLOTS:
+                passed = self.distance(slot, self.last) <= self.distance(slot, Const(other, 2))
+                m.d.comb += Assert(~served[other] | passed)
+        with m.If(self.policy("simple-p", "region-p")):
+            m.d.comb += [
+                Assert(~(holding & self.question & mine).any() | (warp == slot)),
+                Assert((holding == held_before) | ~(holding & had).any()),
+            ]
+            place = chosen([self.behind(s, self.holder) for s in SLOTS], slot)
+            for other in SLOTS:
+                later = (self.holder == other) | (place < self.behind(other, self.holder))
+                m.d.comb += Assert(~had[other] | (self.live[other] & (self.live & mine).any() & self.held & later))
+        return m
+
+
+class Starves(Grants):
+    """The warp in slot 0 waits for ever, and others issue: states in a circle, through which the inputs can repeat."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        dut = self.dut
+        begins, running, others = Signal(), Signal(), Signal()  # when it begins is free
+        one_class = (dut.paused | dut.secondary | dut.owner | dut.non_owner) == 0
+        waits = (dut.request & self.live & ~self.issuing)[0] & ~self.gone.any() & one_class
+        with m.If(begins | running):
+            m.d.sync += [running.eq(waits), others.eq(waits & (others | self.issued))]
+        same: list[Value] = []
+        for register in registers(dut):
+            first = Signal.like(register, name=f"first_{register.name}")
+            with m.If(~running):
+                m.d.sync += first.eq(register)
+            same.append(first == register)
+        circle = running & others & Cat(same).all()
+        m.d.comb += [Cover(self.policy(name) & circle) for name in SCHEDULERS if name != "lrr"]
+        return m
+
+
+def registers(dut: WarpScheduler) -> list[Signal]:
+    """The whole state of a scheduler."""
+    names = (
+        "live", "active", "waiting", "filled", "entered", "after_last", "greedy", "after_promoted", "holder",
+        "before_holder", "urgent", "anew",
+    )  # fmt: skip
+    return [*(getattr(dut, name) for name in names), *dut.passes, *dut.older, *dut.higher, *dut.lower]
+
+
 def same_state(one: WarpScheduler, other: WarpScheduler) -> list[Assert]:
     """That all registers of two schedulers agree."""
-
-    def registers(dut: WarpScheduler) -> list[Signal]:
-        names = (
-            "live", "active", "waiting", "filled", "entered", "after_last", "greedy", "after_promoted", "holder",
-            "before_holder", "urgent", "anew",
-        )  # fmt: skip
-        return [*(getattr(dut, name) for name in names), *dut.passes, *dut.older, *dut.higher, *dut.lower]
-
     return [Assert(mine == its) for mine, its in zip(registers(one), registers(other), strict=True)]
 
 
@@ -409,6 +482,16 @@ PROOFS = {
         Waiting, "prove", 1,
         "after as many grants to higher classes as its patience, a warp that requests waits for at most one grant to "
         f"each other warp; {_SIZE}, all policies",
+    ),
+    "turns": Proof(
+        Turns, "prove", 1,
+        "while a warp comes into question: lrr and two-level let each other warp issue once at most, greedy-rr has one "
+        f"turn of each, simple-p and region-p give the priority to each once; {_SIZE}",
+    ),
+    "starves": Proof(
+        Starves, "cover", 8,
+        "under each policy but lrr, a way in which a warp requests for ever and others issue, which ends in the state "
+        f"in which it began; {_SIZE}",
     ),
     "served": Proof(
         Served, "prove", 1,

@@ -15,7 +15,7 @@ from lockstep.rtl.scheduling.warp_scheduler import WarpScheduler
 from lockstep.sim import description
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import Bench
-from lockstep.verif.scheduling.bench_warp_scheduler import word
+from lockstep.verif.scheduling.bench_warp_scheduler import policies, word
 from lockstep.verif.trial.mechanisms import registered
 
 
@@ -61,6 +61,17 @@ def test_loose_round_robin_is_fair() -> None:
     assert order == [*range(16), *range(16)]
 
 
+def test_a_round_robin_comes_back_when_all_others_that_wait_have_had_their_turn() -> None:
+    bench = among("lrr", 3, 1, 0, 2)  # by slot, whatever their age
+    assert [granted(bench, 1), granted(bench, 0, 1, 3), granted(bench, 0, 1, 2), granted(bench, 1, 2)] == [1, 3, 0, 1]
+
+
+def test_a_greedy_round_robin_leaves_a_warp_only_when_it_does_not_request() -> None:
+    bench = among("greedy-rr", 9, 5, 3)
+    requests = ([3, 9], [3, 5, 9], [5, 9], [3, 5, 9], [3, 9], [3, 9], [3, 5])
+    assert [granted(bench, *slots) for slots in requests] == [3, 3, 5, 5, 9, 9, 3]
+
+
 def test_greedy_then_oldest_leaves_a_warp_only_when_it_does_not_request() -> None:
     bench = configured("gto")
     for slot in (5, 3, 9):  # 5 is the oldest
@@ -75,8 +86,9 @@ def test_greedy_then_oldest_leaves_a_warp_only_when_it_does_not_request() -> Non
     assert order == [3, 3, 5, 5, 3]
 
 
-def test_a_new_warp_does_not_inherit_greed() -> None:
-    bench = configured("gto")
+@pytest.mark.parametrize("policy", ["gto", "greedy-rr"])
+def test_a_new_warp_does_not_inherit_greed(policy: str) -> None:
+    bench = configured(policy)
     bench.i["start"] = 1 << 2
     bench.cycle()
     bench.i["start"] = 1 << 7
@@ -116,6 +128,13 @@ def test_idle_when_nothing_can_be_granted() -> None:
     assert bench.idle() == NEVER
 
 
+@pytest.mark.parametrize("policy", SCHEDULERS)
+def test_who_waits_for_ever_while_nobody_else_ever_waits(policy: str) -> None:
+    """Fine round robin alone serves everyone whatever the warps do; the others rely on warps that wait at times."""
+    bench = among(policy, 0, 1, 2)
+    assert {granted(bench, 0, 1, 2) for _ in range(200)} - {None} == ({0, 1, 2} if policy == "lrr" else {0})
+
+
 ALL = (0, 1, 2, 3, 4, 5)
 CLASSES = {"paused": mask(0, 1, 2, 3), "secondary": mask(0, 1), "owner": mask(5, 3), "non_owner": mask(4, 3, 0)}
 ORDER = (5, 4, 3, 2, 1, 0)  # of these classes: 3 is an owner, 1 beside its class is unshared
@@ -129,6 +148,17 @@ def test_classes_have_a_fixed_significance(policy: str) -> None:
     for slot in ORDER:
         assert granted(bench, *left) == slot
         left.remove(slot)
+
+
+def test_owner_warp_first_is_oldest_first_over_classes() -> None:
+    bench, left, order = among("oldest", 5, 2, 0, 4, 1, 3), set(ALL), []
+    granted(bench, owner=mask(3, 4), non_owner=mask(5, 0))
+    while left:
+        slot = granted(bench, *left)
+        assert slot is not None
+        order.append(slot)
+        left.remove(slot)
+    assert order == [4, 3, 2, 1, 5, 0]  # owners, unshared, non-owners, each by age
 
 
 @pytest.mark.parametrize("name", ["paused", "secondary", "non_owner"])
@@ -215,10 +245,11 @@ def test_a_refused_warp_has_its_turn_when_it_comes_back() -> None:
     assert [granted(bench, 0, 1, 2, refused=1), granted(bench, 1, 2), granted(bench, 0, 2)] == [0, 1, 2]
 
 
-def test_greed_outlasts_a_refusal_until_another_issues() -> None:
-    bench = among("gto", 0, 1, 2)
+@pytest.mark.parametrize("policy, other", [("gto", 0), ("greedy-rr", 2)])
+def test_greed_outlasts_a_refusal_until_another_issues(policy: str, other: int) -> None:
+    bench = among(policy, 0, 1, 2)
     assert [granted(bench, 1, 2), granted(bench, 0, 1, refused=1), granted(bench, 0, 1)] == [1, 1, 1]
-    assert [granted(bench, 0, 1, refused=1), granted(bench, 0, 2), granted(bench, 0, 1)] == [1, 0, 0]
+    assert [granted(bench, 0, 1, refused=1), granted(bench, 0, 2), granted(bench, 0, 1)] == [1, other, 0]
 
 
 def test_an_active_warp_yields_to_a_pending_one_of_a_higher_class() -> None:
@@ -326,7 +357,7 @@ OF_CLASSES = {"higher", "lower", "urgent", "passes", "anew"}
 
 def test_one_class_alone_has_no_state_of_classes_and_patience() -> None:
     assert bits().keys() - bits(classes=0).keys() == OF_CLASSES
-    assert bits(classes=0, policy=SCHEDULERS.index("oldest")).keys() == {"live", "older"}
+    assert bits(classes=0, policies=policies("oldest")).keys() == {"live", "older"}
 
 
 OF_TWO_LEVEL = {"after_last", "active", "waiting", "after_promoted", "filled", "entered"}
@@ -335,12 +366,13 @@ OF_TWO_LEVEL = {"after_last", "active", "waiting", "after_promoted", "filled", "
 @pytest.mark.parametrize(
     "policy, own",
     [
-        ("lrr", {"after_last"}), ("gto", {"older", "greedy"}), ("oldest", {"older"}), ("two-level", OF_TWO_LEVEL),
+        ("lrr", {"after_last"}), ("greedy-rr", {"after_last", "greedy"}), ("gto", {"older", "greedy"}),
+        ("oldest", {"older"}), ("two-level", OF_TWO_LEVEL),
         ("simple-p", {"older", "holder", "before_holder"}), ("region-p", {"older", "holder", "before_holder"}),
     ],
 )  # fmt: skip
 def test_one_policy_alone_has_no_state_of_others(policy: str, own: set[str]) -> None:
-    assert bits(policy=SCHEDULERS.index(policy)).keys() == {"live"} | OF_CLASSES | own
+    assert bits(policies=policies(policy)).keys() == {"live"} | OF_CLASSES | own
 
 
 def test_a_scheduler_has_state_for_its_own_slots_alone() -> None:
@@ -354,7 +386,7 @@ def test_a_gpu_has_the_schedulers_that_it_needs() -> None:
     assert gpu.core.schedulers == 4
     found = configuration.parameters("scheduling.warp_scheduler", gpu)
     sizes = {"warps": 64, "schedulers": 4, "patience": 7}
-    assert found == {**sizes, "classes": 0, "policy": SCHEDULERS.index("lrr")}
+    assert found == {**sizes, "classes": 0, "policies": policies("lrr")}
 
 
 def test_a_gpu_has_classes_where_a_mechanism_sets_them() -> None:

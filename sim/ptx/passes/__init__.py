@@ -14,7 +14,7 @@ that depends on nothing else; the folder here is the place for those of mechanis
 *renumbering*
     ``draft.physical`` and ``draft.kernel.registers``: other places for the same values.
 *hints*
-    ``Flag.HINT`` in the ``flags`` of micro-operations.
+    ``Flag.HINT`` in the ``flags`` of micro-operations. ``memory_regions.py`` is what region-p scheduling needs.
 *regions*
     ``draft.kernel.tables``: arrays for the model, by name. The index of a micro-operation in the list is its pc.
 
