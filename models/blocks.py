@@ -20,7 +20,6 @@ import numpy as np
 
 from lockstep.models import cache
 from lockstep.models.jit import record
-from lockstep.spec import files
 
 Layout = dict[str, list[dict[str, Any]]]
 
@@ -46,22 +45,18 @@ def layouts() -> dict[str, Layout]:
     key = hashlib.sha256(importlib.metadata.version("amaranth").encode())
     for source in sources:
         key.update(str(source.relative_to(cache.ROOT)).encode() + source.read_bytes())
-    path = cache.folder() / "layouts" / f"{key.hexdigest()}.json"
-    text = path.read_bytes() if path.exists() else _derive(path)
-    found: dict[str, Layout] = json.loads(text)
+    found: dict[str, Layout] = json.loads(cache.kept(f"layouts/{key.hexdigest()}", _derive))
     # Compiled code depends on the layouts of the blocks that it names, not on the RTL's sources.
     cache.derived(Path(__file__), {block: json.dumps(layout).encode() for block, layout in found.items()})
     return found
 
 
-def _derive(path: Path) -> bytes:
-    """Derive all layouts and keep them; several processes may do so at once."""
-    done = subprocess.run([sys.executable, "-m", "lockstep.rtl.ports"], check=False, capture_output=True)
+def _derive() -> bytes:
+    """Derive all layouts."""
+    done = subprocess.run([sys.executable, "-m", "lockstep.rtl.ports"], check=False, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"the ports of the blocks have no layout: {done.stderr.decode().strip()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, done.stdout)
-    return done.stdout
+        raise RuntimeError(f"the ports of the blocks have no layout: {done.stderr.strip()}")
+    return done.stdout.encode()
 
 
 @functools.cache

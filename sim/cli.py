@@ -1,4 +1,5 @@
-"""The command ``lockstep``. Exit codes: 0 done, 1 a result was wrong, 2 wrong input, 130 interrupted.
+"""The command ``lockstep``. Exit codes: 0 done, 1 a result was wrong, 2 wrong input or no place for output,
+130 interrupted, 141 whoever read the output has gone.
 
 Everything heavy is imported inside the commands: ``lockstep --help`` needs none of it, and ``lockstep run`` neither the
 RTL nor, with a module that was loaded before, the PTX parser.
@@ -7,13 +8,14 @@ RTL nor, with a module that was loaded before, the PTX parser.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from lockstep.sim.cosim import gates
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, one_line
 from lockstep.sim.sizes import SIZES
 
 __all__ = ["main"]
@@ -103,6 +105,22 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--quick", action="store_true", help="a few runs only")
     reproduce.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core)")
 
+    ptx = command("ptx", "Show what the compiler finds in kernels.")
+    ptx.add_argument("file", metavar="FILE|KERNEL", help="a .ptx or .cu file, or one of `lockstep kernels`")
+    ptx.add_argument("--show", choices=("regions", "hints"), default="regions", help="memory regions, by lines of the "
+                     "PTX; or the PTX itself, with the hints of region-p scheduling (default: regions)")  # fmt: skip
+    ptx.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose code (default: gtx480)")
+    ptx.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.region_warps=20")
+
+    occupancy = command("occupancy", "Show how many CTAs of a kernel an SM holds, and what limits them.")
+    occupancy.add_argument("file", metavar="FILE|KERNEL", help="a .ptx or .cu file, or one of `lockstep kernels`")
+    occupancy.add_argument("--block", type=int, metavar="N", help="threads of a CTA (default: the usual numbers)")
+    occupancy.add_argument("--dynamic", type=int, metavar="BYTES", default=0, help="of dynamic scratchpad (default: 0)")
+    occupancy.add_argument("--registers", type=int, metavar="N", help="per thread, if the kernel needs fewer")
+    occupancy.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose SM (default: gtx480)")
+    occupancy.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", help="mechanisms")
+    occupancy.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.registers=65536")
+
     command("kernels", "List the kernels.")
     command("gpus", "List the GPU descriptions.")
     command("mechanisms", "List the mechanisms.")
@@ -135,21 +153,36 @@ def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as with `>&-`
+            setattr(sys, name, open(os.devnull, "w"))
     try:
         options = _parser().parse_args(arguments)
         from lockstep.sim import commands
 
-        return _guarded(getattr(commands, options.command), options)
+        code = _guarded(getattr(commands, options.command), options)
+        sys.stdout.flush()
+        return code
     except UsageError as error:
         return _fail(str(error), 2)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except MemoryError:
         return _fail("out of memory", 2)
-    except BrokenPipeError:
-        # The reader (`| head`) has gone: what is buffered must not fail once more at exit.
-        sys.stdout = None  # type: ignore[assignment]
-        return 1
+    except BrokenPipeError:  # the reader, as in `| head`
+        _drop_output()
+        return 141
+    except OSError as error:
+        _drop_output()
+        return _fail(str(error) if error.errno is None else f"{error.filename or 'output'}: {error.strerror}", 2)
+
+
+def _drop_output() -> None:
+    """Let what is still buffered not fail once more at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -162,7 +195,7 @@ def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Nam
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"lockstep: {' '.join(message.split())}", file=sys.stderr)
+    print(f"lockstep: {one_line(message)}", file=sys.stderr)
     return code
 
 

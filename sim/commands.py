@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from argparse import Namespace
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +204,7 @@ def reproduce(options: Namespace) -> int:
     if options.jobs is not None and options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
     chosen = chapter(options.chapter)
+    Path(options.folder).mkdir(parents=True, exist_ok=True)
     with Display() as watch:
         results = run_all(chosen.jobs(options.quick), watch, options.jobs)
     written = chosen.page(results)
@@ -226,6 +227,63 @@ def kernels(options: Namespace) -> int:
         table("kernels", ("name", "suite", "what it does"), [(k.name, k.suite, k.title) for k in found])
     rows = [{"name": k.name, "title": k.title, "suite": k.suite, "ptx": str(k.ptx)} for k in found]
     return _finish(options, rows, [])
+
+
+def ptx(options: Namespace) -> int:
+    from lockstep.sim import listing
+
+    check_writable(options.json)
+    found = listing.listing(_ptx_file(options.file), description.load(options.gpu, _settings(options)))
+    if options.json != "-":
+        found.show(options.show)
+    return _finish(options, found.json(), [])
+
+
+def _ptx_file(text: str) -> Path:
+    """The PTX of a file or of a kernel of ours."""
+    return _source(text)[0]
+
+
+def _source(text: str) -> tuple[Path, dict[str, int]]:
+    """The PTX of a file or of a kernel of ours, and the registers that its folder asks for."""
+    from lockstep.sim import kernels, nvrtc
+
+    path = Path(text)
+    if path.suffix == ".cu":
+        return nvrtc.compile_file(path), {}
+    if path.suffix == ".ptx":
+        return path, {}
+    kernel = kernels.find(text)
+    return kernel.ptx, kernel.registers
+
+
+def occupancy(options: Namespace) -> int:
+    from lockstep.sim.gpu import Gpu
+    from lockstep.sim.occupancy import residencies
+
+    check_writable(options.json)
+    path, registers = _source(options.file)
+    gpu = Gpu(options.gpu, mechanisms=_mechanisms(options.mechanisms), settings=_settings(options))
+    module = gpu.load(path, registers=registers)
+    if options.registers is not None:
+        most = gpu.description.core.registers_per_thread
+        if not 1 <= options.registers <= most:
+            raise UsageError(f"--registers {options.registers}: must be 1 to {most} on {gpu.description.name}")
+        module = gpu.load(path, registers=dict.fromkeys(module.program.kernels, options.registers))
+    if options.block is not None and options.block < 1:
+        raise UsageError(f"--block {options.block}: must be 1 or more threads")
+    found = residencies(module, options.block, options.dynamic)
+    if options.json != "-":
+        core, scratchpad = gpu.description.core, gpu.description.scratchpad
+        columns = ("kernel", "block", "registers", "scratchpad", "CTAs", "warps", "occupancy", "limited by",
+                   "registers unused", "scratchpad unused")  # fmt: skip
+        rows = [
+            (r.kernel, r.threads, r.registers, r.scratchpad_bytes, r.ctas, r.warps, r.occupancy,
+             ", ".join(r.limited_by), r.unused_registers, r.unused_scratchpad_bytes) for r in found
+        ]  # fmt: skip
+        title = f"One SM of {gpu.description.name}: {core.ctas} CTAs, {core.warps} warps, {core.registers} registers"
+        table(f"{title}, {scratchpad.bytes} bytes of scratchpad", columns, rows)
+    return _finish(options, [asdict(r) for r in found], [])
 
 
 def mechanisms(options: Namespace) -> int:

@@ -7,7 +7,6 @@ one line that names the file, the parameter and what is allowed.
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.models.memory import timing
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, closest
 from lockstep.spec import parameters, registry
 from lockstep.spec.parameters import CATEGORIES, Gpu, Pipeline, check
 
@@ -121,7 +120,7 @@ def _find(gpu: str) -> Path:
         return Path(gpu)
     if gpu not in names():
         known = ", ".join(names())
-        raise UsageError(f"GPU {gpu!r}: not known{_closest(gpu, names())}; known are {known}, or give a FILE.toml")
+        raise UsageError(f"GPU {gpu!r}: not known{closest(gpu, names())}; known are {known}, or give a FILE.toml")
     return FOLDER / f"{gpu}.toml"
 
 
@@ -141,7 +140,7 @@ def _flatten(place: str, table: Mapping[str, Any], prefix: str = "") -> dict[str
         if isinstance(value, dict):
             sections = [*SECTIONS, "pipelines", *(f"pipelines.{category}" for category in CATEGORIES)]
             if name not in sections:
-                raise UsageError(f"{place}: unknown section [{name}]{_closest(name, sections)}")
+                raise UsageError(f"{place}: unknown section [{name}]{closest(name, sections)}")
             result |= _flatten(place, value, f"{name}.")
         else:
             result[name] = value
@@ -150,13 +149,8 @@ def _flatten(place: str, table: Mapping[str, Any], prefix: str = "") -> dict[str
 
 def _known(place: str, key: str) -> str:
     if key not in PARAMETERS:
-        raise UsageError(f"{place}: unknown parameter {key}{_closest(key, PARAMETERS)}")
+        raise UsageError(f"{place}: unknown parameter {key}{closest(key, PARAMETERS)}")
     return key
-
-
-def _closest(word: str, candidates: Iterable[str]) -> str:
-    found = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.5)
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 def _check(place: str, key: str, value: Any) -> Any:

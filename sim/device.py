@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,9 @@ from lockstep.sim.memory import Arena
 from lockstep.sim.run import Run
 from lockstep.spec.parameters import Gpu as Description
 
-__all__ = ["Device"]
+__all__ = ["KEPT", "Device"]
+
+KEPT = 1000  # launches that a device remembers one by one
 
 
 def _to_standard_output(text: str) -> None:
@@ -23,7 +26,8 @@ def _to_standard_output(text: str) -> None:
 
 class Device:
     """``progress`` is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core
-    cycle; ``on_print`` when a launch has ended or failed, with what it has printed; ``after_launch`` when it has ended.
+    cycle; ``on_print`` when a launch has ended or failed, with what it has printed; ``after_launch``, all of them, when
+    one has ended.
     """
 
     def __init__(
@@ -36,8 +40,8 @@ class Device:
         self.memory = Arena(strict=strict)
         self.progress = progress
         self.on_print: Callable[[str], None] | None = _to_standard_output
-        self.after_launch: Callable[[Run], None] | None = None
-        self.runs: list[Run] = []
+        self.after_launch: list[Callable[[Run], None]] = []
+        self.runs: deque[Run] = deque(maxlen=KEPT)
         self._raw: dict[str, np.ndarray] = {}
 
     @cached_property
@@ -47,12 +51,17 @@ class Device:
 
         return Machine(self.description)
 
+    def show(self, text: str) -> None:
+        """Put out what a launch has printed."""
+        if text and self.on_print:
+            self.on_print(text)
+
     def record(self, run: Run) -> None:
         """Add a finished launch to :attr:`stats`."""
         self.runs.append(run)
         self._raw = statistics.accumulate(self._raw, run.raw)
-        if self.after_launch:
-            self.after_launch(run)
+        for told in self.after_launch:
+            told(run)
 
     @property
     def stats(self) -> dict[str, float]:

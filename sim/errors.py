@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
+MOST = 500  # characters of a message
+
+
+def one_line(message: object) -> str:
+    """A message as users read it: in one line, without the middle of what is far too long."""
+    text = " ".join(str(message).split())
+    return text if len(text) <= MOST else f"{text[: 2 * MOST // 3]} ... {text[-MOST // 3 :]}"
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """What a message says of the known word that is nearest to another one, if any is near."""
+    by_lower_case = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=0.5)
+    return f"; did you mean {by_lower_case[found[0]]}?" if found else ""
+
 
 class UsageError(Exception):
     """Wrong input. The message says what is wrong, where, and what is allowed, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 class KernelFault(UsageError):
@@ -19,7 +40,8 @@ FAULTS = {
     "TRAP": "trap",
     "ASSERT": "assertion failed",
     "BARRIER_DEADLOCK": "barrier deadlock: every warp left in the CTA waits, for warps that never come",
-    "NO_PROGRESS": "no progress: no warp ended or passed a barrier for launch.no_progress core cycles",
+    "NO_PROGRESS": "no progress: all warps only repeated themselves for launch.no_progress core cycles, or for 100 "
+    "times as many none ended or passed a barrier",
     "STACK_OVERFLOW": "divergence nested deeper than core.reconvergence_stack",
     "BAD_BARRIER": "no such barrier, or a thread count that is not a multiple of 32",
     "BAD_TEXTURE": "not a valid texture handle",

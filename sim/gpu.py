@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from lockstep.sim import description
-from lockstep.sim.buffers import Buffer, Texture
+from lockstep.sim.buffers import Buffer, Texture, as_array, as_dtype, as_shape
 from lockstep.sim.device import Device
 from lockstep.sim.errors import UsageError
 from lockstep.sim.module import Module
@@ -43,7 +44,12 @@ class Gpu(Device):
     since it was allocated, scratchpad since the CTA started, local memory since the warp started. Without it, such
     bytes read as 0xCB. What kernels print goes to standard output, or where ``on_print`` puts it, when a launch ends.
 
-    Memory keeps its contents between launches. L1s are invalidated at a launch, the L2 is not.
+    Memory keeps its contents between launches. L1s are invalidated at a launch, the L2 is not. A launch that does not
+    come to its end (a fault, Ctrl-C, an exception of a callback) counts nowhere. Allocations, symbols and textures stay
+    as they were; what the kernel had stored by then is in memory, to look at. The launch after it begins with cold
+    caches, as the first one does.
+
+    ``runs`` has the last :data:`~lockstep.sim.device.KEPT` launches, ``stats`` counts all.
     """
 
     def __init__(
@@ -64,14 +70,14 @@ class Gpu(Device):
 
     def to_device(self, array: ArrayLike) -> Buffer:
         """Copy an array of any dtype and shape into fresh device memory."""
-        host = np.asarray(array, order="C")
+        host = as_array(array)
         buffer = self._allocate(host.shape, host.dtype)
         self.memory.write(buffer.base, host.reshape(-1).view(np.uint8))
         return buffer
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Buffer:
+    def empty(self, shape: int | Sequence[int], dtype: DTypeLike) -> Buffer:
         """Fresh device memory filled with a pattern that shows what a kernel leaves unwritten."""
-        buffer = self._allocate((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype))
+        buffer = self._allocate(as_shape(shape), as_dtype(dtype))
         self.memory.poison(buffer.base, buffer.nbytes)
         return buffer
 
@@ -85,16 +91,17 @@ class Gpu(Device):
             raise UsageError(f"{buffer}: points outside its {buffer.nbytes} bytes")
         return self.memory.view(buffer.address, count * buffer.dtype.itemsize).copy().view(buffer.dtype)
 
-    def free(self, buffer: Buffer) -> None:
-        """Give a buffer's memory back."""
+    def free(self, what: Buffer | Texture) -> None:
+        """Give the memory of a buffer or a texture back."""
+        buffer = what.texels if isinstance(what, Texture) else what
         buffer.require_live(self.memory)
+        if buffer.offset:
+            raise UsageError(f"{buffer}: points into a buffer, {buffer.offset} bytes from its begin; free the buffer")
         self.memory.free(buffer.base)
 
     def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
-        if dtype.hasobject:
-            raise UsageError("an array of Python objects cannot be in device memory")
-        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        return Buffer(self.memory, self.memory.allocate(size), dtype, shape)
+        base = self.memory.allocate(dtype.itemsize * math.prod(shape))
+        return Buffer(self.memory, base, self.memory.serial(base), dtype, shape)
 
     def _bytes(self, buffer: Buffer) -> np.ndarray:
         return self.memory.view(buffer.base, buffer.nbytes)
@@ -117,12 +124,12 @@ class Gpu(Device):
         for name, value, allowed in (("filter", filter, FILTERS), ("address", address, ADDRESS_MODES)):
             if value not in allowed:
                 raise UsageError(f"texture: {name} = {value!r}: must be one of {', '.join(allowed)}")
-        texels = np.asarray(image, order="C")
-        if channels not in (1, 2, 4) or (channels > 1 and texels.shape[-1] != channels):
+        texels = as_array(image)
+        if channels not in (1, 2, 4) or (channels > 1 and texels.shape[-1:] != (channels,)):
             raise UsageError(f"texture: {channels} channels: must be 1, 2 or 4, and the length of the last axis")
         shape = texels.shape[:-1] if channels > 1 else texels.shape
-        if texels.dtype.kind not in FORMATS or texels.dtype.itemsize > 4 or not 1 <= len(shape) <= 3:
-            rule = "must be integers or floats of up to 32 bits, 1-D to 3-D"
+        if texels.dtype.kind not in FORMATS or texels.dtype.itemsize > 4 or not 1 <= len(shape) <= 3 or 0 in shape:
+            rule = "must be integers or floats of up to 32 bits, 1-D to 3-D, and not empty"
             raise UsageError(f"texture: {texels.dtype}{list(shape)}: {rule}")
         depth, height, width = (1,) * (3 - len(shape)) + shape
         buffer = self.to_device(texels)

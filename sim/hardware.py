@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
-import os
 from argparse import Namespace
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep.rtl import registry
 from lockstep.sim import description
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, closest
 from lockstep.sim.liberty import read
 from lockstep.sim.output import Display, check_writable, table, write_json
 from lockstep.spec.files import write
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
+from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS
 
 if TYPE_CHECKING:
@@ -36,9 +34,7 @@ def chosen(name: str) -> list[str]:
     found = registry.select(name, every)
     if not found:
         words = sorted({"all", *every, *(part for block in every for part in block.split("."))})
-        close = difflib.get_close_matches(name, words, n=1, cutoff=0.5)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise UsageError(f"block {name!r}: not known{hint}; see `lockstep blocks`")
+        raise UsageError(f"block {name!r}: not known{closest(name, words)}; see `lockstep blocks`")
     return found
 
 
@@ -136,6 +132,7 @@ def _proofs(area: str, name: str) -> dict[str, str]:
 def verilog(options: Namespace) -> int:
     from lockstep.rtl import configuration, export
 
+    check_writable(options.json)
     names = chosen(options.block)
     gpu = _gpu(options)
     folder = Path(options.output)
@@ -159,7 +156,9 @@ def verilog(options: Namespace) -> int:
             write(folder / name, text)
     except OSError as error:
         raise UsageError(f"-o {folder}: {error.strerror}") from None
-    print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
+    if options.json != "-":
+        print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
+    _write(options, {"gpu": gpu.name, "blocks": names, "files": [str(folder / name) for name in files]})
     return 0
 
 
@@ -178,12 +177,12 @@ def synth(options: Namespace) -> int:
     if options.period < 0 or (options.period and library is None):
         raise UsageError(f"--period {options.period}: nanoseconds, for the cells of a library (--liberty)")
     components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
-    with Display() as watch, ThreadPoolExecutor(os.cpu_count()) as pool:
+    with Display() as watch:
         watch.phase(f"synthesis of {', '.join(names)}")
         aims = library, options.period, options.build
-        futures = {block: pool.submit(synthesise, one, two, *aims) for block, (one, two) in components.items()}
         try:
-            done = {block: future.result() for block, future in futures.items()}
+            results = side_by_side(lambda both: synthesise(*both, *aims), components.values())
+            done = dict(zip(components, results, strict=True))
         except yosys.YosysError as error:
             raise UsageError(f"synthesis{f' with {options.liberty}' if options.liberty else ''}: {error}") from None
     shares = _shares(gpu, done)

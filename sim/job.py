@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu
+    from lockstep.sim.run import Run
 
 __all__ = ["Job", "execute"]
 
@@ -59,6 +60,8 @@ def execute(
         raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
     gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict)
     gpu.on_print = watch.printed
+    runs: list[Run] = []
+    gpu.after_launch.append(runs.append)
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
     module = gpu.load(kernel.ptx, kernel.registers)
     watch.phase("preparing the model: the first time, it is compiled, which takes a minute or two")
@@ -73,9 +76,9 @@ def execute(
     watch.phase(f"{kernel.name}: checking")
     check = _guard(kernel.name, "reference", lambda: kernels.check(kernel, outputs, data))
     wall = time.perf_counter() - start
-    simulated = sum(run.wall_seconds for run in gpu.runs)
-    cycles = sum(run.cycles for run in gpu.runs)
-    instructions = sum(run.warp_instructions for run in gpu.runs)
+    simulated = sum(run.wall_seconds for run in runs)
+    cycles = sum(run.cycles for run in runs)
+    instructions = sum(run.warp_instructions for run in runs)
     return {
         "kernel": kernel.name,
         "gpu": gpu.description.name,
@@ -83,10 +86,10 @@ def execute(
         "size": job.size,
         "seed": job.seed,
         "strict": job.strict,
-        "launches": len(gpu.runs),
+        "launches": len(runs),
         "cycles": cycles,
         "warp_instructions": instructions,
-        "thread_instructions": sum(run.thread_instructions for run in gpu.runs),
+        "thread_instructions": sum(run.thread_instructions for run in runs),
         "ipc": instructions / cycles if cycles else 0.0,
         "checked": check.passed,
         "compared": check.compared,
@@ -94,29 +97,29 @@ def execute(
         "wall_seconds": wall,
         "kwips": instructions / simulated / 1000 if simulated else 0.0,
         "stats": gpu.stats,
-        "functions": _functions(gpu),
+        "functions": _functions(runs, gpu),
         "per_sm": gpu.per_sm,
-        "printed": "".join(run.printed for run in gpu.runs),
-        "timeline": [run.timeline for run in gpu.runs],
+        "printed": "".join(run.printed for run in runs),
+        "timeline": [run.timeline for run in runs],
         "configuration": description.values(gpu.description),
     }
 
 
-def _functions(gpu: Any) -> list[dict[str, Any]]:
+def _functions(runs: Sequence[Run], gpu: Gpu) -> list[dict[str, Any]]:
     """The launches of every kernel function, added up, in the order in which they first ran."""
     from lockstep.sim import statistics
 
-    launches: dict[str, list[Any]] = {}
-    for run in gpu.runs:
+    launches: dict[str, list[Run]] = {}
+    for run in runs:
         launches.setdefault(run.kernel, []).append(run)
     result = []
-    for name, runs in launches.items():
+    for name, own in launches.items():
         raw: dict[str, Any] = {}
-        for run in runs:
+        for run in own:
             raw = statistics.accumulate(raw, run.raw)
-        cycles = sum(run.cycles for run in runs)
+        cycles = sum(run.cycles for run in own)
         stats = statistics.compute(raw, gpu.description)
-        result.append({"name": name, "launches": len(runs), "cycles": cycles, "stats": stats})
+        result.append({"name": name, "launches": len(own), "cycles": cycles, "stats": stats})
     return result
 
 
@@ -127,9 +130,9 @@ def _guard(kernel: str, what: str, function: Callable[[], Any]) -> Any:
 
     try:
         return function()
-    except (UsageError, ModelFault):
+    except (UsageError, ModelFault, BrokenPipeError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         trace = error.__traceback__
         place = ""
         while trace is not None:

@@ -47,6 +47,8 @@ class Arena:
         self.textures = np.zeros(0, TEXTURE)
         self._free = [(0, size)]  # (offset, bytes), by offset; neighbours are merged
         self._sizes: dict[int, int] = {}  # device address -> bytes asked for
+        self._serials: dict[int, int] = {}  # device address -> which of all allocations lies there
+        self._allocated = 0
 
     @property
     def address(self) -> int:
@@ -85,12 +87,17 @@ class Arena:
                 self.valid[first + whole] = size % GRANULE
                 self._sizes[GLOBAL_BASE + offset] = size
                 self._marks[offset : offset + size] = 0
+                self._allocated += 1
+                self._serials[GLOBAL_BASE + offset] = self._allocated
                 return GLOBAL_BASE + offset
-        raise UsageError(f"device memory: {size} bytes asked for, {self.used} of {self.bytes} bytes in use")
+        asked = f"{size}" if size < 1 << 64 else "more than 2^64"
+        raise UsageError(f"device memory: {asked} bytes asked for, {self.used} of {self.bytes} bytes in use")
 
     def free(self, address: int) -> None:
-        """Give an allocation back; ``address`` is the one that :meth:`allocate` returned."""
+        """Give an allocation back; ``address`` is the one that :meth:`allocate` returned. Its textures are no more."""
         size = self._sizes.pop(address)
+        del self._serials[address]
+        self.textures[self.textures["address"] == address] = np.zeros((), TEXTURE)
         offset, granules = address - GLOBAL_BASE, -(-size // GRANULE) + 1
         self.valid[offset // GRANULE :][:granules] = 0
         insort(self._free, (offset, granules * GRANULE))
@@ -102,9 +109,9 @@ class Arena:
                 merged.append((start, room))
         self._free = merged
 
-    def live(self, address: int) -> bool:
-        """Whether an allocation starts at ``address``."""
-        return address in self._sizes
+    def serial(self, address: int) -> int:
+        """Which of all allocations so far starts at ``address``; 0: none."""
+        return self._serials.get(address, 0)
 
     def before(self, address: int) -> tuple[int, int] | None:
         """Device address and size of the last allocation that does not begin after ``address``."""
@@ -127,9 +134,11 @@ class Arena:
         self.view(address, size)[:] = POISON
 
     def add_texture(self, **fields: int) -> int:
-        """Append a TEXTURE record and return its handle."""
-        texture = np.zeros(1, TEXTURE)
+        """Enter a TEXTURE record, in the place of one that is no more if there is one, and return its handle."""
+        unused = np.flatnonzero(self.textures["bytes"] == 0)
+        if not len(unused):
+            unused = np.array([len(self.textures)])
+            self.textures = np.concatenate([self.textures, np.zeros(1, TEXTURE)])
         for name, value in fields.items():
-            texture[name] = value
-        self.textures = np.concatenate([self.textures, texture])
-        return len(self.textures)
+            self.textures[name][unused[0]] = value
+        return int(unused[0]) + 1

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lockstep.models.execution.isa import GRANULE, LOCAL_PHYSICAL
-from lockstep.models.occupancy import plan
+from lockstep.models.occupancy import Occupancy, plan
 from lockstep.sim.arguments import POINTER_BYTES, pack
-from lockstep.sim.buffers import Texture
+from lockstep.sim.buffers import Texture, as_array, as_dtype
 from lockstep.sim.device import Device
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
 from lockstep.sim.ptx import program
@@ -54,7 +54,8 @@ class Module:
             kernel = self.kernel(name)
             kernel.registers = max(kernel.registers, min(count, limit))
         self._addresses = self._place_variables()
-        self._handles: dict[str, int] = {}
+        self._textures: dict[str, Texture] = {}
+        self._loaded = True
 
     def _as_ptx(self, path_or_text: str | os.PathLike[str]) -> str | os.PathLike[str]:
         from lockstep.sim import nvrtc
@@ -87,6 +88,17 @@ class Module:
             memory.write(addresses[name], data)
         return addresses
 
+    def unload(self) -> None:
+        """Give the memory of the variables back; the module cannot be used any more."""
+        self._require_loaded()
+        self._loaded = False
+        for address in self._addresses.values():
+            self.gpu.memory.free(address)
+
+    def _require_loaded(self) -> None:
+        if not self._loaded:
+            raise UsageError(f"{self.program.path}: the module was unloaded")
+
     def set_symbol(self, name: str, value: ArrayLike | Texture | bytes, offset: int = 0) -> None:
         """Copy an array into a module-scope ``.const`` or ``.global`` variable, from byte ``offset`` on.
 
@@ -96,23 +108,27 @@ class Module:
         if variable.space in BOUND:
             if not isinstance(value, Texture) or value.memory is not self.gpu.memory:
                 raise UsageError(f"{name}: is a texture reference; set it to a gpu.texture(...) of this Gpu")
-            self._handles[name] = value.handle
+            self._textures[variable.name] = value
             return
         if isinstance(value, Texture):
             value = value.handle.to_bytes(POINTER_BYTES, "little")
-        data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value, order="C")
+        data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else as_array(value)
         if not 0 <= offset <= variable.bytes - data.nbytes:
             raise UsageError(f"{name}: {data.nbytes} bytes at offset {offset} do not fit into its {variable.bytes}")
-        self.gpu.memory.write(self._addresses[name] + offset, data.reshape(-1).view(np.uint8))
+        self.gpu.memory.write(self._addresses[variable.name] + offset, data.reshape(-1).view(np.uint8))
 
     def get_symbol(self, name: str, dtype: Any = np.uint8) -> np.ndarray:
         """A copy of a module-scope variable."""
         variable = self._variable(name)
         if variable.space in BOUND:
             raise UsageError(f"{name}: is a texture reference and has no value")
-        return self.gpu.memory.view(self._addresses[name], variable.bytes).copy().view(dtype)
+        kind = as_dtype(dtype)
+        if variable.bytes % kind.itemsize:
+            raise UsageError(f"{name}: has {variable.bytes} bytes, no multiple of the {kind.itemsize} of {kind}")
+        return self.gpu.memory.view(self._addresses[variable.name], variable.bytes).copy().view(kind)
 
     def _variable(self, name: str) -> Any:
+        self._require_loaded()
         found = _unmangled(name, self.program.variables)
         if found is None:
             known = ", ".join(self.program.variables) or "none"
@@ -129,14 +145,14 @@ class Module:
             raise UsageError(f"{self.program.path}: no kernel {name!r}; it has {known}")
         return self.program.kernels[found]
 
-    def launch(
-        self, name: str, grid: Extent, block: Extent, args: Sequence[Any] = (), shared_bytes: int = 0
-    ) -> Run:
+    def launch(self, name: str, grid: Extent, block: Extent, args: Sequence[Any] = (), shared_bytes: int = 0) -> Run:
         """Run a kernel to its end.
 
         ``shared_bytes`` is dynamic shared memory. Raises :class:`UsageError` for what cannot be launched, and
-        :class:`KernelFault` for what the kernel does wrong.
+        :class:`KernelFault` for what the kernel does wrong. Whatever ends it early, the next launch works
+        (:class:`lockstep.sim.Gpu`).
         """
+        self._require_loaded()
         kernel = self.kernel(name)
         grid, block = _extent(name, "grid", grid), _extent(name, "block", block)
         self._check_extents(kernel, grid, block)
@@ -144,15 +160,24 @@ class Module:
         params = pack(self.gpu.memory, kernel, args)
         ready = self._relocated(kernel)
         machine = self.gpu.machine
+        from lockstep.models.gpu import Busy  # late, since it compiles the model
+
         start = time.perf_counter()
-        result = machine.launch(ready, grid, block, params, shared_bytes, self.gpu.memory, progress=self.gpu.progress)
+        memory, progress = self.gpu.memory, self.gpu.progress
+        try:
+            result = machine.launch(ready, grid, block, params, shared_bytes, memory, progress)
+        except Busy as error:
+            raise UsageError(f"{kernel.name}: {error}") from None
+        except BaseException:
+            self.gpu.show(machine.printed)
+            raise
         wall = time.perf_counter() - start
-        if result.printed and self.gpu.on_print:
-            self.gpu.on_print(result.printed)
         if result.fault is not None:
+            self.gpu.show(result.printed)
             raise KernelFault(self._fault_text(kernel, result.fault))
         run = Run(kernel.name, grid, block, self.gpu.description, result.raw, result.timeline, wall, result.printed)
         self.gpu.record(run)
+        self.gpu.show(run.printed)
         return run
 
     def _check_extents(self, kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
@@ -170,16 +195,27 @@ class Module:
             most_threads = math.prod(kernel.max_block)
             raise UsageError(f"{kernel.name}: block {block}: the kernel allows {most_threads} threads (.maxntid)")
 
-    def _check_resources(self, kernel: Kernel, threads: int, shared_bytes: int) -> None:
+    def occupancy(self, name: str, block: Extent, shared_bytes: int = 0) -> Occupancy:
+        """How many CTAs of a kernel an SM holds, and what limits them. With none, a launch is refused."""
+        kernel, extent = self.kernel(name), _extent(name, "block", block)
+        self._check_extents(kernel, (1, 1, 1), extent)
+        return self._fit(kernel, math.prod(extent), shared_bytes)
+
+    def _fit(self, kernel: Kernel, threads: int, shared_bytes: int) -> Occupancy:
         description = self.gpu.description
-        if shared_bytes < 0:
-            raise UsageError(f"{kernel.name}: shared_bytes = {shared_bytes}: must not be negative")
+        if not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
+            raise UsageError(f"{kernel.name}: shared_bytes = {shared_bytes!r}: must be an integer, not negative")
         shared, limit = kernel.shared_bytes + shared_bytes, description.scratchpad.bytes_per_cta
         if shared > limit:
             text = f"{shared} bytes of shared memory ({kernel.shared_bytes} static, {shared_bytes} dynamic)"
             raise UsageError(f"{kernel.name}: {text}; {description.name} allows {limit} per CTA")
-        fit = plan(description, threads, kernel.registers, shared)
+        return plan(description, threads, kernel.registers, shared)
+
+    def _check_resources(self, kernel: Kernel, threads: int, shared_bytes: int) -> None:
+        description = self.gpu.description
+        fit = self._fit(kernel, threads, shared_bytes)
         if fit.ctas == 0:
+            shared = kernel.shared_bytes + shared_bytes
             need = f"a CTA of {threads} threads, {kernel.registers} registers each, {shared} bytes of shared memory"
             raise UsageError(f"{kernel.name}: {need} does not fit on an SM: too many {' and '.join(fit.limited_by)}")
         local = description.core.sms * MAX_WARPS * 32 * kernel.local_bytes
@@ -202,8 +238,9 @@ class Module:
     def _symbol_value(self, kernel: Kernel, symbol: str) -> int:
         if symbol in self._addresses:
             return self._addresses[symbol]
-        if symbol in self._handles:
-            return self._handles[symbol]
+        if symbol in self._textures:
+            self._textures[symbol].texels.require_live(self.gpu.memory)
+            return self._textures[symbol].handle
         if symbol in self.program.variables:
             raise UsageError(f"{kernel.name}: the texture reference {symbol} is not set; use module.set_symbol")
         raise UsageError(f"{self.program.path}: {kernel.name}: unknown symbol {symbol}")
@@ -247,6 +284,8 @@ def _extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:
 
 def _unmangled(name: str, known: Any) -> str | None:
     """``name`` itself, or the only C++ name that it is short for."""
+    if not isinstance(name, str):
+        raise UsageError(f"{name!r}: must be a name")
     if name in known:
         return name
     prefix = f"{len(name)}{name}"

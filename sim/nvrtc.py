@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lockstep.models.cache import folder
+from lockstep.models.cache import folder, kept
 from lockstep.sim.errors import UsageError
 from lockstep.spec import files
 
@@ -37,12 +37,15 @@ def compile_text(text: str, name: str = "<text>", include: tuple[Path, ...] = ()
     library.nvrtcVersion(ctypes.byref(version[0]), ctypes.byref(version[1]))
     key = hashlib.sha256("\n".join([name, text, *options, *(str(v.value) for v in version)]).encode()).hexdigest()
     place = folder() / "nvrtc" / f"{Path(name).stem.strip('<>')}-{key[:16]}.ptx"
+
+    def make() -> bytes:
+        return _compile(library, text, name, options)
+
     # A header that is included may have changed: only a text without headers is sure to be the same.
-    if place.is_file() and "#include" not in text:
-        return place
-    ptx = _compile(library, text, name, options)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    files.write(place, ptx)
+    ptx = make() if "#include" in text else kept(f"nvrtc/{key}", make)
+    if not place.is_file() or place.read_bytes() != ptx:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        files.write(place, ptx)
     return place
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
@@ -21,16 +20,13 @@ PATIENCE = 2.0  # seconds without a word; also between the lines of a log
 
 
 def check_writable(target: str | None) -> None:
-    """Refuse a ``--json`` target that cannot be written, before the work is done."""
-    if target in (None, "-"):
-        return
-    folder = Path(str(target)).absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or Path(str(target)).is_dir():
-        raise UsageError(f"--json {target}: cannot be written there")
+    """Refuse a file, or - for standard output, that cannot be written, before the work is done."""
+    if target is not None and not (sys.__stdout__ is not None if target == "-" else files.writable(Path(target))):
+        raise UsageError(f"{target}: cannot be written there")
 
 
 def write_json(target: str, value: Any) -> None:
-    """Write to a file, or to standard output for ``-``. The file is replaced as a whole or not at all."""
+    """Write to a file, or to standard output for ``-``. A file is replaced as a whole or not at all."""
     write_text(target, json.dumps(value, indent=2) + "\n")
 
 
@@ -39,6 +35,7 @@ def write_text(target: str, text: str) -> None:
     if target == "-":
         sys.stdout.write(text)
         return
+    sys.stdout.flush()  # the file may be the same
     files.write(Path(target), text)
 
 

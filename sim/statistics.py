@@ -59,7 +59,7 @@ _ISSUE = (
     of_sm("issue.lanes", "lanes", "mean lanes that execute per warp instruction",
           lambda c: ratio(c("sm.thread_instructions"), c("sm.warp_instructions"))),
     of_sm("issue.slots_used", RATIO, "KL's issue %: warp instructions to issue slots of SMs with work",
-          lambda c: ratio(c("sm.warp_instructions") * c.gpu.core.issue_interval,
+          lambda c: ratio(c("sm.warp_instructions") * max(c.gpu.core.issue_interval, c.gpu.core.scheduler_overhead),
                           c("sm.cycles") * c.gpu.core.schedulers)),
     counted("issue.issued_core_cycles", CYCLES, "sm.issued_cycles", "at least one instruction issued"),
     counted("issue.stall_core_cycles", CYCLES, "sm.stall_cycles",

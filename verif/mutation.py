@@ -34,6 +34,7 @@ from amaranth.lib.wiring import In, Out
 from lockstep.models import cache
 from lockstep.rtl import yosys
 from lockstep.rtl.flat import Flat
+from lockstep.spec import processes
 from lockstep.verif import verilated
 from lockstep.verif.blocks import Declaration
 from lockstep.verif.formal import Proof, check, free_rtlil
@@ -342,7 +343,7 @@ def _reachable(script: Sequence[str], files: dict[str, str], folder: Path) -> Ve
     (folder / "miter.blif").write_text(yosys.run(script, files, ["miter.blif"])["miter.blif"])
     command = ["berkeley-abc", "-c", "read_blif miter.blif; strash; &get; &scl; &lcorr; &scorr; &put; dc2; pdr"]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PDR_SECONDS)
+        done = processes.run(command, folder, timeout=PDR_SECONDS)
     except subprocess.TimeoutExpired:
         return "undecided"
     told: dict[str, Verdict] = {"Property proved": "equivalent", "was asserted in frame": "different"}

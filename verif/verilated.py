@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from lockstep.rtl.flat import FlatPort
 from lockstep.sim.cosim.toolchain import call, root
 from lockstep.sim.cosim.verilator import OPTIMISED, UNOPTIMISED, Program, build
+from lockstep.spec import processes
 from lockstep.verif.state import State, wires
 from lockstep.verif.trace import Trace
 
@@ -104,5 +104,5 @@ def lint(verilog: str, top: str) -> list[str]:
         (Path(name) / f"{top}.v").write_text(verilog)
         command = [str(root() / "bin" / "verilator_bin"), "--lint-only", "-Wall", "-Wno-fatal", *quiet, f"{top}.v"]
         environment = {**os.environ, "VERILATOR_ROOT": str(root())}
-        done = subprocess.run(command, cwd=name, env=environment, capture_output=True, text=True, check=False)
+        done = processes.run(command, name, environment)
     return [line for line in done.stderr.splitlines() if line.startswith(("%Warning", "%Error"))]

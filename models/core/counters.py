@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lockstep.models.core.frame import HAS_MONITORS
 from lockstep.models.core.state import EMPTY, IDLE, ISSUED, STALLED
-from lockstep.models.jit import addressof, call, ctz, i64, jit, popcount, without_lowest
+from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
 
 
-@jit
+@inline
 def count(sm, now):
     """Add the cycles before ``now`` that are not counted yet, all alike, to the counters, and show them to monitors."""
     cycles = now - i64(sm.last)

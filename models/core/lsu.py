@@ -432,7 +432,7 @@ def _remove_head(lsu, now):
     lsu.count -= 1
 
 
-@jit
+@inline
 def take_head(lsu, now):
     """The path takes the head of the queue, which starts; returns its token."""
     waiting = lsu.queue[lsu.head]
@@ -481,7 +481,7 @@ def lanes_of_line(lsu, number, line):
     return lanes_equal(addressof(token), lsu.l1.line_shift, 0, line) & token.mask
 
 
-@jit
+@inline
 def accepted(lsu, number, lanes, line, code):
     """The L1 has accepted the line of some of a token's lanes, with this outcome. Returns whether it was the last."""
     token = lsu.token[number]
@@ -517,7 +517,7 @@ def accepted(lsu, number, lanes, line, code):
     return True
 
 
-@jit
+@inline
 def complete(lsu, number, now):
     """The token is done ``BACK_END`` cycles from now, or later if something else takes longer."""
     token = lsu.token[number]
@@ -528,7 +528,7 @@ def complete(lsu, number, now):
         emit_of_warp(at_events(lsu.events), ANSWERED, now, number // TICKETS, i64(token.pc), i64(token.mask), i64(0))
 
 
-@jit
+@inline
 def answered(lsu, number, now):
     """One line less to wait for; after the last one the token is done."""
     token = lsu.token[number]
@@ -537,7 +537,7 @@ def answered(lsu, number, now):
         complete(lsu, number, now)
 
 
-@jit
+@inline
 def take_completed(lsu):
     """A token that completed in this cycle, or -1. It is free again: read it before the next ``issue_memory``."""
     if lsu.completed == 0:
@@ -551,15 +551,21 @@ def take_completed(lsu):
     return number
 
 
-@jit
+@inline
 def bytes_of(lsu, number, lanes):
     """Which bytes of their line some lanes of a token access (``memory.masks``), if that matters to the L1."""
     token = lsu.token[number]
     low = high = i64(0)
-    if token.kind == L1.LOAD or token.kind == L1.LOCAL_LOAD:
+    if token.kind == L1.LOAD or token.kind == L1.LOCAL_LOAD or lanes == 0:
         return low, high
-    each = ones(i64(token.bytes))
     within = i64(lsu.l1.line_bytes) - 1
+    thread = ctz(lanes)
+    run = lanes >> thread
+    if run & run + 1 == 0:
+        word = i64(token.address[thread]) >> token.size
+        if lanes & ~lanes_equal(addressof(token), i64(token.size), 1, word - thread) == 0:  # one word behind the other
+            return span(i64(token.address[thread]) & within, popcount(lanes) * i64(token.bytes))
+    each = ones(i64(token.bytes))
     while lanes != 0:
         first = i64(token.address[ctz(lanes)]) & within
         lanes = without_lowest(lanes)
@@ -570,7 +576,7 @@ def bytes_of(lsu, number, lanes):
     return low, high
 
 
-@jit
+@inline
 def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
     """Offer a line of a token's ``lanes`` to the L1, which answers with ``identity``. Returns the L1's code.
 
@@ -593,7 +599,7 @@ def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
     return code
 
 
-@jit
+@inline
 def next_answer(lsu, port, config, now, ready):
     """Let the L1 take a reply and give an answer: the path's identity, or -1. The path must be ``ready`` for its own.
 
@@ -603,7 +609,7 @@ def next_answer(lsu, port, config, now, ready):
     return further_answer(lsu, now, ready)
 
 
-@jit
+@inline
 def further_answer(lsu, now, ready):
     """Another answer of the same cycle."""
     if lsu.clients == 0:
@@ -652,7 +658,7 @@ def _takes_results(config, now):
     return (mixed ^ mixed >> 16) & 15 >= config.core.write_refusals
 
 
-@jit
+@inline
 def lsu_step(lsu, port, config, now):
     """One core cycle: L1 answers, line requests, and what lies between the queue and the L1."""
     lsu.now = now
@@ -684,7 +690,7 @@ def lsu_end(lsu, now):
         call(lsu.path.end, lsu.path.handle, addressof(lsu))
 
 
-@jit
+@inline
 def lsu_wake(lsu, port, config, now):
     """The next cycle in which a step would change something."""
     if lsu.entered != 0 or lsu.refused == PORT_TAKEN:

@@ -54,6 +54,7 @@ def _fault(x, lane, address, fault):
 
 @inline
 def _texture(x, handle):
+    """The texture of a handle; one that was freed has texels of 0 bytes."""
     return at_texture(x.textures + (handle - 1) * _TEXTURE_BYTES)
 
 
@@ -257,7 +258,7 @@ def execute_texture(context, address):
     x.touched_shared = 0
     for lane in range(x.lanes):
         handle = i64(handles[lane])
-        if (x.mask >> lane) & 1 and (handle < 1 or handle > x.texture_count):
+        if (x.mask >> lane) & 1 and (handle < 1 or handle > x.texture_count or _texture(x, handle).bytes == 0):
             return _fault(x, lane, handle, Fault.BAD_TEXTURE)
     if op >= SURFACE_LOAD:
         return _surface(x, instruction, handles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import addressof, assign, clear, ctz, i64, jit, lanes_equal, record, slots
+from lockstep.models.jit import addressof, assign, clear, ctz, i64, inline, jit, lanes_equal, record, slots
 from lockstep.models.time import NEVER
 from lockstep.spec.mapping import Mapping
 
@@ -46,7 +46,7 @@ def reset(state, io):
     state.found = 0
 
 
-@jit
+@inline
 def _look(state, io):
     """Which of the pending lanes are in the line of the lowest."""
     entry, shift = state.entry[state.serves], i64(io.i.line_shift)
@@ -56,7 +56,7 @@ def _look(state, io):
         state.here = lanes_equal(addressof(entry), shift, 0, number) & entry.pending
 
 
-@jit
+@inline
 def _present(state, io):
     """Map the line found, and put it into the output register."""
     entry, mask, line = state.entry[state.found_in], state.found, io.o.line.payload
@@ -95,7 +95,7 @@ def _present(state, io):
     line.word = word
 
 
-@jit
+@inline
 def _moves(state, io):
     """Whether the line found, if any, makes room for another."""
     return state.found == 0 or io.o.line.valid == 0 or io.i.line.ready != 0

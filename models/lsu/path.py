@@ -20,7 +20,7 @@ from lockstep.models.core.lsu import (
     take_head,
 )
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, assign, call, ctz, i64, jit, pointer_to, record, slot
+from lockstep.models.jit import addressof, assign, call, ctz, i64, inline, jit, pointer_to, record, slot
 from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS
@@ -47,7 +47,7 @@ def reset(path, config):
     io.i.request.valid = 0
 
 
-@jit
+@inline
 def send(lsu, port, config, number, line, lanes, now):
     """Offer a line to the L1, which answers with its token; returns whether it was accepted."""
     low, high = bytes_of(lsu, number, lanes)
@@ -61,7 +61,7 @@ def send(lsu, port, config, number, line, lanes, now):
     return True
 
 
-@jit
+@inline
 def _present(token, number, request):
     """Put an instruction on the coalescer's input, where it holds until it is accepted."""
     assign(request, token)
@@ -72,7 +72,7 @@ def _present(token, number, request):
     request.bypass = token.kind == LOAD_BYPASS
 
 
-@jit
+@inline
 def coalesce(path, lsu, now):
     """A cycle of the coalescer, which takes the head of the queue. Returns whether it did anything.
 
@@ -99,7 +99,7 @@ def coalesce(path, lsu, now):
     return True
 
 
-@jit
+@inline
 def step(path, lsu, port, config, now):
     """One core cycle."""
     number = next_answer(lsu, port, config, now, lsu.writable != 0)

@@ -357,7 +357,7 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
     return MISS
 
 
-@jit
+@inline
 def l1_access(l1, port, config, now, kind, address, low, high, size, lanes, token):
     """Offer the LSU's next access, one line. Returns HIT, MISS, MERGED or STORED, or the reason of a refusal.
 
@@ -439,7 +439,7 @@ def _answer_fill(l1):
     return token
 
 
-@jit
+@inline
 def l1_fill(l1, port, now):
     """Accept a reply, if one is there. That of another cache is passed on: its requests name no MSHR of the L1."""
     if port.reply_ready <= now:
@@ -458,7 +458,7 @@ def _hit_is_ready(l1, now):
     return l1.hit_first != l1.hit_last and l1.hits[l1.hit_first & (l1.ring - 1)].ready <= now
 
 
-@jit
+@inline
 def l1_answer(l1, now):
     """The token of an access that is done, or -1."""
     hit = _hit_is_ready(l1, now)
@@ -475,7 +475,7 @@ def l1_answer(l1, now):
     return token
 
 
-@jit
+@inline
 def l1_peek(l1, now):
     """What :func:`l1_answer` would return, without effect."""
     hit = _hit_is_ready(l1, now)
@@ -485,7 +485,7 @@ def l1_peek(l1, now):
     return i64(l1.hits[l1.hit_first & (l1.ring - 1)].token) if hit else i64(-1)
 
 
-@jit
+@inline
 def l1_wake(l1, port, config, now):
     """The next cycle after ``now`` in which :func:`l1_fill` or :func:`l1_answer` has something to do, or NEVER.
 

@@ -3,10 +3,11 @@
 Sectors are parts of ``1 << shift`` bytes, at least 32; a mask of them has a bit for each, of at most :data:`SECTORS`.
 """
 
-from lockstep.models.jit import ctz, i64, inline, popcount, record, without_lowest
+from lockstep.models.jit import i64, inline, popcount, record
 
 BYTES = record([("low", "i8"), ("high", "i8")])
 SECTORS = 4
+HALF = 0xFFFF_FFFF
 
 
 @inline
@@ -25,24 +26,23 @@ def span(first, count):
 @inline
 def sectors_of(low, high, shift):
     """The sectors in which a byte lies."""
-    found = i64(0)
-    for k in range(128 >> shift):
-        of_low, of_high = span(k << shift, 1 << shift)
-        if low & of_low | high & of_high != 0:
-            found |= 1 << k
-    return found
+    if shift >= 7:
+        return i64(low | high != 0)
+    if shift == 6:
+        return i64(low != 0) | i64(high != 0) << 1
+    halves = i64(low & HALF != 0) | i64(low & ~HALF != 0) << 1
+    return halves | i64(high & HALF != 0) << 2 | i64(high & ~HALF != 0) << 3
 
 
 @inline
 def bytes_of(sectors, shift):
     """The bytes of sectors."""
-    low = high = i64(0)
-    while sectors != 0:
-        of_low, of_high = span(ctz(sectors) << shift, 1 << shift)
-        sectors = without_lowest(sectors)
-        low |= of_low
-        high |= of_high
-    return low, high
+    if shift >= 7:
+        return -(sectors & 1), -(sectors & 1)
+    if shift == 6:
+        return -(sectors & 1), -(sectors >> 1 & 1)
+    low = HALF & -(sectors & 1) | ~HALF & -(sectors >> 1 & 1)
+    return low, HALF & -(sectors >> 2 & 1) | ~HALF & -(sectors >> 3 & 1)
 
 
 @inline

@@ -34,6 +34,7 @@ from lockstep.models.jit import (
     call,
     ctz,
     i64,
+    inline,
     jit,
     lanes_equal,
     pointer_to,
@@ -145,7 +146,7 @@ def _word_shift(token):
     return max(i64(token.size), i64(2))
 
 
-@jit
+@inline
 def _right(token, result, lanes, line, line_shift):
     """Those of the lanes of a result whose address is that of the word that it gives them."""
     where = addressof(token)
@@ -168,7 +169,7 @@ def _right(token, result, lanes, line, line_shift):
     return right
 
 
-@jit
+@inline
 def _gates(path, lsu, io):
     """Which warps may issue what in this cycle: the unit's masks, less the warps that it does not know of yet."""
     entered = i64(lsu.entered)
@@ -187,7 +188,7 @@ def _gates(path, lsu, io):
     lsu.admit = admitted
 
 
-@jit
+@inline
 def _enter(path, lsu, io, now):
     """Offer the head of the queue to its instruction queue, and generate addresses for what the coalescers take."""
     io.i.enter.valid = 0
@@ -210,14 +211,14 @@ def _enter(path, lsu, io, now):
                 io.i.address[k, lane] = token.address[lane]
 
 
-@jit
+@inline
 def _of_kind(access, kind):
     """Whether a request is what an instruction of this kind asks for."""
     atomic, bypass = kind == ATOMIC_ACCESS, kind == LOAD_BYPASS
     return access.store == is_store(kind) and access.atomic == atomic and access.bypass == bypass
 
 
-@jit
+@inline
 def _bytes(lsu, access, first, lanes, line):
     """The bytes that a request accesses: those of its first instruction's lanes, or of all loads that it serves."""
     if access.store | access.atomic != 0:
@@ -231,7 +232,7 @@ def _bytes(lsu, access, first, lanes, line):
     return low, high
 
 
-@jit
+@inline
 def _access(path, lsu, port, config, io, now):
     """Offer the unit's request to the L1."""
     access = io.o.access.payload
@@ -269,7 +270,7 @@ def _access(path, lsu, port, config, io, now):
         accepted(lsu, number, lanes_of_line(lsu, number, line), line, code)
 
 
-@jit
+@inline
 def _send(path, lsu, number, lanes, line):
     """Send these lanes of a store to the crossbar, which takes their values in the next cycle."""
     store, token = path.store_crossbar.io.i.store, lsu.token[number]
@@ -288,7 +289,7 @@ def _send(path, lsu, number, lanes, line):
     path.counts.stores_sent += 1
 
 
-@jit
+@inline
 def _stored(path, lsu):
     """Show the crossbar the values of the last cycle's store, and compare the line that it gives with what is right."""
     io = path.store_crossbar.io
@@ -334,7 +335,7 @@ def _fail_at_byte(lsu, stored, byte):
     fail_at(lsu, Fault.BYTES, i64(stored.token), stored, lane, (i64(stored.number) << shift) + byte)
 
 
-@jit
+@inline
 def _result(path, lsu, io, now):
     """Answer lanes of one warp. If its values are delivered, they go to the crossbar with their line."""
     result = io.o.result.payload
@@ -365,7 +366,7 @@ def _result(path, lsu, io, now):
         complete(lsu, number, now)
 
 
-@jit
+@inline
 def _deliver(path, lsu, number, line):
     """Send a load to the crossbar, which takes its line in the next cycle."""
     load, token = path.line_crossbar.io.i.load, lsu.token[number]
@@ -380,7 +381,7 @@ def _deliver(path, lsu, number, line):
     path.delivered += 1
 
 
-@jit
+@inline
 def _write(path, lsu):
     """Show the crossbar the line of the last cycle's load, and write the registers with what it gives the lanes."""
     io = path.line_crossbar.io
@@ -403,7 +404,7 @@ def _write(path, lsu):
     assign(write, values)
 
 
-@jit
+@inline
 def _cross(crossbar, lsu):
     """A cycle of a crossbar. Returns whether it did anything."""
     io, binding = crossbar.io, crossbar.binding
@@ -414,7 +415,7 @@ def _cross(crossbar, lsu):
     return True
 
 
-@jit
+@inline
 def step(path, lsu, port, config, now):
     """One core cycle."""
     _write(path, lsu)

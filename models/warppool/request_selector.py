@@ -74,13 +74,13 @@ def reset(state, io):
     state.margin = -1
 
 
-@jit
+@inline
 def _put_load(request, target):
     clear(target)
     assign(target, request)
 
 
-@jit
+@inline
 def _put_store(store, target):
     clear(target)
     assign(target, store)
@@ -115,7 +115,7 @@ def _seen(state):
     return seen
 
 
-@jit
+@inline
 def _search(state, io):
     """A cycle of the search for the lowest warp, as things were before this clock edge."""
     pops = io.o.pop.valid != 0
@@ -146,7 +146,7 @@ def _search(state, io):
         state.searched = 0
 
 
-@jit
+@inline
 def _lowest(state, mask):
     """The positions of a mask with the lowest warp."""
     found, lowest = i64(0), i64(MAX_WARPS)
@@ -160,7 +160,7 @@ def _lowest(state, mask):
     return found
 
 
-@jit
+@inline
 def _lower(state):
     """The warps of the lines inserted in the cycle before, and whether one was lowered."""
     state.lowered = 0
@@ -177,7 +177,7 @@ def _lower(state):
             state.lowered = 1
 
 
-@jit
+@inline
 def _pop(state):
     """The position popped in this cycle no longer waits; those before the next one that does are free again."""
     state.waiting &= ~(i64(1) << state.position)
@@ -190,7 +190,7 @@ def _pop(state):
     state.used -= passed
 
 
-@jit
+@inline
 def _insert(state, io, port):
     """A line; returns the positions that it takes."""
     insert, line = io.i.insert[port], state.inserted[port]
@@ -212,7 +212,7 @@ def _insert(state, io, port):
     return i64(1)
 
 
-@jit
+@inline
 def _wait(state, io, port):
     """A port's first store waits or goes, and another enters."""
     if state.taken == port:
@@ -227,7 +227,7 @@ def _wait(state, io, port):
     io.o.store[port].ready = state.stores[port] < 2
 
 
-@jit
+@inline
 def _leave(state, io):
     """A request goes to the L1: count it, and present the next one."""
     access = io.o.access.payload
@@ -242,7 +242,7 @@ def _leave(state, io):
         assign(state.behind[i - 1], state.behind[i])
 
 
-@jit
+@inline
 def _choose(state, io):
     """The action of the next cycle."""
     stores, overdue = i64(0), i64(0)

@@ -7,7 +7,7 @@ the steps, then the connections between the blocks for the next cycle.
 from __future__ import annotations
 
 from lockstep.models.blocks import instance, ports
-from lockstep.models.jit import addressof, assign, call, i64, jit, record, slots
+from lockstep.models.jit import addressof, assign, call, i64, inline, jit, record, slots
 from lockstep.models.lsu import intra_warp_coalescer
 from lockstep.models.time import NEVER
 from lockstep.models.warppool import (
@@ -69,7 +69,7 @@ def begin(state, io):
     _outputs(state, io)
 
 
-@jit
+@inline
 def _outside(state, io):
     """What the blocks see of the unit's inputs."""
     enter = state.instruction_queues.io.i.enter
@@ -98,7 +98,7 @@ def _outside(state, io):
     state.thread_map_table.io.i.result.ready = io.i.result.ready
 
 
-@jit
+@inline
 def _thread_maps(state):
     """Let the thread-map table be read, and admit lines."""
     table, back = state.thread_map_table, state.writeback.io.o
@@ -113,7 +113,7 @@ def _thread_maps(state):
     return call(table.binding.comb, table.binding.handle, addressof(table.io))
 
 
-@jit
+@inline
 def _coalescer(state, k):
     """What surrounds one intra-warp coalescer, which says whether it is ready."""
     queues = state.instruction_queues.io
@@ -145,7 +145,7 @@ def _coalescer(state, k):
     return different
 
 
-@jit
+@inline
 def _inside(state, io):
     """Connect the blocks with each other. Returns what those with combinational outputs do."""
     different = _thread_maps(state)
@@ -173,7 +173,7 @@ def _inside(state, io):
     return different
 
 
-@jit
+@inline
 def _outputs(state, io):
     """The unit's outputs."""
     queues = state.instruction_queues.io.o
@@ -227,7 +227,7 @@ def step(state, io):
     return stop
 
 
-@jit
+@inline
 def _idle(part):
     binding = part.binding
     return call(binding.idle, binding.handle, addressof(part.io))

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from typing import Any
 from lockstep.models import blocks, cache
 from lockstep.sim.cosim import toolchain, verilator
 from lockstep.sim.cosim.verilator import OPTIMISED, UNOPTIMISED, Program
+from lockstep.spec.processes import side_by_side
 
 Make = Callable[..., Any]
 """Makes a component from its parameters: one with a fault in it, for tests, or one of gates."""
@@ -65,8 +64,7 @@ def libraries(requests: Sequence[Request]) -> list[Path]:
         when a component's ports do not fit into its block's record.
     """
     sources = [_sources(request) for request in requests]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(_library, requests, sources))
+    return list(side_by_side(lambda each: _library(*each), zip(requests, sources, strict=True)))
 
 
 def _sources(request: Request) -> Sources:

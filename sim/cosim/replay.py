@@ -27,6 +27,8 @@ import argparse
 import hashlib
 import json
 import sys
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,7 +115,7 @@ def load(path: Path) -> Replay:
         with np.load(path) as file:
             about = json.loads(str(file["about"]))
             arrays = {name: file[name] for name in ARRAYS}
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise UsageError(f"{path}: not a replay file: {error}") from None
     name = about.pop("block")
     block = next(iter(select(name, blocks.layouts())), "")

@@ -130,11 +130,11 @@ class _Attached:
         record: bool = False,
     ) -> None:
         self.rtl, self.sms, self.mode, self.makes, self.only, self.record = rtl, sms, mode, makes, only, record
-        self.gpu: Any = None
+        self._seconds: list[float] = []  # of the launches
         self._session: Session | None = None
 
     def attach(self, gpu: Any) -> None:
-        self.gpu = gpu
+        gpu.after_launch.append(lambda run: self._seconds.append(run.wall_seconds))
         if self.only is not None:
             gpu.on_print = None  # the run is repeated
         machine: Machine = gpu.machine
@@ -176,7 +176,7 @@ class _Attached:
     def summary(self, ended: bool) -> dict[str, Any]:
         """The keys that a co-simulation adds to a run, which has ``ended`` or was stopped."""
         session = self.session
-        seconds = sum(run.wall_seconds for run in self.gpu.runs) if ended else session.seconds
+        seconds = sum(self._seconds) if ended else session.seconds
         return {
             "blocks": session.blocks,
             "mode": self.mode,
@@ -244,7 +244,7 @@ class _Launches:
                 {base: hashlib.sha256(gpu.memory.view(base, size)).hexdigest() for base, size in gpu.memory.allocations}
             )
 
-        gpu.after_launch = ended
+        gpu.after_launch.append(ended)
 
     def differences(self, other: _Launches) -> list[str]:
         """One line per count, text and allocation that differs."""

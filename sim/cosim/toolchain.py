@@ -11,13 +11,13 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lockstep.models import cache
 from lockstep.sim.errors import UsageError
+from lockstep.spec import files, processes
 
 
 def folder() -> Path:
@@ -57,30 +57,48 @@ def versions() -> str:
 def call(command: Sequence[str], where: Path | None = None) -> str:
     """Run a tool; what it wrote. Raises :class:`UsageError`."""
     environment = {**os.environ, "VERILATOR_ROOT": str(root())}
-    done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+    done = processes.run(command, where, environment)
     if done.returncode:
         what = (done.stderr + done.stdout).strip().splitlines()
         raise UsageError(f"{Path(command[0]).name} failed ({done.returncode}): {' '.join(what[:3])}")
     return done.stdout
 
 
+CONTENTS = "contents"  # of a folder that is kept: what is in it, and how large
+
+
 def once(key: str, make: Callable[[Path], None]) -> Path:
-    """The folder of a key, made by ``make`` unless it is there: by one thread of one process, while others wait."""
+    """The folder of a key, made by ``make`` unless it is there whole: by one thread of one process; others wait."""
     path, lock = folder() / key, folder() / f".lock-{key}"
-    if path.is_dir():
+    if _whole(path):
         return path
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # ends with the process, whatever happens to it
-        if path.is_dir():
+        if _whole(path):
             return path
         fresh = Path(tempfile.mkdtemp(dir=folder(), prefix=".making-"))
         try:
             make(fresh)
+            files.write(fresh / CONTENTS, _contents(fresh))
             fresh.chmod(0o755)
+            shutil.rmtree(path, ignore_errors=True)
             fresh.rename(path)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return path
+
+
+def _contents(path: Path) -> str:
+    found = [file for file in sorted(path.rglob("*")) if file.is_file() and file.name != CONTENTS]
+    return "".join(f"{file.stat().st_size} {file.relative_to(path)}\n" for file in found)
+
+
+def _whole(path: Path) -> bool:
+    """Whether a folder has all that it was made with; nobody changes what is in it, but a disk may have been full."""
+    try:
+        return (path / CONTENTS).read_text() == _contents(path)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def digest(*texts: str) -> str:

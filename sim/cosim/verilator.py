@@ -10,11 +10,11 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lockstep.sim.cosim.toolchain import call, compiler, digest, once, root
+from lockstep.spec.processes import side_by_side
 
 OPTIMISED = "-O2"  # for whole runs
 UNOPTIMISED = "-O0"  # for what runs briefly: benches, coverage, waves, planted faults
@@ -93,8 +93,7 @@ def _runtime() -> str:
         def compile(name: str) -> None:
             _compile(where, OPTIMISED, "-c", str(root() / "include" / f"{name}.cpp"), "-o", f"{name}.o")
 
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(compile, RUNTIME))
+        list(side_by_side(compile, RUNTIME))
         call(["ar", "rcs", "runtime.a", *(f"{name}.o" for name in RUNTIME)], where)
 
     return str(once("runtime-" + digest(OPTIMISED, *COMPILE, *RUNTIME), make) / "runtime.a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from lark import Token, Tree
@@ -22,6 +22,7 @@ TYPE_BYTES = {
 }
 ADDRESS_BYTES = 8
 MAX_VARIABLE_BYTES = 1 << 32
+MOST_DIGITS = 20  # of 64 bits, decimal
 WARP_SIZE = 32
 
 
@@ -88,6 +89,7 @@ _COMPARISONS: dict[str, Callable[..., bool]] = {
     "&&": lambda left, right: bool(left and right),
     "||": lambda left, right: bool(left or right),
 }
+_BITS, _RADIX = ("0f", "0F", "0d", "0D"), ("0x", "0X", "0b", "0B")  # how numbers begin: of floats, of integers
 _BITWISE: dict[str, Callable[[int, int], int]] = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
 
 
@@ -106,7 +108,10 @@ def evaluate(node: Node) -> Constant:
             target, operand = node.children
             if target not in (".s64", ".u64"):
                 raise SourceError(f"a constant can be cast to .s64 and .u64, not to {target}", token(target))
-            return Constant.of(evaluate(operand).value, str(target)[1:])
+            value = evaluate(operand).value
+            if not math.isfinite(value):
+                raise SourceError(f"{value} cannot be cast to an integer", token(target))
+            return Constant.of(value, str(target)[1:])
         case _:
             condition, then, otherwise = node.children
             return evaluate(then if evaluate(condition).value else otherwise)
@@ -149,23 +154,30 @@ def token(node: Node | None) -> Token:
 
 
 def _literal(token: Token) -> Constant:
-    match token.type:
+    return _value(token.type, token, token)
+
+
+def _value(type: str, text: str, place: Token) -> Constant:
+    """The value of a terminal of the grammar."""
+    match type:
         case "INTEGER":
-            digits = token.rstrip("U")
+            digits = text.rstrip("U")
             octal = len(digits) > 1 and digits.isdigit() and digits[0] == "0"
+            if digits.isdigit() and not octal and len(digits) > MOST_DIGITS:
+                raise SourceError(f"{text} does not fit in 64 bits", place)
             try:
                 value = int(digits, 8 if octal else 0)
             except ValueError:
-                raise SourceError(f"{token} is not an octal number", token) from None
+                raise SourceError(f"{text} is not an octal number", place) from None
             if value >> 64:
-                raise SourceError(f"{token} does not fit in 64 bits", token)
-            return Constant(value, "u64" if token.endswith("U") or value >> 63 else "s64")
+                raise SourceError(f"{text} does not fit in 64 bits", place)
+            return Constant(value, "u64" if text.endswith("U") or value >> 63 else "s64")
         case "FLOAT_BITS":
-            return Constant(int(token[2:], 16), "f32" if token[1] in "fF" else "f64")
+            return Constant(int(text[2:], 16), "f32" if text[1] in "fF" else "f64")
         case "WARP_SIZE":
             return Constant(WARP_SIZE, "s64")
         case _:
-            return Constant.of(float(token), "f64")
+            return Constant.of(float(text), "f64")
 
 
 def _unary(sign: Token, operand: Constant) -> Constant:
@@ -213,8 +225,9 @@ class InitialValue:
         inner = [extent or 0 for extent in dimensions[1:]]
         if dimensions and dimensions[0] is None:
             per_item = math.prod(inner)
-            nested = any(isinstance(item, Tree) and item.data == "list" for item in _items(value))
-            self.dimensions = [len(_items(value)) if nested else -(-len(_items(value)) // per_item), *inner]
+            items = _items(value)
+            nested = any(_is_list(item) for item in items)
+            self.dimensions = [len(items) if nested else -(-len(items) // per_item), *inner]
         else:
             self.dimensions = [extent or 0 for extent in dimensions[:1]] + inner
         self.bytes = bytearray(size_in_bytes(name, type, self.dimensions))
@@ -230,16 +243,25 @@ class InitialValue:
 
     def _fill(self, node: Node, dimensions: list[int], offset: int) -> int:
         """Write one value, or a list over ``dimensions``, at a byte offset. Returns the offset after it."""
-        if isinstance(node, Token) or node.data != "list":
+        if not _is_list(node):
             return self._write(node, offset)
         if not dimensions:
             raise SourceError(f"{self._name}: too many nested braces", self._name)
         stride = math.prod(dimensions[1:]) * TYPE_BYTES[self._type]
         start, end = offset, offset + dimensions[0] * stride
+        assert isinstance(node, Tree)
+        if plain := _numbers(node):
+            texts = [str(item) for item in _items(node)]
+            encoded = {text: self._encode(_number(text.strip(), plain)) for text in dict.fromkeys(texts)}
+            content = b"".join([encoded[text] for text in texts])
+            if len(content) > end - start:
+                raise SourceError(f"{self._name}: more initial values than elements", self._name)
+            self.bytes[start : start + len(content)] = content
+            return end
         for item in node.children:
             if offset >= end:
                 raise SourceError(f"{self._name}: more initial values than elements", self._name)
-            if isinstance(item, Tree) and item.data == "list":
+            if _is_list(item):
                 if (offset - start) % stride:
                     raise SourceError(f"{self._name}: a nested brace in the middle of a row", self._name)
                 self._fill(item, dimensions[1:], offset)
@@ -288,5 +310,29 @@ class InitialValue:
         self._address_bytes[start] = index + 1
 
 
-def _items(node: Node) -> list[Node]:
-    return node.children if isinstance(node, Tree) and node.data == "list" else [node]
+def _is_list(node: Node | str) -> bool:
+    return isinstance(node, Tree) and node.data == "list"
+
+
+def _items(node: Node) -> Sequence[Node | str]:
+    """The items of a list, plain numbers as texts; what is none is its only item."""
+    if not isinstance(node, Tree) or node.data != "list":
+        return [node]
+    plain = _numbers(node)
+    return node.children if plain is None else plain[1:-1].rstrip(", \t\r\n").split(",")
+
+
+def _numbers(node: Tree[Token]) -> Token | None:
+    """The token ``NUMBERS`` that is all of a list."""
+    first = node.children[0] if node.children else None
+    return first if isinstance(first, Token) and first.type == "NUMBERS" else None
+
+
+def _number(text: str, place: Token) -> Constant:
+    """The value of a number with or without a sign."""
+    if text[0] == "-":
+        return _unary(Token("MINUS", "-", line=place.line), _number(text[1:].lstrip(), place))
+    if text[:2] in _BITS:
+        return _value("FLOAT_BITS", text, place)
+    whole = text.isdecimal() or text[-1] == "U" or text[:2] in _RADIX
+    return _value("INTEGER" if whole else "FLOAT", text, place)

@@ -17,7 +17,6 @@ from lockstep.models.execution import isa
 from lockstep.sim.errors import UsageError
 from lockstep.sim.ptx.kernel import Program
 from lockstep.sim.ptx.passes import ordered, source
-from lockstep.spec import files
 from lockstep.spec.passes import Pass
 
 
@@ -33,37 +32,32 @@ def load(
         path, text = "<text>", path_or_text
     else:
         path = os.fspath(path_or_text)
-        try:
-            text = Path(path).read_text()
-        except OSError as error:
-            raise UsageError(f"{path}: cannot read the PTX file: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise UsageError(f"{path}: not a PTX file: it is not UTF-8 text") from None
+        text = read(path)
     if not 16 <= registers_per_thread <= isa.MAX_REGISTERS:
         raise UsageError(f"registers per thread: {registers_per_thread} is outside 16..{isa.MAX_REGISTERS}")
     chosen = ordered(passes)
     key = "\n".join([_sources(chosen), *map(repr, chosen), str(registers_per_thread), path, text])
-    place = cache.folder() / "ptx" / f"{hashlib.sha256(key.encode()).hexdigest()}.pickle"
-    try:
-        return pickle.loads(place.read_bytes())
-    except (OSError, pickle.UnpicklingError, EOFError):
-        pass
+    name = f"ptx/{hashlib.sha256(key.encode()).hexdigest()}"
+    kept = cache.kept(name, lambda: _build(text, path, registers_per_thread, chosen))
+    return pickle.loads(kept)
+
+
+def _build(text: str, path: str, registers_per_thread: int, passes: Sequence[Pass]) -> bytes:
     # Late, because a kept program needs neither Lark nor NetworkX, which take a fifth of a second to import.
     from lockstep.sim.ptx.build import build
     from lockstep.sim.ptx.parser import parse
 
-    program = build(parse(text, path), registers_per_thread, chosen)
-    _store(place, program)
-    return program
+    return pickle.dumps(build(parse(text, path), registers_per_thread, passes), protocol=5)
 
 
-def _store(place: Path, program: Program) -> None:
-    """Keep a program: a full or read-only disk costs time, not the run."""
+def read(path: str | os.PathLike[str]) -> str:
+    """The text of a PTX file. Raises :class:`UsageError`."""
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        files.write(place, pickle.dumps(program, protocol=5))
-    except OSError:
-        return
+        return Path(path).read_text()
+    except OSError as error:
+        raise UsageError(f"{os.fspath(path)}: cannot read the PTX file: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{os.fspath(path)}: not a PTX file: it is not UTF-8 text") from None
 
 
 def _sources(passes: Sequence[Pass]) -> str:

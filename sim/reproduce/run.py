@@ -35,5 +35,7 @@ def run(jobs: Mapping[str, Job], watch: Watch, processes: int | None = None) -> 
                 add(running[done], done.result())
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()
             raise
     return {name: results[name] for name in jobs}

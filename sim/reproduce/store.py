@@ -44,8 +44,10 @@ def _place(job: Job) -> Path:
 
 def find(job: Job) -> dict[str, Any] | None:
     """The result of a job that was run before."""
-    path = _place(job)
-    return json.loads(path.read_text()) if path.is_file() else None
+    try:
+        return json.loads(_place(job).read_text())
+    except (FileNotFoundError, ValueError):  # not there, or damaged
+        return None
 
 
 def keep(job: Job, result: dict[str, Any]) -> None:

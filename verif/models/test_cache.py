@@ -43,25 +43,73 @@ def run(x):
 """
 
 
-def test_an_edit_two_imports_away_is_seen(tmp_path: Path) -> None:
+class Tree:
+    """A project of three modules with a cache of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.models = _tree(folder)
+        self.cache = folder / "cache"
+        self._environment = {**os.environ, "PYTHONPATH": str(folder), "LOCKSTEP_CACHE": str(self.cache)}
+        self._environment.pop("NUMBA_CACHE_DIR", None)
+
+    def start(self) -> subprocess.Popen[str]:
+        """Print what the top function returns, and how often the cache had it."""
+        code = "from lockstep.models.top import run; print(run(20), sum(run.stats.cache_hits.values()))"
+        return subprocess.Popen([sys.executable, "-c", code], env=self._environment, stdout=subprocess.PIPE, text=True)
+
+    def result(self) -> str:
+        return self.start().communicate()[0].strip()
+
+
+def _tree(tmp_path: Path) -> Path:
     models = tmp_path / "lockstep" / "models"
     models.mkdir(parents=True)
-    for name in ("__init__", "jit", "cache"):
-        (models / f"{name}.py").write_text((cache.ROOT / "models" / f"{name}.py").read_text())
+    (tmp_path / "lockstep" / "spec").mkdir()
+    for name in ("models/__init__", "models/jit", "models/cache", "spec/__init__", "spec/files"):
+        (tmp_path / "lockstep" / f"{name}.py").write_text((cache.ROOT / f"{name}.py").read_text())
     for name, text in (("leaf", _LEAF), ("middle", _MIDDLE), ("top", _TOP)):
         (models / f"{name}.py").write_text(text)
+    return models
 
-    def result() -> str:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "LOCKSTEP_CACHE": str(tmp_path / "cache")}
-        environment.pop("NUMBA_CACHE_DIR", None)
-        code = "from lockstep.models.top import run; print(run(20), sum(run.stats.cache_hits.values()))"
-        command = [sys.executable, "-c", code]
-        return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
-    assert result() == "42 0"
-    assert result() == "42 1"
-    (models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"))
-    assert result() == "44 0"
+def test_an_edit_two_imports_away_is_seen(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    assert tree.result() == "42 0"
+    assert tree.result() == "42 1"
+    (tree.models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"))
+    assert tree.result() == "44 0"
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["empty", "flipped"])
+def test_damaged_code_is_compiled_anew(tmp_path: Path, kind: str, damage: str) -> None:
+    tree = Tree(tmp_path)
+    tree.result()
+    for file in tree.cache.rglob(f"*.{kind}"):
+        content = file.read_bytes()
+        middle = len(content) // 2
+        flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        file.write_bytes({"empty": b"", "flipped": flipped}[damage])
+    assert tree.result() in ("42 0", "42 1")  # an index with another bit may still be right
+    assert tree.result() == "42 1"
+
+
+def test_the_code_of_another_source_is_not_taken(tmp_path: Path) -> None:
+    """As an interrupt leaves it between the two files that Numba writes."""
+    tree = Tree(tmp_path)
+    tree.result()
+    old = {file: file.read_bytes() for file in tree.cache.rglob("*.nbc")}
+    (tree.models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"))
+    tree.result()
+    for file, content in old.items():
+        file.write_bytes(content)
+    assert tree.result() == "44 0"
+
+
+def test_two_cold_starts_compile_once(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    both = [tree.start(), tree.start()]
+    assert sorted(process.communicate()[0].strip() for process in both) == ["42 0", "42 1"]
 
 
 def test_all_imports_of_the_project_are_found() -> None:

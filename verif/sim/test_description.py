@@ -121,7 +121,7 @@ def test_parse_setting() -> None:
         ({"l1.mshrs": 0}, ("l1.mshrs", "1 to 256 MSHRs")),
         ({"core.sms": 129}, ("core.sms", "1 to 128")),
         ({"core.warps": 65}, ("core.warps", "1 to 64")),
-        ({"core.scheduler": "gt0"}, ("core.scheduler", "lrr, gto")),
+        ({"core.scheduler": "gt0"}, ("core.scheduler", "lrr, greedy-rr, gto")),
         ({"pipelines.float.pipe": "fpu"}, ("alu, sfu, dp, lsu",)),
         ({"pipelines.float.pipe": "lsu"}, ("pipelines.float.pipe", "memory instructions")),
         ({"pipelines.global.pipe": "alu"}, ("pipelines.global.pipe", "use lsu")),

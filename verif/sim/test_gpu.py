@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.sim import Gpu, KernelFault, UsageError
+from lockstep.models.execution.isa import CODE_END, GRANULE
+from lockstep.sim import Gpu, KernelFault, UsageError, device
 
 HEADER = ".version 7.0\n.target sm_75\n.address_size 64\n"
 
@@ -101,6 +102,22 @@ $again:
 }
 """
 
+SAMPLER = HEADER + """
+.global .texref picture;
+.visible .entry fetch(.param .u64 out, .param .u64 image)
+{
+  .reg .u64 %o, %h; .reg .f32 %f<5>; .reg .u32 %k;
+  ld.param.u64 %o, [out];
+  ld.param.u64 %h, [image];
+  mov.u32 %k, 1;
+  tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%h, {%k, %k}];
+  st.global.f32 [%o], %f1;
+  tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [picture, {%k, %k}];
+  st.global.f32 [%o+4], %f1;
+  ret;
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def gpu() -> Gpu:
@@ -174,6 +191,102 @@ def test_freed_and_foreign_buffers(memory_only: Gpu) -> None:
 def test_what_cannot_be_in_device_memory(memory_only: Gpu) -> None:
     mistake(lambda: memory_only.to_device(np.array([object()])), "Python objects")
     mistake(lambda: memory_only.empty(1 << 32, np.uint8), "device memory")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [-1, (3, -2), 1.5, "7", None, (2, None), [[2], 3], (1,) * 65, np.zeros(2), np.int64(-1), float("nan")],
+    ids=str,
+)
+def test_shapes_that_cannot_be(memory_only: Gpu, shape: Any) -> None:
+    before = memory_only.memory.allocations
+    mistake(lambda: memory_only.empty(shape, np.float32), "shape", "none negative")
+    assert memory_only.memory.allocations == before
+
+
+@pytest.mark.parametrize("shape", [1 << 40, (1 << 40, 1 << 40), (1 << 32, 1 << 32), (10**3000, 10**3000)])
+def test_sizes_that_cannot_be(memory_only: Gpu, shape: Any) -> None:
+    mistake(lambda: memory_only.empty(shape, np.float32), "device memory", "bytes asked for")
+
+
+@pytest.mark.parametrize("dtype", ["float31", 3, "V0", "U", object, (np.float32, 2), [("a", "O")], "f4,,"], ids=str)
+def test_dtypes_that_cannot_be(memory_only: Gpu, dtype: Any) -> None:
+    mistake(lambda: memory_only.empty(4, dtype))
+
+
+def test_arrays_that_cannot_be(memory_only: Gpu) -> None:
+    mistake(lambda: memory_only.to_device([[1, 2], [3]]), "list", "array")
+    mistake(lambda: memory_only.texture([[1, 2], [3]]), "list", "array")
+    mistake(lambda: memory_only.texture(np.float32(1), channels=4), "channels")
+    mistake(lambda: memory_only.texture(np.zeros((3, 0), np.float32)), "not empty")
+    assert memory_only.memory.allocations == []
+    empty = memory_only.empty([np.int64(2), 0], "f4")
+    assert memory_only.from_device(empty).shape == (2, 0)
+
+
+def test_only_whole_live_buffers_are_freed(memory_only: Gpu) -> None:
+    buffer = memory_only.to_device(np.arange(4))
+    mistake(lambda: memory_only.free(buffer + 8), "8 bytes from its begin")
+    memory_only.free(buffer + 8 - 8)
+    other = memory_only.to_device(np.arange(4))
+    assert other.address == buffer.address
+    for stale in (buffer, buffer + 8):
+        mistake(lambda stale=stale: memory_only.free(stale), "freed")  # type: ignore[misc]
+        mistake(lambda stale=stale: memory_only.from_device(stale), "freed")  # type: ignore[misc]
+    assert memory_only.from_device(other).tolist() == [0, 1, 2, 3]
+
+
+def test_freed_textures(gpu: Gpu) -> None:
+    module, out = gpu.load(SAMPLER), gpu.empty(4, np.float32)
+    first = gpu.texture(np.full((4, 4), 3, np.float32))
+    module.set_symbol("picture", first)
+    module.launch("fetch", 1, 1, [out, first])
+    assert gpu.from_device(out)[:2].tolist() == [3, 3]
+    handle = np.uint64(first.handle)
+    gpu.free(first)
+    mistake(lambda: gpu.free(first), "freed")
+    mistake(lambda: module.launch("fetch", 1, 1, [out, handle]), "freed")  # what is bound
+    second = gpu.texture(np.full((4, 4), 5, np.float32))
+    assert second.handle == first.handle and len(gpu.memory.textures) == first.handle
+    module.set_symbol("picture", second)
+    mistake(lambda: module.launch("fetch", 1, 1, [out, first]), "argument 1", "freed")
+    module.launch("fetch", 1, 1, [out, second])
+    assert gpu.from_device(out)[:2].tolist() == [5, 5]
+    third = gpu.texture(np.full((4, 4), 7, np.float32))
+    gpu.free(third.texels)
+    mistake(
+        lambda: module.launch("fetch", 1, 1, [out, np.uint64(third.handle)]), "not a valid texture", kind=KernelFault
+    )
+    gpu.free(second)
+
+
+def test_unloaded_modules(gpu: Gpu) -> None:
+    before = gpu.memory.allocations
+    module, out = gpu.load(ECHO), np.zeros(1)
+    assert len(gpu.memory.allocations) == len(before) + 3
+    module.unload()
+    assert gpu.memory.allocations == before
+    for use in (module.unload, lambda: module.launch("symbols", 1, 1, [out]), lambda: module.get_symbol("counter")):
+        mistake(use, "unloaded")
+
+
+def test_a_long_session_takes_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "KEPT", 3)
+    gpu = Gpu("gtx480", core_sms=2)
+    gpu.machine._code_end = CODE_END - 4 * GRANULE  # of many kernels
+    cycles = []
+    for _ in range(20):
+        module, out = gpu.load(ECHO), gpu.to_device(np.zeros(2, np.uint64))
+        cycles.append(module.launch("symbols", 1, 32, [out]).cycles)
+        gpu.free(gpu.texture(np.zeros(8, np.float32)))
+        gpu.free(out)
+        gpu.empty(GRANULE, np.uint8)  # what comes next is elsewhere, so its code is other code
+        module.unload()
+        assert gpu.machine._code_end <= CODE_END
+    assert [run.cycles for run in gpu.runs] == cycles[-3:]
+    assert gpu.stats["gpu.core_cycles"] == sum(cycles)
+    assert len(gpu.memory.textures) == 1 and len(gpu.memory.allocations) == 20
+    assert len(gpu.machine._code_places) < 20
 
 
 def test_construction() -> None:
@@ -263,6 +376,9 @@ def test_symbols(gpu: Gpu) -> None:
     module.set_symbol("pointer", texture)
     assert module.get_symbol("pointer", np.uint64)[0] == texture.handle
     mistake(lambda: module.set_symbol("counter", texture), "counter", "8 bytes", "4")
+    mistake(lambda: module.get_symbol("counter", np.uint64), "counter", "4 bytes", "8 of uint64")
+    mistake(lambda: module.get_symbol("counter", "float31"), "float31")
+    mistake(lambda: module.set_symbol("counter", [[1], [2, 3]]), "list")
 
 
 def test_kernel_names(memory_only: Gpu) -> None:
@@ -312,6 +428,7 @@ def test_textures(memory_only: Gpu) -> None:
         ("_Z3addPfi", 1, (1, -1), ("block", "positive")),
         ("_Z3addPfi", 1, (1, 1, 1, 1), ("block", "one to three")),
         ("_Z3addPfi", 1, 1.5, ("block",)),
+        (7, 1, 1, ("7", "name")),
         ("wide", 1, 65, ("64 threads", ".maxntid")),
         ("exact", 1, 32, ("(8, 4, 1)", ".reqntid")),
     ],
@@ -319,13 +436,15 @@ def test_textures(memory_only: Gpu) -> None:
 def test_extents(memory_only: Gpu, name: str, grid: Any, block: Any, words: tuple[str, ...]) -> None:
     module = memory_only.load(ECHO)
     args = [memory_only.empty(1, np.uint8)] + [1] * (name == "_Z3addPfi")
-    mistake(lambda: module.launch(name, grid, block, args), name, *words)
+    mistake(lambda: module.launch(name, grid, block, args), str(name), *words)
 
 
 def test_too_much_scratchpad(memory_only: Gpu) -> None:
     module, args = memory_only.load(ECHO), [memory_only.empty(1, np.uint8)]
     mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=9153), "49153 bytes", "40000 static", "49152")
     mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=-1), "negative")
+    mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=0.5), "shared_bytes = 0.5", "integer")  # type: ignore
+    mistake(lambda: module.launch("scratch", 1, 1, args[0]), "scratch", "args")  # type: ignore[arg-type]
 
 
 def test_too_many_registers() -> None:

@@ -20,7 +20,7 @@ __global__ void twice(float *x, int n) {
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvrtc, "folder", lambda: tmp_path / "cache")
+    monkeypatch.setenv("LOCKSTEP_CACHE", str(tmp_path / "cache"))
 
 
 def test_a_cuda_file_runs(tmp_path: Path) -> None:
@@ -41,6 +41,9 @@ def test_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ".entry _Z5twicePfi" in first.read_text()
     monkeypatch.setattr(nvrtc, "_compile", lambda *_: pytest.fail("compiled again"))
     assert nvrtc.compile_text(SOURCE) == first
+    whole = first.read_text()
+    first.write_text(whole[:100])
+    assert nvrtc.compile_text(SOURCE).read_text() == whole, "a damaged file is written anew"
 
 
 def test_headers_may_change(tmp_path: Path) -> None:

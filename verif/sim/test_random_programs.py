@@ -24,6 +24,7 @@ def settings(rng: random.Random) -> dict[str, Any]:
     """A GPU of two SMs, with as little of everything as makes queues fill up."""
     choices = {
         "core.scheduler": SCHEDULERS,
+        "core.scheduler_overhead": [1, 2, 3],
         "core.active_warps": [1, 2, 8],
         "core.collectors_alu": [1, 2, 8],
         "core.collectors_lsu": [1, 2, 8],

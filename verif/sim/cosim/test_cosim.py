@@ -121,7 +121,7 @@ def test_hardware_without_work_comes_to_rest(block: str) -> None:
 
 
 def _gpu(machine: Machine) -> Any:
-    return type("Gpu", (), {"machine": machine, "runs": []})()
+    return type("Gpu", (), {"machine": machine, "after_launch": []})()
 
 
 FAULTS = [
@@ -263,7 +263,7 @@ def test_a_folder_is_made_as_a_whole_and_once(monkeypatch: pytest.MonkeyPatch, t
     with ThreadPoolExecutor() as pool:
         found = set(pool.map(lambda _: toolchain.once("key", make), range(3)))
     assert (found, len(made)) == ({tmp_path / "key"}, 1)
-    assert [path.name for path in (tmp_path / "key").iterdir()] == ["mine"]
+    assert {path.name for path in (tmp_path / "key").iterdir()} == {"mine", toolchain.CONTENTS}
     with pytest.raises(ZeroDivisionError):
         toolchain.once("other", lambda where: (where / str(1 // 0)).touch())
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["key"]
@@ -345,3 +345,27 @@ def test_a_replay_of_a_block_under_the_name_that_its_mechanism_gives_it(tmp_path
         about = json.loads(str(file["about"])) | {"block": "warppool.intra_warp_coalescer"}
     np.savez(tmp_path / "old.npz", **{"about": np.array(json.dumps(about)), **arrays})  # type: ignore[arg-type]
     assert replay.load(tmp_path / "old.npz").block == COALESCER
+
+
+def test_a_damaged_build_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "folder", lambda: tmp_path)
+    made = []
+
+    def make(where: Path) -> None:
+        made.append(where)
+        (where / "block.so").write_text("whole")
+
+    file = toolchain.once("key", make) / "block.so"
+    for count, damage in enumerate((lambda: None, lambda: file.write_text("half"), file.unlink), 1):
+        damage()
+        for _ in range(2):
+            assert toolchain.once("key", make) / "block.so" == file and file.read_text() == "whole"
+        assert len(made) == count
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04garbage", b"text"])
+def test_what_is_no_replay_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "replay.npz"
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match="not a replay file"):
+        replay.load(file)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import MOST, UsageError
 from lockstep.sim.ptx import ast
 from lockstep.sim.ptx.ast import Address, Immediate, Register, Special, Symbol, Vector
 from lockstep.sim.ptx.parser import parse
+from lockstep.verif.bench import seeded
 
 DATA = Path(__file__).parent / "data"
 KERNELS = Path(__file__).parents[3] / "sim" / "kernels"
@@ -616,3 +617,80 @@ def test_many_nested_scopes_take_seconds_at_most() -> None:
     function = kernel("{ .reg .b32 x; mov.u32 x, 1; L: bra L; }\n" * 2000)
     assert len(function.body) == 6000 and f"x@{1999}" in function.registers
     assert time.process_time() - start < 6
+
+
+def _plain(rng: random.Random, kind: str) -> tuple[str, int | float]:
+    """A number of a kind in a form that PTX has, and its value."""
+    if kind.startswith("f"):
+        value = struct.unpack("<f", struct.pack("<f", rng.uniform(-1e9, 1e9)))[0]
+        bits = struct.pack(">f", value) if kind == "f32" else struct.pack(">d", value)
+        return rng.choice([f"0{'f' if kind == 'f32' else 'D'}{bits.hex().upper()}", repr(value)]), value
+    value = rng.choice([rng.randrange(256), rng.randrange(1 << 64), 0, 8])
+    sign, size = rng.choice(["", "-", "- "]), int(kind[1:])
+    form = rng.choice(["{}", "{}U", "{:#x}", "0X{:X}U", "0{:o}", "{:#b}", "0B{:b}"])
+    return sign + form.format(value), (-value if sign else value) % (1 << size)
+
+
+def test_lists_of_plain_numbers_are_read_like_others() -> None:
+    """In one piece, unless an expression stands among them."""
+    rng = seeded()
+    for _ in range(200):
+        kind = rng.choice(["b8", "s16", "u32", "b64", "f32", "f64"])
+        numbers = [_plain(rng, kind) for _ in range(rng.randrange(1, 12))]
+        code = {"b8": "B", "s16": "H", "u32": "I", "b64": "Q", "f32": "f", "f64": "d"}[kind]
+        content = struct.pack(f"<{len(numbers)}{code}", *(value for _, value in numbers))
+        text = rng.choice([",", " , ", ",\n "]).join(text for text, _ in numbers) + rng.choice(["", ",", " ,\n"])
+        for items in (text, text.replace(numbers[0][0], f"({numbers[0][0]})", 1)):
+            for extent in ("", len(numbers), len(numbers) + 2):
+                [variable] = declared(f".global .{kind} x[{extent}] = {{{items}}};").variables.values()
+                assert variable.initial is not None and variable.initial.rstrip(b"\0") == content.rstrip(b"\0"), items
+        bare = text.rstrip(", \n")
+        with pytest.raises(UsageError, match="more initial values than elements"):
+            declared(f".global .{kind} x[{len(numbers)}] = {{{bare}, 1}};")
+
+
+def test_nested_lists_of_plain_numbers() -> None:
+    [variable] = declared(".global .u8 x[][3] = {{1, 2}, {3, 4, 5}, {6}};").variables.values()
+    assert variable.initial == bytes([1, 2, 0, 3, 4, 5, 6, 0, 0])
+    [variable] = declared(".global .u8 x[][3] = {1, 2, 3, 4};").variables.values()
+    assert variable.initial == bytes([1, 2, 3, 4, 0, 0])
+
+
+def test_a_million_initial_values_take_seconds_at_most() -> None:
+    numbers = ", ".join(f"0f{k * 2654435761 % (1 << 32):08X}" for k in range(1_000_000))
+    start = time.process_time()
+    [variable] = declared(f".const .f32 x[1000000] = {{{numbers}}};").variables.values()
+    assert variable.bytes == 4_000_000 and time.process_time() - start < 20
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f".global .u32 x = {LONG};", f".global .u32 x = -0x{LONG};", f".global .u32 x = 0{LONG};",
+        f".global .u32 x[2] = {{1, {LONG}}};", f".global .u32 x[{LONG}];", f".global .align {LONG} .u32 x;",
+        f".global .u8 x[8] = {{{LONG}(y)}};", f".global .u64 x = y{LONG};", f".entry k() .maxntid {LONG} {{ ret; }}",
+        f".entry k() {{ .reg .u32 %r<{LONG}>; }}", f".entry k() {{ .reg .u32 %r; mov.u32 %r, {LONG}; }}",
+        f".entry k() {{ .reg .u32 %r; mov.u32 %r{LONG}, 1; }}", f".version {LONG}.{LONG}",
+        ".global .u64 x = (.s64) 1e999;", ".global .u64 x = (.u64) (0.0 / 0.0);",
+    ],
+    ids=lambda text: text.replace(LONG, "LONG"),
+)  # fmt: skip
+def test_numbers_of_any_length_are_refused_briefly(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        declared(text)
+    assert len(str(caught.value)) < MOST + 10 and str(caught.value).startswith("test.ptx:4: ")
+
+
+def test_long_numbers_do_not_fit() -> None:
+    for digits in (LONG, "1" + "0" * 20, "18446744073709551616"):
+        with pytest.raises(UsageError, match="does not fit in 64 bits"):
+            declared(f".global .u64 x = {digits};")
+
+
+def test_leading_zeros_do_not_count() -> None:
+    zeros = "0" * 5000
+    [variable] = declared(f".global .u32 x[3] = {{{zeros}, {zeros}17, 0x{zeros}f}};").variables.values()
+    assert variable.initial == struct.pack("<3I", 0, 0o17, 15)

@@ -46,6 +46,9 @@ def test_a_result_is_found_for_its_job_alone(folder: Path) -> None:
     assert store.find(JOB) is None
     store.keep(JOB, result(7))
     assert store.find(JOB) == result(7)
+    store._place(JOB).write_text('{"cycles": ')
+    assert store.find(JOB) is None, "a damaged one is no result"
+    store.keep(JOB, result(7))
     for other in (
         replace(JOB, kernel="gemm"),
         replace(JOB, size="small"),

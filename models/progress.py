@@ -1,0 +1,78 @@
+"""Whether a launch gets anywhere: a warp ends, a barrier opens, a CTA starts; or a warp computes something new.
+
+Warps that spin issue instructions and send requests like others. But they come back to states that they have been in,
+while in a loop that will end something counts. So where none of the above happens for long, the warps are looked at now
+and then: it is over when every one of them has come back to a state that it had left, or has never left the one that it
+was in (program counter, lanes, registers, predicates). A loop that waits and counts its rounds is found later, by
+:data:`LAST`.
+
+The looks are made between calls of the run loop, which knows nothing of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lockstep.models.core.frame import HAS_OPERANDS
+from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS
+from lockstep.spec.parameters import MAX_WARPS
+
+LOOKS = 128  # within ``launch.no_progress``: enough to meet a state of a loop with some hundred states again
+LAST = 100  # times ``launch.no_progress`` without a warp that ends or passes a barrier: over, too
+
+
+def _changes(rows: np.ndarray) -> np.ndarray:
+    """How often each column changes from row to row."""
+    return (rows[1:] != rows[:-1]).sum(axis=0)
+
+
+class Watch:
+    """Of one launch, whose records these are; ``limit`` is ``launch.no_progress``, ``registers`` those of a thread."""
+
+    def __init__(
+        self, sms: np.ndarray, register_file: np.ndarray, predicate_file: np.ndarray, registers: int, limit: int
+    ) -> None:
+        positions = len(sms) * MAX_WARPS
+        self._sms = sms
+        self._limit = limit
+        self._words = [
+            file[: positions * size].view(np.uint64).reshape(positions, size // 8)
+            for file, size in ((register_file, 4 * LANES * registers), (predicate_file, 4 * (MAX_PREDICATES + 1)))
+        ]
+        random = np.random.default_rng(0)
+        self._weights = [random.integers(1 << 64, size=words.shape[1], dtype=np.uint64) for words in self._words]
+        self._looks: list[np.ndarray] = []
+        self._began = 0
+
+    @property
+    def interval(self) -> int:
+        """Core cycles between looks."""
+        return max(self._limit // LOOKS, 1)
+
+    def stuck(self, now: int) -> bool:
+        """Look at the warps; whether the launch will not get on."""
+        latest = int(self._sms["progress"].max())
+        if latest >= self._began:
+            self._looks, self._began = [], now
+            return False
+        if now - latest > LAST * self._limit:
+            return True
+        self._looks.append(self._states(now))
+        if now - self._began <= self._limit:
+            return False
+        states = np.array(self._looks)
+        self._looks, self._began = [], now
+        changes, distinct = _changes(states), _changes(np.sort(states, axis=0))
+        return bool(((distinct < changes) | (changes == 0)).all())
+
+    def _states(self, now: int) -> np.ndarray:
+        """A hash of each warp's state; of those whose registers lie elsewhere, one that does not come again."""
+        warps, sms = self._sms["warps"].reshape(-1), self._sms
+        hashes = warps["pc"].astype(np.uint64) << np.uint64(32) ^ warps["mask"].astype(np.uint64)
+        resident = (sms["resident"][:, None] >> np.arange(MAX_WARPS) & 1).reshape(-1) != 0
+        for words, weights in zip(self._words, self._weights, strict=True):
+            hashes[resident] += words[resident] @ weights
+        elsewhere = np.repeat(sms["tenants"] & HAS_OPERANDS != 0, MAX_WARPS) | (warps["own_registers"] < MAX_REGISTERS)
+        hashes[elsewhere] = now
+        hashes[~resident] = 0
+        return hashes

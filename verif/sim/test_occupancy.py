@@ -1,0 +1,115 @@
+"""`lockstep occupancy` and `Module.occupancy`: what they say of published kernels, and what a launch then does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lockstep.sim import Gpu, cli
+from lockstep.sim.errors import UsageError
+from lockstep.sim.occupancy import BLOCKS
+
+PTX = """.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry any(.param .u64 out)
+{
+  .shared .align 4 .b8 tile[3000];
+  .reg .u64 %o; .reg .u32 %t; .reg .u64 %d;
+  ld.param.u64 %o, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %d, %t, 4;
+  add.u64 %o, %o, %d;
+  st.shared.u32 [tile], %t;
+  st.global.u32 [%o], %t;
+  ret;
+}
+.visible .entry fixed() .reqntid 48, 2, 1
+{
+  ret;
+}
+.visible .entry few() .maxntid 200, 1, 1
+{
+  ret;
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "kernels.ptx"
+    path.write_text(PTX)
+    return path
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict]:
+    assert cli.main(["occupancy", *map(str, arguments), "--json", "-"]) == 0
+    found: list[dict] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_registers_that_sharing_would_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """JR: three CTAs of hotspot leave 5120 of an SM's registers unused."""
+    [found] = answer(capsys, "hotspot", "--gpu", "tesla-c2050", "--block", 256)
+    assert (found["registers"], found["ctas"], found["warps"], found["occupancy"]) == (36, 3, 24, 0.5)
+    assert (found["limited_by"], found["unused_registers"]) == (["registers"], 5120)
+    [fewer] = answer(capsys, "hotspot", "--gpu", "tesla-c2050", "--block", 256, "--set", "core.registers=27648")
+    assert (fewer["ctas"], fewer["unused_registers"]) == (3, 0)
+
+
+def test_blocks_that_a_kernel_allows(capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    blocks: dict[str, list[int]] = {"any": [], "fixed": [], "few": []}
+    for row in answer(capsys, file):
+        blocks[row["kernel"]].append(row["threads"])
+    assert blocks == {"any": list(BLOCKS), "fixed": [96], "few": [n for n in BLOCKS if n <= 200]}
+
+
+def test_scratchpad(capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path) -> None:
+    """Static and dynamic bytes together, in units of 128."""
+    file.write_text(PTX[: PTX.index(".visible .entry fixed")])
+    [found] = answer(capsys, file, "--block", 32, "--dynamic", 4000)
+    assert found["scratchpad_bytes"] == 7000 and found["limits"]["scratchpad"] == 49152 // 7040
+    assert found["ctas"] == 6 and found["unused_scratchpad_bytes"] == 49152 - 6 * 7040
+
+
+def test_more_registers(capsys: pytest.CaptureFixture[str], file: Path) -> None:
+    rows = answer(capsys, file, "--registers", 63)
+    assert {row["registers"] for row in rows} == {63}
+    [largest] = [row for row in rows if row["threads"] == 1024]
+    assert largest["ctas"] == 0 and largest["limited_by"] == ["registers"]
+
+
+def test_a_launch_has_as_many_ctas(file: Path) -> None:
+    gpu = Gpu("gtx480", settings={"core.sms": 1})
+    module = gpu.load(file)
+    fit = module.occupancy("any", (64, 2), 9000)  # and 3000
+    assert fit.ctas == 4 and fit.limited_by == ("scratchpad",)
+    out = gpu.empty(64, np.uint32)
+    run = module.launch("any", grid=40, block=(64, 2), args=[out], shared_bytes=9000)
+    assert 1 < run.stats["occupancy.ctas"] <= 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--block", "0"], "--block 0: must be 1 or more threads"),
+        (["--block", "1025"], "gtx480 allows 1024"),
+        (["--registers", "64"], "--registers 64: must be 1 to 63 on gtx480"),
+        (["--dynamic", "-1"], "shared_bytes = -1: must be an integer, not negative"),
+        (["--dynamic", "50000"], "allows 49152 per CTA"),
+    ],
+)
+def test_bad_input(capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+    assert cli.main(["occupancy", "saxpy", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_api_refuses_what_a_launch_refuses(file: Path) -> None:
+    module = Gpu("gtx480").load(file)
+    for name, block in (("fixed", 64), ("few", 256), ("none", 32), ("any", (0, 1))):
+        with pytest.raises(UsageError):
+            module.occupancy(name, block)

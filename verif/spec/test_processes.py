@@ -1,0 +1,72 @@
+"""Programs end with what has started them, and all that they have started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lockstep.spec import processes
+
+# Two compilers, each with a child of its own, as g++ has one.
+SCRIPT = """
+import sys
+from lockstep.spec.processes import run, side_by_side
+compiler = "sleep 300 & echo $! > {}; wait"
+list(side_by_side(lambda name: run(["sh", "-c", compiler.format(name)]), sys.argv[1:]))
+"""
+
+
+def ended(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def eventually(condition: object, seconds: float = 60) -> bool:
+    assert callable(condition)
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+    return bool(condition())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_interrupt_ends_compilers_and_their_children(tmp_path: Path, count: int) -> None:
+    names = [tmp_path / f"{k}" for k in range(count)]
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, *map(str, names)], stderr=subprocess.DEVNULL)
+    assert eventually(lambda: all(name.exists() and name.read_text().strip() for name in names))
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    assert eventually(lambda: all(ended(int(name.read_text())) for name in names), 10)
+
+
+def test_the_end_of_the_time_ends_all_of_a_program(tmp_path: Path) -> None:
+    name = tmp_path / "pid"
+    with pytest.raises(subprocess.TimeoutExpired):
+        processes.run(["sh", "-c", f"sleep 300 & echo $! > {name}; wait"], timeout=2)
+    assert eventually(lambda: ended(int(name.read_text())), 10)
+
+
+def test_one_that_fails_ends_the_others() -> None:
+    def work(command: str) -> None:
+        if processes.run(["sh", "-c", command]).returncode:
+            raise ValueError(command)
+
+    start = time.monotonic()
+    with pytest.raises(ValueError, match="false"):
+        list(processes.side_by_side(work, ["false", "sleep 300", "sleep 300"], 3))
+    assert time.monotonic() - start < 60
+
+
+def test_what_a_program_writes(tmp_path: Path) -> None:
+    done = processes.run(["sh", "-c", "pwd; echo $A >&2; exit 3"], tmp_path, {**os.environ, "A": "b"})
+    assert (done.returncode, done.stdout, done.stderr) == (3, f"{tmp_path}\n", "b\n")
+    assert list(processes.side_by_side(str, range(5))) == ["0", "1", "2", "3", "4"]
