@@ -214,7 +214,7 @@ def select(sm, launch, config, context, now):
     if claims and granted != 0:
         _return(sm, kept)
         refused = _ask(sm, granted)
-        _issue_all(sm, launch, config, context, granted & ~refused, now)
+        _issue_all(sm, launch, config, context, granted & ~refused, schedulers, now)
     if sm.passed_over >= 0:
         sm.first = sm.passed_over
     interval = i64(config.core.issue_interval)
@@ -265,11 +265,12 @@ def _return(sm, kept):
 
 
 @jit
-def _issue_all(sm, launch, config, context, granted, now):
-    """Issue the granted instructions of some schedulers."""
-    while granted != 0:
-        _issue(sm, launch, config, context, ctz(granted), now)
-        granted = without_lowest(granted)
+def _issue_all(sm, launch, config, context, granted, schedulers, now):
+    """Issue the granted instructions of some schedulers, in the order in which these have chosen."""
+    for turn in range(schedulers):
+        k = (i64(sm.first) + turn) % schedulers
+        if (granted >> k) & 1 != 0:
+            _issue(sm, launch, config, context, k, now)
 
 
 @jit

@@ -63,8 +63,11 @@ def fill_longs(where, long, lanes):
 
 
 @inline
-def extend(x, mode, source, target):
-    """Turn the words of a register (pair) at ``source`` into lane values at ``target`` as :class:`isa.Fetch` says."""
+def extend(x, mode, source, upper, target):
+    """Turn the words of a register at ``source`` into lane values at ``target`` as :class:`isa.Fetch` says.
+
+    The upper half of a pair is at ``upper``.
+    """
     words = words_u32(source, LANES)
     # Integer modes keep the bits of ``mask`` and copy ``sign`` upwards.
     mask = 0xFFFF_FFFF
@@ -77,7 +80,7 @@ def extend(x, mode, source, target):
         sign = (mask + 1) >> 1
     if mode == _PAIR:
         longs = words_u64(target, LANES)
-        high = words_u32(source + REGISTER_BYTES, LANES)
+        high = words_u32(upper, LANES)
         for lane in range(x.lanes):
             longs[lane] = u64(i64(words[lane]) | (i64(high[lane]) << 32))
     elif mode > _PAIR:
@@ -109,7 +112,7 @@ def _fetch(x, instruction, which):
     register = i64(instruction.src[which])
     if kind == _REGISTER and register != RZ:
         source = register_address(x, register)
-        return source if mode == _WORD else extend(x, mode, source, target)
+        return source if mode == _WORD else extend(x, mode, source, register_address(x, register + 1), target)
     value = i64(instruction.imm[which]) if kind == _IMMEDIATE else 0
     if mode == _WORD:
         fill_words(target, value, x.lanes)
@@ -119,7 +122,7 @@ def _fetch(x, instruction, which):
         return target
     source = result_address(x)
     fill_words(source, value, x.lanes)
-    return extend(x, mode, source, target)
+    return extend(x, mode, source, source, target)
 
 
 @inline

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from lockstep.models.core import frame
+from lockstep.models.core.state import SM
 from lockstep.models.execution.isa import POISON
+from lockstep.models.jit import i64, jit, slots
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.cli import main
 from lockstep.sim.errors import UsageError
@@ -19,7 +21,7 @@ from lockstep.spec import registry
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif import combinations
 from lockstep.verif.models.micro import Bench
-from lockstep.verif.trial import client, monitor, preempt, segments, watcher
+from lockstep.verif.trial import claim, client, monitor, preempt, segments, watcher
 from lockstep.verif.trial.mechanisms import TRIALS, registered
 
 STEPS = 16
@@ -71,6 +73,24 @@ def test_a_gate_is_never_passed() -> None:
     free = Bench(independent(100), SETTINGS, mechanisms=["trial-monitor"])
     assert free(block=256).raw["sm.gated_cycles"].sum() == 0
     assert states(free.gpu, "trial-monitor")["odd_in_odd"].sum() > 0
+
+
+@jit
+def _nothing(state, sm):
+    return i64(0)
+
+
+@pytest.mark.parametrize("scheduler", ["lrr", "gto"])
+@pytest.mark.parametrize("name", ["saxpy", "hotspot"])
+def test_a_claim_that_refuses_nothing_changes_nothing(
+    name: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a count, though all schedulers choose before the first of them issues."""
+    tenants = {"claims": slots(claim.STATE, SM, ask=_nothing, commit=_nothing)}
+    monkeypatch.setattr(claim, "TENANTS", tenants)
+    settings = {"core.scheduler": scheduler}
+    one, other = (combinations.run(name, names, settings=settings) for names in ([], ["trial-claim"]))
+    assert one.raw == other.raw
 
 
 @pytest.mark.parametrize("count", [7, 8, 30])
@@ -176,8 +196,31 @@ def test_registers_and_scratchpad_have_two_segments() -> None:
     assert (pair[:own] == unwritten).all() and (pair[64:] == unwritten).all()
     assert (pair[own:32] == thread[own:] + 100).all() and (pair[32:64] == thread).all()
     registers = state["warps"][0]["words"].reshape(-1, 32)
-    used = range(segments.OWN_REGISTERS, bench.registers)
+    used = range(segments.OWN_REGISTERS + 1, bench.registers)  # the first is the upper half of an address, and 0
     assert np.flatnonzero(registers.any(axis=1)).tolist() == list(used) and len(used) > 1
+
+
+WIDE = """
+    cvt.u64.u32 %rd5, %r1;
+    shl.b64 %rd9, %rd5, 3;
+    add.u64 %rd9, %rd9, %rd1;
+    shl.b64 %rd6, %rd5, 40;
+    add.u64 %rd7, %rd6, %rd5;
+    mul.lo.u64 %rd8, %rd7, %rd6;
+    add.u64 %rd8, %rd8, %rd7;
+    st.global.u64 [%rd9], %rd8;
+"""
+
+
+def test_the_halves_of_a_register_pair_may_lie_in_two_segments() -> None:
+    thread = np.arange(32, dtype=np.uint64)
+    upper = thread << np.uint64(40)
+    bench = Bench(WIDE, mechanisms=["trial-segments"])
+    bench()
+    values = bench.gpu.memory.view(bench.buffer.address, 256).view(np.uint64)
+    assert (values == (upper + thread) * upper + upper + thread).all()
+    registers = states(bench.gpu, "trial-segments")[0]["warps"][0]["words"].reshape(-1, 32)
+    assert segments.OWN_REGISTERS % 2 and registers[segments.OWN_REGISTERS].any()
 
 
 KEEPS = (

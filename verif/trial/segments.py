@@ -13,7 +13,7 @@ from lockstep.models.execution.written import poison
 from lockstep.models.jit import addressof, i64, jit, pointer_to, record, slots
 from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS
 
-OWN_REGISTERS = 4
+OWN_REGISTERS = 3  # so the halves of a register pair of 64 bits lie apart
 OWN_BYTES = 64
 REGISTERS = 64  # a warp with more keeps them all
 BYTES = 1 << 15  # likewise a CTA
