@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
+from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal, Value
 from amaranth.lib import wiring
 
 from lockstep.rtl.ports import Field, layout
@@ -79,15 +80,22 @@ def _bits(found: object) -> Value:
 
 
 class Flat(Elaboratable):
-    """A component with flat ports in place of its own; ``signals`` has them by name. It may be elaborated once."""
+    """A component with flat ports in place of its own. It may be elaborated once.
+
+    ``signals`` has them by name, and then ``clk`` and ``rst``, also those of a component without registers.
+    """
 
     def __init__(self, component: wiring.Component) -> None:
         self.component = component
         self.ports = flat_ports(component)
+        self.domain = ClockDomain("sync")
         self.signals = {port.name: Signal(port.bits, name=port.name) for port in self.ports}
+        self.signals |= {"clk": self.domain.clk, "rst": self.domain.rst}
 
     def elaborate(self, platform: object) -> Module:
         m: Module = self.component.elaborate(platform)  # type: ignore[attr-defined]
+        with suppress(NameError):  # the component brings its own
+            m.domains += self.domain
         for port in self.ports:
             outer, inner = self.signals[port.name], _value(self.component, port.path)
             m.d.comb += inner.eq(outer) if port.is_input else outer.eq(inner)

@@ -196,7 +196,7 @@ def _random(declared: Declaration, options: Options) -> Check:
         bins[configuration] = report.bins
         if configuration == declared.shipped:
             bits, ports = report.reached.bits(), declared.ports(configuration)
-            shipped = {port.name: {"reached": bits[port.name], "of": port.bits} for port in ports}
+            shipped = {port.name: {"reached": bits.get(port.name, 0), "of": port.bits} for port in ports}
         cycles += declared.cycles * len(planned)
     traces = [record(declared, run) for run in runs(declared, declared.first, options.seed, options.seeds)]
     coverage = measure(declared, bins, traces)

@@ -258,6 +258,15 @@ def test_environment_finds_a_fault_of_the_model(declared: Declaration) -> None:
         record(replace(declared, environment=Deaf), RUN, CYCLES)
 
 
+def test_runs_that_all_fail_tell_why(declared: Declaration) -> None:
+    class Displeased(declared.environment):  # type: ignore[name-defined, misc]
+        def observe(self, i: Any, o: Any, c: Any) -> None:
+            raise AssertionError("nothing is right")
+
+    with pytest.raises(AssertionError, match="cycle 0: nothing is right"):
+        levels._random(replace(declared, environment=Displeased), levels.Options("random", 1))
+
+
 def test_a_value_that_a_port_cannot_hold(declared: Declaration, trace: Trace) -> None:
     port = next(port for port in declared.ports("one") if port.name == "request_warp")
     with pytest.raises(ValueError, match="request_warp has 1 bits"):

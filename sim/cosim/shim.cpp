@@ -337,7 +337,10 @@ EXPORT void dump(int64_t handle, int64_t io, int64_t cycle) {
     put_expected(self.r, ports(io));
     self.r.core_cycle = cycle;
     for (int half = 0; half < 2; ++half) {
-        self.r.clk = self.r.__Vtrigprevexpr___TOP__clk__0 = !half;  // seen, but no edge: that is step's
+        self.r.clk = !half;
+#ifdef CLOCKED
+        self.r.__Vtrigprevexpr___TOP__clk__0 = !half;  // seen, but no edge: that is step's
+#endif
         self.block.eval();
         self.trace->dump(static_cast<uint64_t>(10 * cycle + 5 * half));
     }

@@ -99,6 +99,7 @@ def _runtime() -> str:
     return str(once("runtime-" + digest(OPTIMISED, *COMPILE, *RUNTIME), make) / "runtime.a")
 
 
+CLOCK = "__Vtrigprevexpr___TOP__clk__0"  # the last value of clk, where its edges matter
 # The two trigger computations of a module whose only trigger is a rising edge of clk.
 EDGE = """
     __VactTriggered[0U] = (QData)((IData)((
@@ -111,13 +112,18 @@ START = """
 
 
 def _form(text: str) -> list[str]:
-    """What a program may rely on in Verilator's code: nothing, or that a rising edge of ``clk`` is the only trigger."""
+    """What a program may rely on in Verilator's code, as macros.
+
+    ``CLOCKED``: something happens at edges of ``clk``. ``DIRECT``: its rising edge is the only trigger, and with
+    ``HAS_ICO``, inputs have combinational logic behind them.
+    """
+    clocked = ["#define CLOCKED"] if CLOCK in text else []
     edge, start = (_squeezed(_body(text, f"eval_triggers_vec__{region}")) for region in ("act", "ico"))
     if _squeezed(EDGE) not in edge or _body(text, "eval_act"):
-        return []
+        return clocked
     if not start:
-        return ["#define DIRECT"]
-    return ["#define DIRECT", "#define HAS_ICO"] if _squeezed(START) in start else []
+        return [*clocked, "#define DIRECT"]
+    return [*clocked, "#define DIRECT", "#define HAS_ICO"] if _squeezed(START) in start else clocked
 
 
 def _body(text: str, function: str) -> str:

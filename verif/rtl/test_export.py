@@ -64,6 +64,24 @@ def test_every_block_is_clean(block: str, size: str, tmp_path: Path) -> None:
     assert declared and re.split(r"\s*,\s*", declared[1].replace("\n", "")) == ["clk", "rst", *ports]
 
 
+class Inverter(wiring.Component):
+    """Without a register."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(2), "b": Out(2)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.b.eq(~self.a)
+        return m
+
+
+def test_clock_and_reset_are_ports_of_what_has_no_registers() -> None:
+    """So that what surrounds a block need not know whether it has any."""
+    text = export.verilog(Inverter(), "area.inverter", {})
+    assert "module inverter(clk, rst, a, b);\n  input clk;" in text and state(text, "inverter") == []
+
+
 def test_lint_sees_what_it_should(tmp_path: Path) -> None:
     assert "WIDTHTRUNC" in lint("module m(input [3:0] a, output b); assign b = a; endmodule\n", tmp_path)
 
@@ -287,4 +305,5 @@ def test_registers_and_memories_have_the_names_of_the_source(block: str) -> None
     """None is made up on the way, by Amaranth or Yosys, nor named after the port of a memory that it addresses."""
     made_up = re.compile(r"(^|\.)(signal|signature|_\d+_|n\d+)|__(addr|data|en)(_\d+)?$")
     names = {each.path for each in state(written(block), block.partition(".")[2])}
-    assert names and not [name for name in names if made_up.search(name)]
+    assert bool(names) == ("always @(posedge clk)" in written(block))
+    assert not [name for name in names if made_up.search(name)]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import wiring
 
 from lockstep.models import blocks
-from lockstep.models.cta import cta_dispatcher
 from lockstep.models.jit import address, argument, call, entry, i64, pointer_to, slot, words_i64, words_u8
 from lockstep.models.lsu import intra_warp_coalescer
-from lockstep.models.scheduling import warp_scheduler
 from lockstep.rtl import registry
 from lockstep.rtl.flat import _value, flat_ports
 from lockstep.sim.cosim import library
@@ -39,11 +38,6 @@ def _coalescer_wrong(state, io):
 
 
 WRONG = {"step": _coalescer_wrong}
-MODELS: dict[str, ModuleType] = {
-    "scheduling.warp_scheduler": warp_scheduler,
-    "cta.cta_dispatcher": cta_dispatcher,
-    "lsu.intra_warp_coalescer": intra_warp_coalescer,
-}
 
 
 def stimuli(block: str, parameters: Mapping[str, int], seed: int) -> np.ndarray:
@@ -60,7 +54,10 @@ def stimuli(block: str, parameters: Mapping[str, int], seed: int) -> np.ndarray:
         inputs["room"][:, -(-parameters["sms"] // 64) - 1] &= np.uint64((1 << (parameters["sms"] - 1) % 64 + 1) - 1)
         inputs["interval"] = rng.integers(1, 4)
         inputs["launch"] = rng.integers(0, 50, STIMULI) == 0
-    else:
+    elif block.endswith(".share_access"):
+        inputs["own_bytes"] = np.minimum(inputs["own_bytes"], 1 << 20)
+        inputs["size"] = np.clip(inputs["size"], 1, 64)
+    elif block == "scheduling.warp_scheduler":
         inputs["policy"] = seed % 4
         for name in ("start", "finish"):
             inputs[name][rng.integers(0, 8, STIMULI) != 0] = 0
@@ -108,7 +105,7 @@ class Machine:
         slots: Mapping[str, Any] | None = None,
     ) -> None:
         self.block = block
-        self.model = MODELS[block]
+        self.model = importlib.import_module(f"lockstep.models.{block}")
         self.slots = {**self.model.SLOTS, **(slots or {})}
         kind = blocks.instance(block, self.model.STATE)
         self.records = np.zeros((sms, per_sm), kind)
@@ -140,9 +137,9 @@ class Machine:
 
 
 class Faulty(wiring.Component):
-    """A component of which one output bit is wrong in one cycle after every reset."""
+    """A component of which one output bit is wrong in one cycle after every reset, or always."""
 
-    def __init__(self, inner: wiring.Component, port: str, bit: int, cycle: int) -> None:
+    def __init__(self, inner: wiring.Component, port: str, bit: int, cycle: int | None) -> None:
         self.combinational = getattr(inner, "combinational", {})
         super().__init__(inner.signature)
         self.inner, self.port, self.bit, self.cycle = inner, port, bit, cycle
@@ -150,18 +147,21 @@ class Faulty(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.inner = self.inner
-        count = Signal(32)
-        m.d.sync += count.eq(count + 1)
+        now: Value = Const(1)
+        if self.cycle is not None:
+            count = Signal(32)
+            m.d.sync += count.eq(count + 1)
+            now = count == self.cycle
         for port in flat_ports(self):
             mine, its = _value(self, port.path), _value(self.inner, port.path)
             if port.is_input:
                 m.d.comb += its.eq(mine)
             else:
-                wrong = (count == self.cycle) << self.bit if port.name == self.port else 0
+                wrong = now << self.bit if port.name == self.port else 0
                 m.d.comb += mine.eq(its ^ wrong)
         return m
 
 
-def faulty(block: str, port: str, bit: int, cycle: int) -> Callable[..., Faulty]:
+def faulty(block: str, port: str, bit: int, cycle: int | None) -> Callable[..., Faulty]:
     """A maker of the block's component with a fault."""
     return lambda **parameters: Faulty(registry.component(block)(**parameters), port, bit, cycle)
