@@ -1,12 +1,18 @@
-"""What `lockstep ptx` shows: the memory regions of kernels, and their PTX with the hints of region-p scheduling."""
+"""What `lockstep ptx` shows: the memory regions of kernels, their PTX with the hints of region-p scheduling, and where
+their registers are first used."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from lockstep.sim.output import table
 from lockstep.sim.ptx import program
+from lockstep.sim.ptx.assemble import assemble
 from lockstep.sim.ptx.build import drafts
 from lockstep.sim.ptx.draft import Draft
 from lockstep.sim.ptx.parser import parse
@@ -14,8 +20,13 @@ from lockstep.sim.ptx.passes.memory_regions import last, regions
 from lockstep.spec import registry
 from lockstep.spec.frame import hidden_by
 from lockstep.spec.parameters import Gpu
+from lockstep.spec.passes import RENUMBERING, Pass
 
 HINT = "  // priority shift"
+FIRST_USE = Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber")
+PERCENTS = range(10, 100, 10)
+COLUMNS = 10  # registers in a line
+ROWS = (("unshared registers", "unshared"), ("allocated", "allocated"), ("renumbered", "renumbered"))
 
 
 @dataclass(frozen=True)
@@ -27,12 +38,49 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Use:
+    """The first use of a register: its line of the PTX file, and the micro-operations before it."""
+
+    line: int
+    before: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """A CTA that shares ``percent`` of its registers; ``unshared`` ones of each thread need no lock.
+
+    ``allocated`` and ``renumbered`` count the micro-operations before the first that names another one, with both
+    numberings; if none does, it is all of them.
+    """
+
+    percent: int
+    unshared: int
+    allocated: int
+    renumbered: int
+
+
+@dataclass(frozen=True)
+class Registers:
+    """The registers of a kernel as they are allocated, and renumbered by first use; None: nothing names the register.
+
+    A thread may have more registers, ``per_thread``, than its code needs.
+    """
+
+    per_thread: int
+    micro_operations: int
+    allocated: list[Use | None]
+    renumbered: list[Use | None]
+    parts: list[Part]
+
+
+@dataclass(frozen=True)
 class Listed:
     """A kernel."""
 
     name: str
     ptx_instructions: int
     regions: list[Region]
+    registers: Registers
 
     @property
     def global_loads(self) -> int:
@@ -50,18 +98,39 @@ class Listing:
     kernels: list[Listed]
 
     def show(self, what: str) -> None:
-        """Print ``regions`` or ``hints``."""
-        if what == "hints":
-            marked = {line for kernel in self.kernels for region in kernel.regions for line in region.hints}
-            for number, line in enumerate(self.text.splitlines(), 1):
-                print(line + HINT if number in marked else line)
-            return
+        """Print ``regions``, ``hints`` or ``registers``."""
+        {"regions": self._regions, "hints": self._hints, "registers": self._registers}[what]()
+
+    def _regions(self) -> None:
         print(f"{self.path}: {self.latency} cycles for {self.warps} warps, {self.latency / self.warps:.1f} for each")
         for kernel in self.kernels:
             counts = f"PTX instructions {kernel.ptx_instructions}, global loads {kernel.global_loads}"
             print(f"{kernel.name}: {counts}, memory regions {len(kernel.regions)}")
             for number, region in enumerate(kernel.regions, 1):
                 print(f"  region {number}: loads in lines {_numbers(region.loads)}; hints {_numbers(region.hints)}")
+
+    def _hints(self) -> None:
+        marked = {line for kernel in self.kernels for region in kernel.regions for line in region.hints}
+        for number, line in enumerate(self.text.splitlines(), 1):
+            print(line + HINT if number in marked else line)
+
+    def _registers(self) -> None:
+        print(f"{self.path}: first uses of registers, as line of the PTX + micro-operations before")
+        for kernel in self.kernels:
+            found = kernel.registers
+            needed = f"registers per thread {found.per_thread}, needed {len(found.allocated)}"
+            print(f"{kernel.name}: {needed}, micro-operations {found.micro_operations}")
+            _show_uses("allocated", found.allocated)
+            if found.renumbered == found.allocated:
+                print("  renumbered: the same")
+            else:
+                _show_uses("renumbered", found.renumbered)
+        title = "Micro-operations before the first that names a shared register, by what a CTA shares of its registers"
+        table(title, ("kernel", "", *(f"{percent} %" for percent in PERCENTS)), [
+            (kernel.name, label, *(getattr(part, name) for part in kernel.registers.parts))
+            for kernel in self.kernels
+            for label, name in ROWS
+        ])  # fmt: skip
 
     def json(self) -> dict[str, Any]:
         kernels = [asdict(kernel) | {"global_loads": kernel.global_loads} for kernel in self.kernels]
@@ -72,19 +141,55 @@ def _numbers(lines: list[int]) -> str:
     return ", ".join(map(str, lines))
 
 
-def listing(path: Path, gpu: Gpu) -> Listing:
-    """Compile a PTX file for a GPU. Raises :class:`UsageError`."""
-    text = program.read(path)
-    made = drafts(parse(text, str(path)), gpu.core.registers_per_thread, registry.passes(gpu))
+def _show_uses(label: str, uses: Sequence[Use | None]) -> None:
+    cells = [f"{use.line}+{use.before}" if use else "-" for use in uses]
+    width = max(map(len, cells))
+    for start in range(0, len(cells), COLUMNS):
+        row = " ".join(cell.rjust(width) for cell in cells[start : start + COLUMNS])
+        print(f"  {label if start == 0 else '':10} {start:3}: {row}")
+
+
+def listing(path: Path, gpu: Gpu, registers: Mapping[str, int] | None = None) -> Listing:
+    """Compile a PTX file for a GPU; ``registers`` as for ``Gpu.load``. Raises :class:`UsageError`."""
+    text, limit, asked = program.read(path), gpu.core.registers_per_thread, registers or {}
+    module = parse(text, str(path))
+    passes = [one for one in registry.passes(gpu) if one != FIRST_USE]
+    allocated, renumbered = (drafts(module, limit, chosen) for chosen in (passes, [*passes, FIRST_USE]))
     load = hidden_by(gpu)
-    kernels = [_listed(draft, **load) for draft in made.values()]
+    kernels = [
+        _listed(draft, _registers(draft, renumbered[name], min(asked.get(name, 0), limit)), **load)
+        for name, draft in allocated.items()
+    ]
     return Listing(str(path), text, **load, kernels=kernels)
 
 
-def _listed(draft: Draft, latency: int, warps: int) -> Listed:
+def _registers(draft: Draft, other: Draft, least: int) -> Registers:
+    """The registers of a kernel, from its drafts with both numberings. Each thread gets ``least`` of them at least."""
+    per_thread, end = max(draft.kernel.registers, least), len(draft.code.list)
+    allocated, renumbered = _first_uses(draft), _first_uses(other)
+    parts = []
+    for percent in PERCENTS:
+        unshared = per_thread * (100 - percent) // 100
+        counts = [min((use.before for use in uses[unshared:] if use), default=end) for uses in (allocated, renumbered)]
+        parts.append(Part(percent, unshared, *counts))
+    return Registers(per_thread, end, allocated, renumbered, parts)
+
+
+def _first_uses(draft: Draft) -> list[Use | None]:
+    """The first use of every register, in the order of the list."""
+    need = assemble(draft).code["need"]
+    result: list[Use | None] = []
+    for register in range(draft.kernel.registers):
+        word, bit = divmod(register, 64)
+        uses = np.flatnonzero(need[:, word] >> np.uint64(bit) & np.uint64(1))
+        result.append(Use(draft.code.list[uses[0]].line, int(uses[0])) if uses.size else None)
+    return result
+
+
+def _listed(draft: Draft, registers: Registers, latency: int, warps: int) -> Listed:
     def lines(indices: list[int]) -> list[int]:
         return [draft.code.list[index].line for index in indices]
 
     found = regions(draft.code, latency, warps)
     listed = [Region(lines(region), lines(last(draft.code, region))) for region in found]
-    return Listed(draft.kernel.name, draft.kernel.source_instructions, listed)
+    return Listed(draft.kernel.name, draft.kernel.source_instructions, listed, registers)

@@ -12,7 +12,8 @@ that depends on nothing else; the folder here is the place for those of mechanis
     ``draft.kernel`` how many ``registers``, ``predicates``, bytes of local memory and ``spilled`` registers there are.
     The default is ``sim/ptx/allocate.py``.
 *renumbering*
-    ``draft.physical`` and ``draft.kernel.registers``: other places for the same values.
+    ``draft.physical`` and ``draft.kernel.registers``: other places for the same values. ``first_use.py`` is what CTAs
+    that share registers need.
 *hints*
     ``Flag.HINT`` in the ``flags`` of micro-operations. ``memory_regions.py`` is what region-p scheduling needs.
 *regions*

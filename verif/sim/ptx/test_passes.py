@@ -342,6 +342,9 @@ def test_the_source_of_a_pass_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch
     assert key != program._sources(chosen)
 
 
-def test_no_mechanism_has_a_pass_yet() -> None:
-    for name in registry.MECHANISMS:
-        assert registry.passes(description.load("gtx480", selected=[name])) == ()
+def test_mechanisms_have_the_passes_that_they_name() -> None:
+    chosen = {name: registry.passes(description.load("gtx480", selected=[name])) for name in registry.MECHANISMS}
+    named = {name: [each.function for each in passes] for name, passes in chosen.items() if passes}
+    assert named == {"register-sharing": ["lockstep.sim.ptx.passes.first_use:renumber"]}
+    for passes in chosen.values():
+        assert made(STRAIGHT, *passes)["k"].registers == made(STRAIGHT)["k"].registers
