@@ -11,7 +11,10 @@ from lockstep.spec.parameters import Gpu
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Resident CTAs per SM: the smallest of ``limits``, and the resources that give it."""
+    """Resident CTAs per SM: the smallest of ``limits``, and the resources that give it.
+
+    Twice ``pairs`` of them share with each other what is not a warp's or CTA's own.
+    """
 
     ctas: int
     limits: dict[str, int]
@@ -19,6 +22,9 @@ class Occupancy:
     warps_per_cta: int
     registers_per_warp: int
     scratchpad_bytes: int  # per CTA, allocated
+    pairs: int
+    own_registers: int  # per thread, of a CTA in a pair ...
+    own_scratchpad_bytes: int  # ... and of the CTA
 
 
 def round_up(value: int, unit: int) -> int:
@@ -43,7 +49,8 @@ def occupancy(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> 
     if scratchpad:
         limits["scratchpad"] = gpu.scratchpad.bytes // scratchpad
     ctas = min(limits.values())
-    return Occupancy(ctas, limits, tuple(n for n, v in limits.items() if v == ctas), warps, per_warp, scratchpad)
+    limited_by = tuple(name for name, limit in limits.items() if limit == ctas)
+    return Occupancy(ctas, limits, limited_by, warps, per_warp, scratchpad, 0, registers, scratchpad)
 
 
 def plan(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> Occupancy:

@@ -107,18 +107,23 @@ def _parser() -> argparse.ArgumentParser:
 
     ptx = command("ptx", "Show what the compiler finds in kernels.")
     ptx.add_argument("file", metavar="FILE|KERNEL", help="a .ptx or .cu file, or one of `lockstep kernels`")
-    ptx.add_argument("--show", choices=("regions", "hints"), default="regions", help="memory regions, by lines of the "
-                     "PTX; or the PTX itself, with the hints of region-p scheduling (default: regions)")  # fmt: skip
+    ptx.add_argument("--show", choices=("regions", "hints", "registers"), default="regions", help="memory regions, by "
+                     "lines of the PTX; or the PTX itself, with the hints of region-p scheduling; or the first use of "
+                     "each register, as allocated and renumbered by it (default: regions)")  # fmt: skip
     ptx.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose code (default: gtx480)")
     ptx.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.region_warps=20")
 
-    occupancy = command("occupancy", "Show how many CTAs of a kernel an SM holds, and what limits them.")
-    occupancy.add_argument("file", metavar="FILE|KERNEL", help="a .ptx or .cu file, or one of `lockstep kernels`")
-    occupancy.add_argument("--block", type=int, metavar="N", help="threads of a CTA (default: the usual numbers)")
-    occupancy.add_argument("--dynamic", type=int, metavar="BYTES", default=0, help="of dynamic scratchpad (default: 0)")
-    occupancy.add_argument("--registers", type=int, metavar="N", help="per thread, if the kernel needs fewer")
+    occupancy = command("occupancy", "Show how many CTAs an SM holds, and what limits them.")
+    occupancy.add_argument("file", metavar="FILE|KERNEL", nargs="?", help="a .ptx or .cu file, or one of `lockstep "
+                           "kernels`; without it, say what a CTA needs")  # fmt: skip
+    occupancy.add_argument("--threads", type=int, metavar="N", help="of a CTA (of a kernel: default, the usual ones)")
+    occupancy.add_argument("--registers", type=int, metavar="N", help="per thread (of a kernel: if it needs fewer)")
+    occupancy.add_argument("--scratchpad", type=int, metavar="BYTES", default=0, help="of a CTA (of a kernel: beside "
+                           "its own, dynamic scratchpad; default: 0)")  # fmt: skip
     occupancy.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose SM (default: gtx480)")
     occupancy.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", help="mechanisms")
+    occupancy.add_argument("--sharing", dest="percent", metavar="PERCENT", help="pairs of CTAs share so much of their "
+                           "registers: as --with register-sharing --set sharing.percent=PERCENT")  # fmt: skip
     occupancy.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.registers=65536")
 
     command("kernels", "List the kernels.")

@@ -6,14 +6,20 @@ import os
 import platform
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockstep.sim import comparison, description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, execute
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
+from lockstep.spec import registry
+
+if TYPE_CHECKING:
+    from lockstep.sim.occupancy import Residency
+    from lockstep.spec.parameters import Gpu as Description
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
 
@@ -219,10 +225,10 @@ def reproduce(options: Namespace) -> int:
 
 
 def kernels(options: Namespace) -> int:
-    from lockstep.sim import kernels as registry
+    from lockstep.sim import kernels as folders
 
     check_writable(options.json)
-    found = [registry.find(name) for name in registry.names()]
+    found = [folders.find(name) for name in folders.names()]
     if options.json != "-":
         table("kernels", ("name", "suite", "what it does"), [(k.name, k.suite, k.title) for k in found])
     rows = [{"name": k.name, "title": k.title, "suite": k.suite, "ptx": str(k.ptx)} for k in found]
@@ -233,15 +239,11 @@ def ptx(options: Namespace) -> int:
     from lockstep.sim import listing
 
     check_writable(options.json)
-    found = listing.listing(_ptx_file(options.file), description.load(options.gpu, _settings(options)))
+    path, registers = _source(options.file)
+    found = listing.listing(path, description.load(options.gpu, _settings(options)), registers)
     if options.json != "-":
         found.show(options.show)
     return _finish(options, found.json(), [])
-
-
-def _ptx_file(text: str) -> Path:
-    """The PTX of a file or of a kernel of ours."""
-    return _source(text)[0]
 
 
 def _source(text: str) -> tuple[Path, dict[str, int]]:
@@ -262,36 +264,71 @@ def occupancy(options: Namespace) -> int:
     from lockstep.sim.occupancy import residencies
 
     check_writable(options.json)
+    selected, settings = _mechanisms(options.mechanisms), _settings(options)
+    if options.percent is not None:
+        name, key = registry.option("--sharing")
+        selected = (*selected, name)
+        settings |= [description.parse_setting(f"{key}={options.percent}")]
+    if options.threads is not None and options.threads < 1:
+        raise UsageError(f"--threads {options.threads}: must be 1 or more")
+    if options.file is None:
+        gpu = description.load(options.gpu, settings, selected)
+        one = _needs(gpu, options)
+        _show_residencies(options, gpu, [one])
+        return _finish(options, asdict(one), [])
     path, registers = _source(options.file)
-    gpu = Gpu(options.gpu, mechanisms=_mechanisms(options.mechanisms), settings=_settings(options))
-    module = gpu.load(path, registers=registers)
+    loaded = Gpu(options.gpu, mechanisms=selected, settings=settings)
+    gpu = loaded.description
+    module = loaded.load(path, registers=registers)
     if options.registers is not None:
-        most = gpu.description.core.registers_per_thread
-        if not 1 <= options.registers <= most:
-            raise UsageError(f"--registers {options.registers}: must be 1 to {most} on {gpu.description.name}")
-        module = gpu.load(path, registers=dict.fromkeys(module.program.kernels, options.registers))
-    if options.block is not None and options.block < 1:
-        raise UsageError(f"--block {options.block}: must be 1 or more threads")
-    found = residencies(module, options.block, options.dynamic)
-    if options.json != "-":
-        core, scratchpad = gpu.description.core, gpu.description.scratchpad
-        columns = ("kernel", "block", "registers", "scratchpad", "CTAs", "warps", "occupancy", "limited by",
-                   "registers unused", "scratchpad unused")  # fmt: skip
-        rows = [
-            (r.kernel, r.threads, r.registers, r.scratchpad_bytes, r.ctas, r.warps, r.occupancy,
-             ", ".join(r.limited_by), r.unused_registers, r.unused_scratchpad_bytes) for r in found
-        ]  # fmt: skip
-        title = f"One SM of {gpu.description.name}: {core.ctas} CTAs, {core.warps} warps, {core.registers} registers"
-        table(f"{title}, {scratchpad.bytes} bytes of scratchpad", columns, rows)
+        _check_registers(gpu, options.registers)
+        module = loaded.load(path, registers=dict.fromkeys(module.program.kernels, options.registers))
+    found = residencies(module, options.threads, options.scratchpad)
+    _show_residencies(options, gpu, found)
     return _finish(options, [asdict(r) for r in found], [])
+
+
+def _check_registers(gpu: Description, count: int) -> None:
+    if not 1 <= count <= gpu.core.registers_per_thread:
+        raise UsageError(f"--registers {count}: must be 1 to {gpu.core.registers_per_thread} on {gpu.name}")
+
+
+def _needs(gpu: Description, options: Namespace) -> Residency:
+    """The CTAs that need what the options say."""
+    from lockstep.models.occupancy import plan
+    from lockstep.sim.occupancy import residency
+
+    if options.threads is None or options.registers is None:
+        raise UsageError("give a FILE or a KERNEL, or what a CTA needs: --threads and --registers")
+    _check_registers(gpu, options.registers)
+    for name, value, most in (
+        ("threads", options.threads, gpu.core.threads_per_cta),
+        ("scratchpad", options.scratchpad, gpu.scratchpad.bytes_per_cta),
+    ):
+        if not 0 <= value <= most:
+            raise UsageError(f"--{name} {value}: must be at most {most} on {gpu.name}, and not negative")
+    needs = options.threads, options.registers, options.scratchpad
+    return residency(gpu, plan(gpu, *needs), *needs)
+
+
+def _show_residencies(options: Namespace, gpu: Description, found: Sequence[Residency]) -> None:
+    if options.json == "-":
+        return
+    columns = ("kernel", "threads", "registers", "scratchpad", "CTAs", "in pairs", "warps", "occupancy", "limited by",
+               "registers unused", "scratchpad unused")  # fmt: skip
+    rows = [
+        (r.kernel, r.threads, r.registers, r.scratchpad_bytes, r.ctas, 2 * r.shared_pairs, r.warps, r.occupancy,
+         ", ".join(r.limited_by), r.unused_registers, r.unused_scratchpad_bytes) for r in found
+    ]  # fmt: skip
+    title = f"One SM of {gpu.name}: {gpu.core.ctas} CTAs, {gpu.core.warps} warps, {gpu.core.registers} registers"
+    table(f"{title}, {gpu.scratchpad.bytes} bytes of scratchpad", columns, rows)
 
 
 def mechanisms(options: Namespace) -> int:
     from lockstep.spec.mechanism import FRAME_SLOTS
-    from lockstep.spec.registry import MECHANISMS
 
     check_writable(options.json)
-    found = [(m, "; ".join(FRAME_SLOTS[slot] for slot in m.tenants)) for m in MECHANISMS.values()]
+    found = [(m, "; ".join(FRAME_SLOTS[slot] for slot in m.tenants)) for m in registry.MECHANISMS.values()]
     if options.json != "-":
         table("mechanisms", ("name", "slot", "what it does"), [(m.name, slots, m.doc) for m, slots in found])
     rows = [

@@ -1,4 +1,4 @@
-"""What `lockstep occupancy` shows: how many CTAs of a kernel an SM holds, what limits them, what they leave unused."""
+"""What `lockstep occupancy` shows: how many CTAs an SM holds, what limits them, what they leave unused."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from dataclasses import dataclass
 
 from lockstep.models.occupancy import Occupancy
 from lockstep.sim.module import Module
+from lockstep.spec.parameters import LANES, Gpu
 
 BLOCKS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)  # threads, where none are asked for
 
 
 @dataclass(frozen=True)
 class Residency:
-    """The CTAs of one kernel on one SM, with blocks of so many threads. Fields are those of the JSON."""
+    """The CTAs on one SM, all alike. Fields are those of the JSON."""
 
-    kernel: str
+    kernel: str  # empty: of none
     threads: int
     registers: int  # per thread
     scratchpad_bytes: int  # per CTA, as asked for
     ctas: int
+    unshared: int  # of them, those that share nothing; the others are ...
+    shared_pairs: int
     warps: int
     occupancy: float  # warps to those that the SM can hold
     limited_by: tuple[str, ...]
@@ -30,11 +33,13 @@ class Residency:
 
 def residencies(module: Module, block: int | None, dynamic_bytes: int) -> list[Residency]:
     """All kernels of a module, with this block or with the usual ones that each allows. Raises :class:`UsageError`."""
-    return [
-        _residency(module, name, math.prod(extent), module.occupancy(name, extent, dynamic_bytes), dynamic_bytes)
-        for name in module.program.kernels
-        for extent in ([(block,)] if block else _blocks(module, name))
-    ]
+    found = []
+    for name, kernel in module.program.kernels.items():
+        for extent in [(block,)] if block else _blocks(module, name):
+            fit = module.occupancy(name, extent, dynamic_bytes)
+            needs = math.prod(extent), kernel.registers, kernel.shared_bytes + dynamic_bytes
+            found.append(residency(module.gpu.description, fit, *needs, name))
+    return found
 
 
 def _blocks(module: Module, name: str) -> list[tuple[int, ...]]:
@@ -45,19 +50,26 @@ def _blocks(module: Module, name: str) -> list[tuple[int, ...]]:
     return [(threads,) for threads in BLOCKS if threads <= most]
 
 
-def _residency(module: Module, name: str, threads: int, fit: Occupancy, dynamic_bytes: int) -> Residency:
-    gpu, kernel = module.gpu.description, module.kernel(name)
+def residency(
+    gpu: Gpu, fit: Occupancy, threads: int, registers: int, scratchpad_bytes: int, kernel: str = ""
+) -> Residency:
+    """What a plan for CTAs with these needs means for an SM."""
     warps = fit.ctas * fit.warps_per_cta
+    whole = fit.ctas - fit.pairs  # CTAs; the others add what is their own
+    used = fit.warps_per_cta * (whole * fit.registers_per_warp + fit.pairs * fit.own_registers * LANES)
+    used_scratchpad = whole * fit.scratchpad_bytes + fit.pairs * fit.own_scratchpad_bytes
     return Residency(
-        kernel=name,
+        kernel=kernel,
         threads=threads,
-        registers=kernel.registers,
-        scratchpad_bytes=kernel.shared_bytes + dynamic_bytes,
+        registers=registers,
+        scratchpad_bytes=scratchpad_bytes,
         ctas=fit.ctas,
+        unshared=fit.ctas - 2 * fit.pairs,
+        shared_pairs=fit.pairs,
         warps=warps,
         occupancy=warps / gpu.core.warps,
         limited_by=fit.limited_by,
         limits=fit.limits,
-        unused_registers=gpu.core.registers - warps * fit.registers_per_warp,
-        unused_scratchpad_bytes=gpu.scratchpad.bytes - fit.ctas * fit.scratchpad_bytes,
+        unused_registers=gpu.core.registers - used,
+        unused_scratchpad_bytes=gpu.scratchpad.bytes - used_scratchpad,
     )

@@ -53,10 +53,10 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict]
 
 def test_registers_that_sharing_would_use(capsys: pytest.CaptureFixture[str]) -> None:
     """JR: three CTAs of hotspot leave 5120 of an SM's registers unused."""
-    [found] = answer(capsys, "hotspot", "--gpu", "tesla-c2050", "--block", 256)
+    [found] = answer(capsys, "hotspot", "--gpu", "tesla-c2050", "--threads", 256)
     assert (found["registers"], found["ctas"], found["warps"], found["occupancy"]) == (36, 3, 24, 0.5)
     assert (found["limited_by"], found["unused_registers"]) == (["registers"], 5120)
-    [fewer] = answer(capsys, "hotspot", "--gpu", "tesla-c2050", "--block", 256, "--set", "core.registers=27648")
+    [fewer] = answer(capsys, "hotspot", "--gpu", "tesla-c2050", "--threads", 256, "--set", "core.registers=27648")
     assert (fewer["ctas"], fewer["unused_registers"]) == (3, 0)
 
 
@@ -70,7 +70,7 @@ def test_blocks_that_a_kernel_allows(capsys: pytest.CaptureFixture[str], file: P
 def test_scratchpad(capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path) -> None:
     """Static and dynamic bytes together, in units of 128."""
     file.write_text(PTX[: PTX.index(".visible .entry fixed")])
-    [found] = answer(capsys, file, "--block", 32, "--dynamic", 4000)
+    [found] = answer(capsys, file, "--threads", 32, "--scratchpad", 4000)
     assert found["scratchpad_bytes"] == 7000 and found["limits"]["scratchpad"] == 49152 // 7040
     assert found["ctas"] == 6 and found["unused_scratchpad_bytes"] == 49152 - 6 * 7040
 
@@ -92,14 +92,66 @@ def test_a_launch_has_as_many_ctas(file: Path) -> None:
     assert 1 < run.stats["occupancy.ctas"] <= 4
 
 
+TABLE_5 = {  # of Jatala et al.: resident CTAs at 0, 10, 30, 50, 70 and 90 % sharing
+    "backprop-adjust-weights": (5, 5, 5, 5, 6, 6),
+    "b+tree": (2, 2, 2, 3, 3, 3),
+    "hotspot": (3, 3, 3, 4, 4, 6),
+    "LIB": (4, 4, 5, 5, 6, 8),
+    "MUM": (4, 4, 4, 5, 5, 6),
+    "mri-q": (5, 5, 5, 5, 6, 6),
+    "sgemm": (5, 5, 5, 5, 6, 8),
+    "stencil": (2, 2, 2, 2, 2, 3),
+}
+NEEDS = {  # threads and registers, its table 2
+    "backprop-adjust-weights": (256, 24), "b+tree": (508, 24), "hotspot": (256, 36), "LIB": (192, 36),
+    "MUM": (256, 28), "mri-q": (256, 24), "sgemm": (128, 48), "stencil": (512, 28),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "percent"), [*enumerate((0, 10, 30, 50, 70, 90))])
+@pytest.mark.parametrize("name", TABLE_5)
+def test_table_5(capsys: pytest.CaptureFixture[str], name: str, place: int, percent: int) -> None:
+    threads, registers = NEEDS[name]
+    needs = ("--gpu", "tesla-c2050", "--threads", threads, "--registers", registers, "--sharing", percent)
+    assert cli.main(["occupancy", *map(str, needs), "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ctas"] == TABLE_5[name][place] == found["unshared"] + 2 * found["shared_pairs"]
+    assert found["unshared"] + found["shared_pairs"] == TABLE_5[name][0], "as many make progress as without sharing"
+    assert 0 <= found["unused_registers"] < 32768
+
+
+def test_what_is_needed_without_a_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    needs = ["occupancy", "--gpu", "tesla-c2050", "--threads", "256", "--registers", "36", "--json", "-"]
+    assert cli.main(needs) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ctas"], found["unshared"], found["shared_pairs"]) == (3, 3, 0)
+    assert (found["limited_by"], found["unused_registers"]) == (["registers"], 5120)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--block", "0"], "--block 0: must be 1 or more threads"),
-        (["--block", "1025"], "gtx480 allows 1024"),
+        ([], "give a FILE or a KERNEL, or what a CTA needs: --threads and --registers"),
+        (["--threads", "64", "--registers", "99"], "--registers 99: must be 1 to 63 on gtx480"),
+        (["--threads", "4096", "--registers", "9"], "--threads 4096: must be at most 1024"),
+        (["--threads", "64", "--registers", "9", "--scratchpad", "-1"], "--scratchpad -1: must be at most 49152"),
+        (["--threads", "64", "--registers", "9", "--sharing", "100"], "sharing.percent = 100: must be 0 to 99 percent"),
+    ],
+)
+def test_bad_needs(capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+    assert cli.main(["occupancy", *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--threads", "0"], "--threads 0: must be 1 or more"),
+        (["--threads", "1025"], "gtx480 allows 1024"),
         (["--registers", "64"], "--registers 64: must be 1 to 63 on gtx480"),
-        (["--dynamic", "-1"], "shared_bytes = -1: must be an integer, not negative"),
-        (["--dynamic", "50000"], "allows 49152 per CTA"),
+        (["--scratchpad", "-1"], "shared_bytes = -1: must be an integer, not negative"),
+        (["--scratchpad", "50000"], "allows 49152 per CTA"),
     ],
 )
 def test_bad_input(capsys: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
