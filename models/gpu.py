@@ -276,6 +276,7 @@ class Stop:
     lane: int = -1
     address: int = 0
     named: int = 0  # by a line or a result, instead of the address
+    waits: str = ""  # what a mechanism says the warp waits for
 
 
 class ModelFault(RuntimeError):
@@ -384,7 +385,9 @@ class Machine:
         positions = gpu.core.sms * MAX_WARPS
         self._predicates = _anonymous(positions * (MAX_PREDICATES + 1) * 4)
         self._registers = np.zeros(0, np.uint8)
+        self._pair_registers = np.zeros(0, np.uint8)
         self._scratchpad = np.zeros(0, np.uint8)
+        self._pair_scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
         self._store = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, int, int]] = []
@@ -504,6 +507,9 @@ class Machine:
         shared, local = sms * max(fit.ctas, 1) * stride, sms * MAX_WARPS * local_bytes * LANES
         marks = 1 if strict else 0  # they follow the bytes
         self._scratchpad = self._at_least(self._scratchpad, (1 + marks) * shared)
+        pairs, pair_shared = sms * MAX_WARPS // 2 if fit.pairs else 0, sms * fit.pairs * stride
+        self._pair_registers = self._at_least(self._pair_registers, pairs * registers * LANES * 4)
+        self._pair_scratchpad = self._at_least(self._pair_scratchpad, (1 + marks) * pair_shared)
         self._local = self._at_least(self._local, (1 + marks) * local)
         code = np.ascontiguousarray(kernel.code)
         table = np.array(kernel.branch_table, np.int32)
@@ -513,6 +519,7 @@ class Machine:
             code=code.ctypes.data, code_address=self._place_code(code), length=len(code),
             branch_table=table.ctypes.data, number=self.grids, block=block, size=grid, total=math.prod(grid),
             threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas, registers=registers,
+            pairs=fit.pairs, own_registers=fit.own_registers, own_shared=fit.own_scratchpad_bytes,
             shared_bytes=shared_bytes, shared_stride=stride, dynamic_bytes=dynamic_bytes, local_bytes=local_bytes,
             param=parameters.ctypes.data, param_bytes=len(params),
         ).items():  # fmt: skip
@@ -521,6 +528,8 @@ class Machine:
             register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
             shared_marks=marks * shared, local_marks=marks * local,
+            pair_registers=self._pair_registers.ctypes.data, pair_scratchpad=self._pair_scratchpad.ctypes.data,
+            pair_marks=marks * pair_shared,
         ).items():  # fmt: skip
             launch[name] = value
         for name in ("shared_marks", "local_marks"):
@@ -592,7 +601,8 @@ class Machine:
     def _run(self, progress: Callable[[int, int, int], None] | None) -> None:
         state, grid = self._state, self._launch["grids"][0]
         limit = self.gpu.launch.no_progress
-        watch = Watch(self.sms, self._registers, self._predicates, int(grid["registers"]), limit)
+        files = self._registers, self._pair_registers, self._predicates
+        watch = Watch(self.sms, *files, int(grid["registers"]), limit)
         chunk = CHUNK
         due, look = (int(state["now"]) + cycles for cycles in (chunk, watch.interval))
         self._samples = [(0, 0, 0)]
@@ -671,13 +681,19 @@ class Machine:
         return stop
 
     def _slowest(self, fault: Fault) -> Stop:
-        """No progress: point at a warp that is still there."""
+        """No progress: point at a warp that is still there, at one that a mechanism lets wait if there is one."""
+        found = Stop(fault, int(self._state["now"]))
         for index, sm in enumerate(self.sms):
-            resident = int(sm["resident"]) & (1 << 64) - 1
-            if resident:
-                slot = (resident & -resident).bit_length() - 1
-                return self._place(fault, index, slot, int(sm["warps"][slot]["pc"]))
-        return Stop(fault, int(self._state["now"]))
+            for slot in range(MAX_WARPS):
+                if not int(sm["resident"]) >> slot & 1:
+                    continue
+                waits = "; ".join(filter(None, (tenant.waits(sm, index, slot) for tenant in self.tenants)))
+                if waits or found.sm < 0:
+                    found = self._place(fault, index, slot, int(sm["warps"][slot]["pc"]))
+                    found.waits = waits
+                if waits:
+                    return found
+        return found
 
     def _place(self, fault: Fault, index: int, slot: int, pc: int) -> Stop:
         sm = self.sms[index]

@@ -27,11 +27,15 @@ def _changes(rows: np.ndarray) -> np.ndarray:
 
 
 class Watch:
-    """Of one launch, whose records these are; ``limit`` is ``launch.no_progress``, ``registers`` those of a thread."""
+    """Of one launch, whose records these are; ``limit`` is ``launch.no_progress``, ``registers`` those of a thread.
+
+    ``pair_file`` has the registers that pairs of warps share.
+    """
 
     def __init__(
-        self, sms: np.ndarray, register_file: np.ndarray, predicate_file: np.ndarray, registers: int, limit: int
-    ) -> None:
+        self, sms: np.ndarray, register_file: np.ndarray, pair_file: np.ndarray, predicate_file: np.ndarray,
+        registers: int, limit: int,
+    ) -> None:  # fmt: skip
         positions = len(sms) * MAX_WARPS
         self._sms = sms
         self._limit = limit
@@ -39,6 +43,8 @@ class Watch:
             file[: positions * size].view(np.uint64).reshape(positions, size // 8)
             for file, size in ((register_file, 4 * LANES * registers), (predicate_file, 4 * (MAX_PREDICATES + 1)))
         ]
+        row = 4 * LANES * registers
+        self._pairs = pair_file[: len(pair_file) // row * row].view(np.uint64).reshape(-1, row // 8)
         random = np.random.default_rng(0)
         self._weights = [random.integers(1 << 64, size=words.shape[1], dtype=np.uint64) for words in self._words]
         self._looks: list[np.ndarray] = []
@@ -72,7 +78,10 @@ class Watch:
         resident = (sms["resident"][:, None] >> np.arange(MAX_WARPS) & 1).reshape(-1) != 0
         for words, weights in zip(self._words, self._weights, strict=True):
             hashes[resident] += words[resident] @ weights
-        elsewhere = np.repeat(sms["tenants"] & HAS_OPERANDS != 0, MAX_WARPS) | (warps["own_registers"] < MAX_REGISTERS)
-        hashes[elsewhere] = now
+        shared = warps["own_registers"] < MAX_REGISTERS
+        place = (warps["pair_regs"] - self._pairs.ctypes.data) // (8 * self._pairs.shape[1])
+        paired = resident & shared & (place >= 0) & (place < len(self._pairs))
+        hashes[paired] += self._pairs[place[paired]] @ self._weights[0]
+        hashes[np.repeat(sms["tenants"] & HAS_OPERANDS != 0, MAX_WARPS) | (shared & ~paired)] = now
         hashes[~resident] = 0
         return hashes

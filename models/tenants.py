@@ -60,6 +60,9 @@ HOST = ("capacity",)
 WATCH = "watch"
 """The function of a monitor of the whole GPU, whose handle is the state of the first SM."""
 
+WAITS = "waits"
+"""A function of a module, in Python: ``waits(state, record of the SM, warp slot)`` says what the warp waits for."""
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -134,10 +137,14 @@ class Tenant:
         for slot, functions in self._module.TENANTS.items():
             if slot == "placement":
                 _bind(run["placement"], functions, self.states.ctypes.data)
-            elif WATCH in functions:
+                continue
+            if WATCH in functions:
                 _bind(run["monitor"][run["monitors"]], {"see": functions[WATCH]}, self.states.ctypes.data)
                 run["monitors"] += 1
-            elif slot in STACKS:
+                functions = {name: function for name, function in functions.items() if name != WATCH}
+                if not functions:
+                    continue
+            if slot in STACKS:
                 *path, entries, count = STACKS[slot]
                 self._bind_all(_in(_in(sms, path), [entries])[:, int(_in(sms, path)[count][0])], functions)
                 if entries in self.fields:
@@ -145,12 +152,16 @@ class Tenant:
                 _in(sms, path)[count] += 1
             else:
                 self._bind_all(_in(sms, BINDINGS[slot]), functions)
-            if WATCH not in functions:
-                sms["tenants"] |= FLAGS.get(slot, 0)
+            sms["tenants"] |= FLAGS.get(slot, 0)
 
     def _bind_all(self, bindings: np.ndarray, functions: dict[str, Any]) -> None:
         for sm in range(len(bindings)):
             _bind(bindings[sm : sm + 1], functions, self.states[sm : sm + 1].ctypes.data)
+
+    def waits(self, sm: np.void, index: int, slot: int) -> str:
+        """What it lets a warp of an SM wait for; empty if it does not."""
+        explain = getattr(self._module, WAITS, None)
+        return explain(self.states[index], sm, slot) if explain else ""
 
     def begin(self) -> None:
         """A launch begins: all but parameters, instances of blocks and the place in a stack is zero."""

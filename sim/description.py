@@ -72,13 +72,14 @@ def load(
         raise UsageError(f"{place}: {missing[0]} is missing ({len(missing)} in all); a description has every parameter")
     for key, value in settings.items():
         _check(place, key, value)
-    for key, value in (overrides or {}).items():
-        _known("override", key)
-        settings[key] = _check("override", key, value)
     try:
         mechanisms = registry.resolve(selected)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    settings |= registry.defaults(mechanisms)
+    for key, value in (overrides or {}).items():
+        _known("override", key)
+        settings[key] = _check("override", key, value)
     description = replace(
         _build(identity, settings), mechanisms=mechanisms, frame_slots=registry.frame_slots(mechanisms)
     )

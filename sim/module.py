@@ -256,7 +256,8 @@ class Module:
             where += f", lane {stop.lane}"
         if stop.code.name in WITH_ADDRESS:
             where += f", address {stop.address:#x}{self._nearest(stop.address)}"
-        return f"{kernel.name}: {FAULTS[stop.code.name]} at {place}, {where}, cycle {stop.cycle}"
+        waits = f", which waits for {stop.waits}" if stop.waits else ""
+        return f"{kernel.name}: {FAULTS[stop.code.name]} at {place}, {where}{waits}, cycle {stop.cycle}"
 
     def _source_line(self, line: int) -> str:
         try:

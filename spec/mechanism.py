@@ -56,8 +56,14 @@ class Mechanism:
         What it does, and whose it is.
     tenants : mapping
         The module that fills a frame slot (:mod:`lockstep.models.tenants` says what it holds), by slot.
+    requires : names
+        Mechanisms that are selected with it.
     sections : mapping
         Classes of parameters (:mod:`lockstep.spec.parameters`), by the name of their section in a description.
+    option : name and parameter
+        An option of `lockstep occupancy` that selects it, and the parameter that the option sets.
+    defaults : mapping
+        Values of parameters, by full name, that a description has with it unless the user overrides them.
     check : function
         What contradicts itself in a description, one line per error.
     blocks, unit : names
@@ -88,7 +94,10 @@ class Mechanism:
     name: str
     doc: str
     tenants: Mapping[str, str] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
     sections: Mapping[str, type] = field(default_factory=dict)
+    option: tuple[str, str] = ("", "")
+    defaults: Mapping[str, int | str] = field(default_factory=dict)
     check: Callable[[Gpu], list[str]] = lambda gpu: []
     blocks: tuple[str, ...] = ()
     unit: str = ""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lockstep.spec import banked_l1, mrpb, warppool
+from lockstep.spec import banked_l1, mrpb, sharing, warppool
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.mechanism import FRAME_SLOTS, ONE_TENANT, Mechanism, Parameters
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.passes import Pass
 
 MECHANISMS: dict[str, Mechanism] = {
-    mechanism.name: mechanism for mechanism in (warppool.MECHANISM, mrpb.MECHANISM, banked_l1.MECHANISM)
-}
+    mechanism.name: mechanism
+    for mechanism in (
+        warppool.MECHANISM, mrpb.MECHANISM, banked_l1.MECHANISM, sharing.SHARING, sharing.REGISTERS, sharing.SCRATCHPAD,
+    )
+}  # fmt: skip
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
 
 DECLARATIONS = (FRAME, *DEFAULTS, *MECHANISMS.values())
@@ -25,13 +28,14 @@ SECTIONS: dict[str, type] = {name: cls for m in MECHANISMS.values() for name, cl
 
 
 def resolve(names: Iterable[str], known: Mapping[str, Mechanism] = MECHANISMS) -> tuple[str, ...]:
-    """The mechanisms called ``names``, in the order of ``known``.
+    """The mechanisms called ``names`` and those that they require, in the order of ``known``.
 
     Raises ValueError, in one line, for unknown ones and for two that exclude each other.
     """
     wanted = set(names)
     if unknown := wanted - known.keys():
         raise ValueError(f"mechanism {min(unknown)!r}: not known; known are {', '.join(sorted(known))}")
+    wanted |= {required for name in wanted for required in known[name].requires}
     chosen = [mechanism for name, mechanism in known.items() if name in wanted]
     for position, second in enumerate(chosen):
         for first in chosen[:position]:
@@ -72,6 +76,16 @@ def arguments(gpu: Gpu) -> Parameters:
 def passes(gpu: Gpu) -> tuple[Pass, ...]:
     """What a configuration does to kernels."""
     return tuple(each for mechanism in configuration(gpu) for each in mechanism.passes(gpu))
+
+
+def defaults(names: Iterable[str]) -> dict[str, int | str]:
+    """What the mechanisms called ``names`` change of a description, unless the user does."""
+    return {key: value for name in names for key, value in MECHANISMS[name].defaults.items()}
+
+
+def option(name: str) -> tuple[str, str]:
+    """The mechanism that an option of `lockstep occupancy` selects, and the parameter that it sets."""
+    return next((m.name, m.option[1]) for m in MECHANISMS.values() if m.option[0] == name)
 
 
 def check(gpu: Gpu) -> list[str]:

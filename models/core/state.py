@@ -164,7 +164,10 @@ LAUNCH = record(
     [
         ("execute", "i8", (len(Group),)),  # addresses of the executing functions
         ("register_file", "i8"),  # host address: u32[sm][slot][register][lane]
+        ("pair_registers", "i8"),  # of pairs of warps: u32[sm][lock][register][lane]
         ("predicate_file", "i8"),
+        ("pair_scratchpad", "i8"),  # of pairs of CTAs
+        ("pair_marks", "i8"),  # bytes from a byte of it to its mark; 0: none is kept
         ("scratchpad", "i8"),
         ("shared_marks", "i8"),  # bytes from a byte of it to its mark (``execution.written``); 0: none is kept
         ("local", "i8"),

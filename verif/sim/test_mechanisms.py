@@ -57,7 +57,7 @@ def test_a_description_may_set_a_mechanism(tmp_path: Path) -> None:
 @pytest.mark.parametrize("gpu", description.names())
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_gpu_takes_every_mechanism(mechanism: str, gpu: str) -> None:
-    assert description.load(gpu, selected=[mechanism]).mechanisms == (mechanism,)
+    assert description.load(gpu, selected=[mechanism]).mechanisms == (*MECHANISMS[mechanism].requires, mechanism)
 
 
 PAIRS = {
@@ -84,6 +84,19 @@ def test_conflicts_are_declared_once_and_refused_both_ways(names: str, reason: s
 def test_the_order_of_naming_does_not_matter() -> None:
     assert registry.resolve(["three", "one"], PAIRS) == registry.resolve(["one", "three", "one"], PAIRS)
     assert registry.resolve(["four", "one"], PAIRS) == ("one", "four")
+
+
+def test_what_a_mechanism_requires_is_selected_with_it() -> None:
+    known = PAIRS | {"five": Mechanism(name="five", doc="", requires=("four",))}
+    assert registry.resolve(["five"], known) == registry.resolve(["five", "four"], known) == ("four", "five")
+    with pytest.raises(ValueError, match="there is no file left"):
+        registry.resolve(["five", "three"], known)
+
+
+@pytest.mark.parametrize(("settings", "scheduler"), [({}, "oldest"), ({"core.scheduler": "lrr"}, "lrr")])
+def test_a_mechanism_chooses_what_the_user_does_not(settings: dict[str, Any], scheduler: str) -> None:
+    assert description.load("gtx480", settings, ["register-sharing"]).core.scheduler == scheduler
+    assert description.load("gtx480").core.scheduler == "gto"
 
 
 def test_a_frame_slot_that_there_is_not() -> None:
@@ -161,7 +174,8 @@ def test_a_law_of_a_mechanism_that_is_broken_stops_the_run(count: str, monkeypat
 def test_what_mechanisms_declare_fits_together() -> None:
     gpu = description.load("gtx480")
     for name, mechanism in MECHANISMS.items():
-        assert mechanism.conflicts.keys() <= MECHANISMS.keys() - {name}
+        assert mechanism.conflicts.keys() | {*mechanism.requires} <= MECHANISMS.keys() - {name}
+        assert mechanism.defaults.keys() <= description.PARAMETERS.keys()
         assert mechanism.arguments(gpu).keys() == {*mechanism.all_blocks}
         assert mechanism.copies(gpu).keys() <= {*mechanism.blocks}
         if mechanism.unit:
