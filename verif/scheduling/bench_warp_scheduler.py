@@ -105,8 +105,8 @@ class Reference:
         """Take the classes of the next cycle: numbers, the highest class the lowest."""
 
         def rank(slot: int) -> int:
-            sharing = 0 if slot in owner else 2 if slot in non_owner else 1
-            return sharing + 3 * (slot in secondary) + 6 * (slot in paused)
+            share = 0 if slot in owner else 2 if slot in non_owner else 1
+            return share + 3 * (slot in secondary) + 6 * (slot in paused)
 
         self.rank = [rank(slot) for slot in range(self.warps)]
 

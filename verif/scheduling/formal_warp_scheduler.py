@@ -111,8 +111,8 @@ class Scheduler(Elaboratable):
     def classes(self, m: Module) -> None:
         dut = self.dut
         for slot in SLOTS:
-            sharing = Mux(dut.owner[slot], 0, Mux(dut.non_owner[slot], 2, 1))
-            rank = sharing + Mux(dut.secondary[slot], 3, 0) + Mux(dut.paused[slot], 6, 0)
+            share = Mux(dut.owner[slot], 0, Mux(dut.non_owner[slot], 2, 1))
+            rank = share + Mux(dut.secondary[slot], 3, 0) + Mux(dut.paused[slot], 6, 0)
             m.d.sync += self.rank[slot].eq(rank)
             for other in range(slot):
                 m.d.comb += [

@@ -1,0 +1,48 @@
+"""Register and scratchpad sharing (Jatala et al.): the machinery, and what of it shares which resource."""
+
+from __future__ import annotations
+
+from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.parameters import Gpu
+from lockstep.spec.passes import RENUMBERING, Pass
+from lockstep.spec.sharing import parameters, statistics, storage
+
+_TENANT = "lockstep.models.sharing.tenant"
+
+SHARING = Mechanism(
+    name="sharing",
+    doc="owner warp first, and pairs of CTAs that share what the two mechanisms below name (Jatala et al.)",
+    tenants={
+        "capacity": "lockstep.models.sharing.capacity",
+        "gates": _TENANT, "order": _TENANT, "claims": _TENANT, "events": _TENANT, "monitors": _TENANT,
+    },
+    sections={"sharing": parameters.Sharing},
+    defaults={"core.scheduler": "oldest"},
+    blocks=parameters.BLOCKS,
+    arguments=parameters.arguments,
+    copies=parameters.copies,
+    statistics=statistics.STATISTICS,
+    laws=statistics.laws,
+    storage=storage.STORAGE,
+)  # fmt: skip
+
+
+def _passes(gpu: Gpu) -> tuple[Pass, ...]:
+    if not gpu.sections["sharing"].unroll:
+        return ()
+    return (Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber"),)
+
+
+REGISTERS = Mechanism(
+    name="register-sharing",
+    doc="the warps of a pair of CTAs share registers under locks",
+    requires=("sharing",),
+    option=("--sharing", "sharing.percent"),
+    passes=_passes,
+)
+
+SCRATCHPAD = Mechanism(
+    name="scratchpad-sharing",
+    doc="the CTAs of a pair share scratchpad under a lock",
+    requires=("sharing",),
+)

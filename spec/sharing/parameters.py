@@ -1,0 +1,45 @@
+"""The parameters of register and scratchpad sharing, and the constructor arguments of its blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep.spec.mechanism import Parameters
+from lockstep.spec.parameters import LANES, MAX_CTAS, MAX_WARPS, Gpu, integer
+
+MAX_LOCKS = MAX_WARPS // 2  # for registers: one for each pair of warps
+MAX_PAIRS = MAX_CTAS // 2  # of CTAs
+MAX_WINDOW = 65535
+
+ACCESS, LOCKS, OWNER, DYNAMIC = (
+    "sharing.share_access", "sharing.share_locks", "sharing.share_owner", "sharing.dynamic_warp_execution",
+)  # fmt: skip
+BLOCKS = (ACCESS, LOCKS, OWNER, DYNAMIC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing:
+    """Pairs of CTAs that share registers or scratchpad (Jatala et al., *The More We Share, The More We Have*)."""
+
+    percent: int = integer(90, 0, 99, "percent", "of what a CTA needs, the part that it shares: 100 (1 - t)")
+    owf: int = integer(1, 0, 1, "", "1: owner warp first: warps of owners, then unshared ones, then non-owners")
+    unroll: int = integer(1, 0, 1, "", "1: registers are numbered by their first use, so early code needs no lock")
+    dynamic: int = integer(1, 0, 1, "", "1: dynamic warp execution throttles the memory accesses of non-owners")
+    window: int = integer(1000, 16, MAX_WINDOW, "core cycles", "between two decisions of dynamic warp execution")
+    rule: int = integer(1, 0, 1, "", "0: without the rule against deadlock, to see what it is for")
+
+
+def arguments(gpu: Gpu) -> Parameters:
+    """Constructor arguments of each block."""
+    sharing = gpu.sections["sharing"]
+    return {
+        ACCESS: dict(lanes=LANES),
+        LOCKS: dict(warps=gpu.core.warps, ctas=gpu.core.ctas, schedulers=gpu.core.schedulers, rule=sharing.rule),
+        OWNER: dict(ctas=gpu.core.ctas),
+        DYNAMIC: dict(window=sharing.window),
+    }
+
+
+def copies(gpu: Gpu) -> dict[str, int]:
+    """How many of a block an SM has, where it is not one."""
+    return {ACCESS: gpu.core.schedulers}

@@ -1,0 +1,159 @@
+"""Sharing in whole kernels: the plan, locks that exclude, deadlock, and what sharing must leave as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.models.jit import i64, jit, slots
+from lockstep.models.occupancy import plan
+from lockstep.models.sharing import share_access
+from lockstep.sim import cli, description
+from lockstep.spec.sharing import storage
+from lockstep.verif import combinations
+from lockstep.verif.sharing import deadlock
+
+BOTH = ("register-sharing", "scratchpad-sharing")
+
+
+def scratchpad(size: int) -> dict[str, int]:
+    return {"scratchpad.bytes": size, "scratchpad.bytes_per_cta": size}
+
+
+PAIRED: dict[str, tuple[str, str, dict[str, int]]] = {
+    "hotspot, registers": ("hotspot", "register-sharing", {"core.registers": 13824}),
+    "stencil, registers": ("stencil", "register-sharing", {"core.registers": 21504}),
+    "MUM, registers": ("MUM", "register-sharing", {"core.registers": 10752}),
+    "stencil, scratchpad": ("stencil", "scratchpad-sharing", scratchpad(6144)),
+    "srad_v2, scratchpad": ("srad_v2", "scratchpad-sharing", scratchpad(9216)),
+    "hotspot, scratchpad": ("hotspot", "scratchpad-sharing", scratchpad(4608)),
+}
+"""Kernels whose CTAs share, on SMs with room for one and a half: kernel, mechanism, settings."""
+
+
+def load(percent: int, names: tuple[str, ...], **settings: Any) -> Any:
+    changed = {key.replace("_", ".", 1): value for key, value in settings.items()}
+    return description.load("gtx480", {"sharing.percent": percent, **changed}, names)
+
+
+# ------------------------------------------------------------------------------------------------------------- the plan
+
+
+def test_the_paper_s_example() -> None:
+    """Figure 3: 35K registers, CTAs that need 10K; three without sharing, and a fourth beside the last of them."""
+    gpu = load(50, ("register-sharing",), core_registers=35 * 1024)
+    fit = plan(gpu, 320, 32, 0)
+    assert (fit.ctas, fit.pairs, fit.own_registers) == (4, 1, 16)
+
+
+def test_what_is_not_shared_limits_all_ctas_together() -> None:
+    gpu = load(90, ("register-sharing",), core_registers=35 * 1024, core_ctas=3)
+    assert (plan(gpu, 320, 32, 0).ctas, plan(gpu, 320, 32, 0).pairs) == (3, 0)
+    gpu = load(90, ("register-sharing",), core_registers=35 * 1024)
+    assert plan(gpu, 128, 32, 12288).limited_by == ("scratchpad",)
+
+
+def test_two_shared_resources_have_the_same_pairs() -> None:
+    """Scratchpad for 2 CTAs and 3.5, registers for 3 and 3.5: two make progress, one pair is possible for each."""
+    few = dict(core_registers=35 * 1024, scratchpad_bytes=30 * 1024, scratchpad_bytes_per_cta=30 * 1024)
+    fits = {names: plan(load(50, names, **few), 320, 32, 12 * 1024) for names in (*((name,) for name in BOTH), BOTH)}
+    found = {names: (fit.ctas, fit.pairs) for names, fit in fits.items()}
+    assert found == {("register-sharing",): (2, 0), ("scratchpad-sharing",): (3, 1), BOTH: (3, 1)}
+    assert fits[BOTH].own_scratchpad_bytes == 6 * 1024 and fits[BOTH].own_registers == 16
+    assert fits[("scratchpad-sharing",)].own_registers == 32
+
+
+def test_storage_of_the_paper_s_gpu() -> None:
+    assert storage.bits(storage.CTAS, storage.WARPS) == 273
+    assert sum(structure.bits for structure in storage.STORAGE.structures) == 273
+    assert storage.scratchpad_bits(storage.CTAS) == 12
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize("scheduler", ["lrr", "gto"])
+@pytest.mark.parametrize("name", ["saxpy", "bfs", "reduction"])
+def test_without_pairs_nothing_changes(name: str, scheduler: str) -> None:
+    """Jatala et al., set 2: not a cycle, not a count."""
+    settings = {"core.scheduler": scheduler, "sharing.unroll": 0}
+    alone, shared = (combinations.run(name, names, settings=settings) for names in ((), BOTH))
+    assert not shared.wrong
+    for before, after in zip(alone.raw, shared.raw, strict=True):
+        assert after == before | {key: count for key, count in after.items() if key.startswith("sharing.")}
+
+
+@pytest.mark.parametrize("case", PAIRED)
+def test_kernels_that_share(case: str) -> None:
+    """Right results; the same with and without skipping; locks are taken, refused and given back."""
+    name, mechanism, settings = PAIRED[case]
+    one, other = (combinations.run(name, [mechanism], skip, {"core.sms": 1, **settings}) for skip in (True, False))
+    assert not one.wrong and one.raw == other.raw
+    kind = mechanism.split("-")[0]
+    counts = (f"{kind}_locks", "released", f"{kind}_refusals")
+    taken, released, refused = (sum(sum(raw[f"sharing.{count}"]) for raw in one.raw) for count in counts)
+    assert taken == released > 0 < refused
+
+
+@jit
+def _no_locks(state, io):
+    """Forget that anything needs a lock."""
+    io.c.register_lock = 0
+    io.c.scratchpad_lock = 0
+    return i64(0)
+
+
+@pytest.fixture
+def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = slots(share_access.STATE, share_access.PORTS, comb=_no_locks)
+    monkeypatch.setitem(share_access.SLOTS, "comb", functions["comb"])
+
+
+@pytest.mark.usefixtures("without_locks")
+def test_registers_without_a_lock_are_wrong() -> None:
+    """What a pair of warps shares has one place."""
+    assert deadlock.search(range(20)).wrong == 20
+
+
+@pytest.mark.usefixtures("without_locks")
+def test_scratchpad_without_a_lock_is_wrong() -> None:
+    """What a pair of CTAs shares has one place."""
+    name, mechanism, settings = PAIRED["srad_v2, scratchpad"]
+    assert combinations.run(name, [mechanism], settings={"core.sms": 1, **settings}).wrong
+
+
+# ------------------------------------------------------------------------------------------------------------- deadlock
+
+
+def test_no_deadlock_whatever_the_order() -> None:
+    """``python -m lockstep.verif.sharing.deadlock`` searches further."""
+    found = deadlock.search(range(200))
+    assert (found.right, found.deadlocks) == (200, 0)
+    assert found.refusals > 200
+
+
+def test_without_the_rule_there_are_deadlocks() -> None:
+    """They are reported, with the lock."""
+    found = deadlock.search(range(60), deadlock.OFF)
+    assert found.deadlocks > 0 and found.wrong == 0
+    assert "which waits for a lock: its partner, CTA (" in found.message and "a deadlock" in found.message
+
+
+# ------------------------------------------------------------------------------------------------------------- hardware
+
+
+@pytest.mark.parametrize("mode", ["shadow", "replace"])
+@pytest.mark.parametrize("case", ["hotspot, registers", "srad_v2, scratchpad"])
+def test_blocks_in_a_run(case: str, mode: str, tmp_path: Path) -> None:
+    name, mechanism, settings = PAIRED[case]
+    values = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    options = ["--size", "tiny", "--with", mechanism, "--rtl", "sharing", "--mode", mode, "--set", "core.sms=1"]
+    report = tmp_path / "report.json"
+    where = ["-o", str(tmp_path / "cosim"), "--json", str(report)]
+    assert cli.main(["cosim", name, *options, *values, *where]) == 0
+    result = json.loads(report.read_text())
+    assert (result["checked"], result["mismatches"]) == (True, 0)
+    assert result["stats"]["sharing.register_refusals"] + result["stats"]["sharing.scratchpad_refusals"] > 0
