@@ -60,7 +60,8 @@ def side_by_side(
                 yield future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            while wait(futures, 0.1).not_done:  # one may be about to start another program
+            while running := [future for future in futures if not future.done()]:
                 for process in list(_running):
                     _end(process)
+                wait(running, 0.1)  # one may be about to start another program
             raise
