@@ -38,7 +38,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.rmtree(root / EXAMPLE.relative_to(cache.ROOT))
     registry = root / "spec" / "registry.py"
     text = registry.read_text().replace("from lockstep.spec import ", "from lockstep.spec import odd_gate, ", 1)
-    text, changed = re.subn(r"\.MECHANISM,?\s*\)", ".MECHANISM, odd_gate.MECHANISM)", text)
+    text, changed = re.subn(r"\bmrpb\.MECHANISM,", "mrpb.MECHANISM, odd_gate.MECHANISM,", text)
     assert changed == 1
     registry.write_text(text)
     _share_compiled_code(root)

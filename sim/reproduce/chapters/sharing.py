@@ -1,0 +1,557 @@
+"""Register sharing beside section 7 of Jatala et al. (JR), *The More We Share, The More We Have*."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lockstep.models.occupancy import Occupancy, plan
+from lockstep.sim import description, kernels
+from lockstep.sim.gpu import Gpu
+from lockstep.sim.job import Job
+from lockstep.sim.listing import Registers, listing
+from lockstep.sim.reproduce import Chapter, Result
+from lockstep.sim.reproduce.page import Page, Plot, Table, Text, svg
+
+GPU = "tesla-c2050"
+SEVENTH: dict[str, Any] = {"core.sms": 2, "l2.slices": 2, "dram.channels": 1}
+"""Of the GPU's 14 SMs, 12 slices and 6 channels: the nearest that is whole."""
+
+
+class Application(NamedTuple):
+    """A kernel function of the paper's tables 2 and 3, in our kernel's folder; threads of a CTA, registers of each."""
+
+    kernel: str
+    function: str
+    threads: int
+    registers: int
+    size: str = "small"
+    settings: Mapping[str, Any] = {}
+
+
+LIMITED = {
+    "backprop": Application("backprop-adjust-weights", "adjust_weights", 256, 24, "full"),
+    "b+tree": Application("b+tree", "findRangeK", 508, 24),
+    "hotspot": Application("hotspot", "calculate_temp", 256, 36),
+    "LIB": Application("LIB", "Pathcalc_Portfolio_KernelGPU", 192, 36, settings=SEVENTH),
+    "MUM": Application("MUM", "mummergpuKernel", 256, 28, settings=SEVENTH),
+    "mri-q": Application("mri-q", "compute_q", 256, 24, settings=SEVENTH),
+    "sgemm": Application("sgemm", "sgemm_nt", 128, 48, settings=SEVENTH),
+    "stencil": Application("stencil", "block2D_hybrid_coarsen_x", 512, 28, settings=SEVENTH),
+}
+"""Set 1 (table 2), limited by registers."""
+
+OTHERS = {
+    "backprop, layerforward": Application("backprop-layerforward", "layerforward", 256, 12),
+    "BFS": Application("bfs", "expand", 256, 20),
+    "gaussian, Fan1": Application("gaussian", "Fan1", 512, 12),
+    "lavaMD": Application("lavaMD", "kernel_gpu_cuda", 128, 40),
+    "lud, perimeter": Application("lud", "lud_perimeter", 32, 36),
+    "mri-q, PhiMag": Application("mri-q", "compute_phi_mag", 512, 12),
+    "NN, second layer": Application("NN", "executeSecondLayer", 25, 24),
+    "STO": Application("STO", "sha1_overlap", 128, 48),
+}
+"""Set 2 (table 3), limited by something else."""
+
+JR_LIMITS = {
+    "backprop, layerforward": "Threads",
+    "BFS": "Threads",
+    "gaussian, Fan1": "Threads",
+    "lavaMD": "Shared Memory",
+    "lud, perimeter": "Blocks",
+    "mri-q, PhiMag": "Threads",
+    "NN, second layer": "Blocks",
+    "STO": "Shared Memory",
+}
+
+QUICK = ("hotspot", "sgemm")
+
+
+class Scheme(NamedTuple):
+    """A configuration: mechanisms and settings."""
+
+    mechanisms: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+PERCENTS = (0, 10, 30, 50, 70, 90)
+SHARED = ("register-sharing",)
+LRR, GTO, TWO_LEVEL, TWICE = "LRR", "GTO", "two-level", "LRR, 65,536 registers"
+NO_OPTIONS, UNROLL, DYNAMIC, OWF = "no options", "unroll", "dynamic", "OWF"
+ALONE = {
+    LRR: Scheme((), {}),
+    GTO: Scheme((), {"core.scheduler": "gto"}),
+    TWO_LEVEL: Scheme((), {"core.scheduler": "two-level"}),
+    TWICE: Scheme((), {"core.registers": 65536}),
+}
+STEPS = {
+    NO_OPTIONS: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0, "sharing.unroll": 0, "sharing.dynamic": 0}),
+    UNROLL: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0, "sharing.dynamic": 0}),
+    DYNAMIC: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0}),
+    OWF: Scheme(SHARED, {}),
+}
+"""The options of figure 10, each with those before it; the last has all, at 90 %."""
+PARTS = {percent: f"{percent} %" for percent in PERCENTS[:-1]} | {90: OWF}
+SCHEMES = ALONE | STEPS | {PARTS[part]: Scheme(SHARED, {"sharing.percent": part}) for part in PERCENTS[:-1]}
+
+SAME_LRR, SAME_GTO = "shared LRR", "shared GTO"
+SECOND = {
+    LRR: ALONE[LRR],
+    SAME_LRR: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0, "sharing.unroll": 0}),
+    GTO: ALONE[GTO],
+    SAME_GTO: Scheme(SHARED, {"core.scheduler": "gto", "sharing.owf": 0, "sharing.unroll": 0}),
+    OWF: STEPS[OWF],
+}
+"""Figure 15."""
+
+JR_SPEEDUPS: dict[str, dict[str, float]] = {
+    NO_OPTIONS: {"hotspot": 1.1365, "MUM": 0.9985, "LIB": 1.02},
+    UNROLL: {"hotspot": 1.1518, "MUM": 1.0008, "LIB": 1.02},
+    DYNAMIC: {"hotspot": 1.1458, "MUM": 1.0645, "LIB": 1.02},
+    OWF: {
+        "backprop": 1.0582,
+        "b+tree": 1.1198,
+        "hotspot": 1.2176,
+        "LIB": 1.0084,
+        "MUM": 1.2414,
+        "mri-q": 0.9928,
+        "sgemm": 1.0406,
+        "stencil": 1.2345,
+    },
+}
+"""What the text says of figures 9 and 10: their bars have no numbers."""
+
+JR_IPC: dict[str, tuple[float, ...]] = {
+    "backprop": (389.9, 389.9, 389.9, 389.9, 394.1, 392.8),
+    "b+tree": (318.5, 318.5, 318.5, 323.3, 326.1, 326.1),
+    "hotspot": (489.5, 489.5, 489.5, 475.2, 476.9, 503.59),
+    "LIB": (218.0, 218.0, 203.0, 203.0, 216.3, 223.3),
+    "MUM": (190.5, 190.5, 190.5, 192.1, 192.4, 194.9),
+    "mri-q": (303.7, 303.7, 303.7, 303.7, 305.3, 305.0),
+    "sgemm": (490.6, 490.6, 490.6, 490.6, 446.3, 496.7),
+    "stencil": (448.2, 448.2, 448.2, 448.2, 448.2, 440.8),
+}
+"""Table 4, at each of :data:`PERCENTS`."""
+
+JR_CTAS: dict[str, tuple[int, ...]] = {
+    "backprop": (5, 5, 5, 5, 6, 6),
+    "b+tree": (2, 2, 2, 3, 3, 3),
+    "hotspot": (3, 3, 3, 4, 4, 6),
+    "LIB": (4, 4, 5, 5, 6, 8),
+    "MUM": (4, 4, 4, 5, 5, 6),
+    "mri-q": (5, 5, 5, 5, 6, 6),
+    "sgemm": (5, 5, 5, 5, 6, 8),
+    "stencil": (2, 2, 2, 2, 2, 3),
+}
+"""Table 5, likewise; its ends are figure 8."""
+
+FEWER_STALLS, MORE_STALLS = ("MUM", "LIB", "backprop", "hotspot"), ("b+tree", "mri-q")
+ONLY_OWF = ("sgemm", "backprop", "stencil")
+BETTER_TWICE = ("sgemm", "b+tree", "LIB")  # with twice the registers than with sharing
+CLOSE = 0.05  # comparable
+
+INTRODUCTION = (
+    "Section 7 of Jatala, Anantpur and Karkare (JR) compares register sharing with a Tesla C2050. Here is the same, "
+    "on the functions of its tables 2 and 3. Generated by `lockstep reproduce sharing`; nothing was tuned to it. JR's "
+    "figures are those that its text and tables state; of its bar charts, nothing was read off.",
+    "JR ran the suites' own inputs. Here, backprop has size *full*, the others *small*. Where *small* does not fill "
+    "14 SMs, the kernel runs on a seventh of the GPU, the nearest that is whole: `core.sms=2`, `l2.slices=2`, "
+    "`dram.channels=1`. *Times filled* compares the CTAs of a launch with those that all SMs hold with sharing at 90 "
+    "%. mri-q's 12 CTAs all fit at once with sharing, and 10 without it, so its gain says little of longer launches.",
+)
+
+SPEEDUPS = (
+    "*No options* is sharing under LRR, and each of the next three adds an option: OWF has all of them, as in figure "
+    "9. *OWF, 0 %* is owner warp first without any pair, which is the order of the oldest warp; *gain of pairs* is "
+    "OWF over that, so it is what sharing adds to the order. JR's, in these two, follow from its table 4 and figure "
+    "9."
+)
+
+LOCKS = (
+    "At 90 %, one of the first three micro-operations needs a lock already, since two to four registers need none. "
+    "*Unroll* defers it in stencil alone, from none to two: our compiler allocates registers nearly in the order of "
+    "their first use. So non-owners wait before they access memory, and *dynamic* has nothing to do."
+)
+
+
+def jobs(quick: bool) -> dict[str, Job]:
+    """Set 1 in every configuration; unless quick, set 2, and on the whole GPU what runs on a seventh of it."""
+    found = {
+        _run(name, scheme): _job(LIMITED[name], SCHEMES[scheme])
+        for name in (QUICK if quick else LIMITED)
+        for scheme in SCHEMES
+    }
+    if not quick:
+        found |= {_run(name, scheme): _job(OTHERS[name], SECOND[scheme]) for name in OTHERS for scheme in SECOND}
+        found |= {
+            _run(name, scheme, True): _job(LIMITED[name]._replace(settings={}), SCHEMES[scheme])
+            for name in _scaled()
+            for scheme in (LRR, OWF)
+        }
+    return found
+
+
+def _job(application: Application, scheme: Scheme) -> Job:
+    settings = {**application.settings, **scheme.settings}
+    return Job(application.kernel, GPU, application.size, mechanisms=scheme.mechanisms, settings=settings)
+
+
+def _run(name: str, scheme: str, whole: bool = False) -> str:
+    """The name of the run that figures are in."""
+    return f"{name}, {scheme}{', 14 SMs' if whole else ''}"
+
+
+def _scaled() -> list[str]:
+    return [name for name, application in LIMITED.items() if application.settings]
+
+
+Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Statistics, ``cycles`` and ``launches`` of the function by the application's name and the scheme."""
+
+
+def _figures(
+    results: Mapping[str, Result], applications: Mapping[str, Application], whole: bool = False
+) -> dict[str, dict[str, dict[str, float]]]:
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, application in applications.items():
+        for scheme in SCHEMES | SECOND:
+            if (run := results.get(_run(name, scheme, whole))) is not None:
+                (each,) = (each for each in run["functions"] if each["name"] == application.function)
+                own = {"cycles": each["cycles"], "launches": each["launches"]}
+                found.setdefault(name, {})[scheme] = {**each["stats"], **own}
+    return found
+
+
+def _speedup(schemes: Mapping[str, Mapping[str, float]], scheme: str, before: str = LRR) -> float:
+    return schemes[before]["cycles"] / schemes[scheme]["cycles"]
+
+
+@functools.cache
+def _sms(name: str = "") -> int:
+    """How many the kernel runs on; without a name, those of the GPU."""
+    return description.load(GPU, LIMITED[name].settings if name else {}).core.sms
+
+
+def _ipc(name: str, figures: Mapping[str, float]) -> float:
+    """Thread instructions per core cycle, as JR's: of a seventh of the GPU, what 14 SMs would have at its rate."""
+    return figures["issue.thread_instructions"] / figures["cycles"] * _sms() / _sms(name)
+
+
+@functools.cache
+def _needs(application: str) -> tuple[int, int]:
+    """Registers of a thread and bytes of scratchpad of a CTA."""
+    chosen = (LIMITED | OTHERS)[application]
+    kernel = kernels.find(chosen.kernel)
+    found = Gpu(GPU).load(kernel.ptx, kernel.registers).kernel(chosen.function)
+    return found.registers, found.shared_bytes
+
+
+@functools.cache
+def _plan(name: str, scheme: str, registers: int = 0) -> Occupancy:
+    """What an SM holds; with ``registers`` for a thread, or our kernel's."""
+    chosen = (SCHEMES | SECOND)[scheme]
+    gpu = description.load(GPU, chosen.settings, chosen.mechanisms)
+    needed, scratchpad = _needs(name)
+    return plan(gpu, (LIMITED | OTHERS)[name].threads, registers or needed, scratchpad)
+
+
+@functools.cache
+def _resident(name: str, registers: int = 0) -> tuple[int, ...]:
+    """CTAs on an SM at each of :data:`PERCENTS`, likewise."""
+    return tuple(_plan(name, part, registers).ctas for part in PARTS.values())
+
+
+def page(results: Mapping[str, Result]) -> Page:
+    figures = _figures(results, LIMITED)
+    series = [(scheme, [_speedup(schemes, scheme) for schemes in figures.values()]) for scheme in STEPS]
+    blocks: list[Text | Table | Plot] = [
+        *map(Text, INTRODUCTION),
+        _runs(figures),
+        _ctas(figures),
+        _speedups(figures),
+        Text(SPEEDUPS),
+        Plot("speedups", "Speed-up over LRR (JR figures 9 and 10)", _bars(list(figures), series)),
+        _locks(figures),
+        Text(LOCKS),
+        _cycles(figures),
+        _schedulers(figures),
+        _parts(figures),
+    ]
+    whole = _figures(results, LIMITED, whole=True)
+    others = _figures(results, OTHERS)
+    if whole:
+        blocks.append(_whole(whole))
+    if others:
+        blocks.append(_second(others))
+    if set(LIMITED) == set(figures):
+        blocks += [Text("So here: yes or no", 2), _statements(figures, others)]
+    return Page("Register sharing beside its paper", blocks)
+
+
+def _runs(figures: Figures) -> Table:
+    rows = []
+    for name, schemes in figures.items():
+        application, (registers, _) = LIMITED[name], _needs(name)
+        sms = _sms(name)
+        ctas = schemes[LRR]["sm.ctas"] / schemes[LRR]["launches"]
+        here = f"{application.kernel}: `{application.function}`"
+        needs = registers, application.registers
+        rows.append((name, here, application.size, *needs, int(ctas), sms, ctas / (sms * _resident(name)[-1])))
+    columns = ("JR", "here", "size", "registers", "JR", "CTAs of a launch", "SMs", "times filled")
+    return Table("runs", "What runs (JR table 2)", columns, rows)
+
+
+def _ctas(figures: Figures) -> Table:
+    rows = []
+    for name in figures:
+        ours, theirs = _resident(name), JR_CTAS[name]
+        rows.append((name, *ours, ours == theirs or ", ".join(map(str, theirs)), _plan(name, TWICE).ctas))
+    columns = ("", *(f"{percent} %" for percent in PERCENTS), "as JR's", TWICE)
+    return Table("ctas", "Resident CTAs of an SM, by what a pair shares (JR figure 8 and table 5)", columns, rows)
+
+
+def _speedups(figures: Figures) -> Table:
+    rows: list[list[Any]] = []
+    for name, schemes in figures.items():
+        row: list[Any] = [name, int(schemes[LRR]["cycles"])]
+        for scheme in STEPS:
+            row += [_speedup(schemes, scheme), JR_SPEEDUPS[scheme].get(name)]
+        order, theirs = _speedup(schemes, PARTS[0]), JR_IPC[name][-1] / JR_IPC[name][0]
+        row += [order, JR_SPEEDUPS[OWF][name] / theirs, _speedup(schemes, OWF, PARTS[0]), theirs]
+        rows.append(row)
+    average = [_mean(_speedup(schemes, scheme) for schemes in figures.values()) for scheme in (*STEPS, PARTS[0])]
+    gain = _mean(_speedup(schemes, OWF, PARTS[0]) for schemes in figures.values())
+    mean: list[Any] = ["mean", None]
+    for value in (*average, gain):
+        mean += [value, None]
+    theirs = _mean(JR_SPEEDUPS[OWF][name] for name in figures)
+    mean[2 * len(STEPS) + 1] = theirs
+    columns = ["", "LRR: cycles"]
+    for scheme in (*STEPS, "OWF, 0 %", "gain of pairs"):
+        columns += [scheme, "JR"]
+    title = "Speed-up over LRR (JR figures 9 and 10); means are geometric"
+    return Table("speedups", title, columns, [*rows, mean])
+
+
+def _mean(values: Iterable[float]) -> float:
+    return statistics.geometric_mean(values)
+
+
+@functools.cache
+def _registers(name: str) -> Registers:
+    """Where registers are first used."""
+    kernel = kernels.find(LIMITED[name].kernel)
+    listed = listing(kernel.ptx, description.load(GPU), kernel.registers).kernels
+    (found,) = (each.registers for each in listed if each.name == LIMITED[name].function)
+    return found
+
+
+def _locks(figures: Figures) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    for name, schemes in figures.items():
+        found = _registers(name)
+        (part,) = (part for part in found.parts if part.percent == PERCENTS[-1])
+        stats = schemes[OWF]
+        waiting = stats["sharing.waiting_core_cycles"] / stats["sm.active_core_cycles"]
+        counts = (part.unshared, found.micro_operations, part.allocated, part.renumbered)
+        rows.append((name, *counts, waiting, stats["sharing.lock_waiters"]))
+    columns = (
+        "",
+        "registers without lock",
+        "micro-operations",
+        "before a lock",
+        "with unroll",
+        "share of cycles with waiters",
+        "warps that wait then",
+    )
+    title = "Micro-operations before one that needs a lock, and waiting for locks, at 90 %"
+    return Table("locks", title, columns, rows)
+
+
+def _cycles(figures: Figures) -> Table:
+    rows = []
+    for name, schemes in figures.items():
+        row: list[Any] = [name]
+        for kind in ("idle", "stall"):
+            statistic = f"issue.{kind}_core_cycles"
+            row += [int(schemes[LRR][statistic]), int(schemes[OWF][statistic]), _decrease(schemes, kind)]
+        rows.append(row)
+    columns = ("", "idle: LRR", OWF, "decrease", "stall: LRR", OWF, "decrease")
+    return Table("cycles", "Idle and stall cycles of all SMs (JR figure 11)", columns, rows)
+
+
+def _decrease(schemes: Mapping[str, Mapping[str, float]], kind: str) -> float:
+    before, after = (schemes[scheme][f"issue.{kind}_core_cycles"] for scheme in (LRR, OWF))
+    return 1 - after / before if before else 0.0
+
+
+def _schedulers(figures: Figures) -> Table:
+    against = (GTO, TWO_LEVEL, TWICE)
+    rows: list[tuple[Any, ...]] = [
+        (name, *(_speedup(schemes, OWF, before) for before in against)) for name, schemes in figures.items()
+    ]
+    means = [_mean(_speedup(schemes, OWF, before) for schemes in figures.values()) for before in against]
+    title = "Speed-up of OWF over other baselines (JR figures 12, 14 and 13)"
+    return Table("schedulers", title, ("", *against), [*rows, ("mean", *means)])
+
+
+def _parts(figures: Figures) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    for name, schemes in figures.items():
+        rows.append((name, _ipc(name, schemes[LRR]), *(_ipc(name, schemes[part]) for part in PARTS.values())))
+        rows.append((f"JR: {name}", None, *JR_IPC[name]))
+    columns = ("", LRR, *(f"{percent} %" for percent in PERCENTS))
+    title = "Thread instructions per cycle, of 2 SMs times 7, by what a pair shares (JR table 4)"
+    return Table("parts", title, columns, rows)
+
+
+def _whole(figures: Figures) -> Table:
+    rows = []
+    for name, schemes in figures.items():
+        ctas = schemes[LRR]["sm.ctas"] / schemes[LRR]["launches"]
+        fits = _resident(name)[0]
+        rows.append((name, int(ctas), ctas / _sms(), fits, int(schemes[LRR]["cycles"]), _speedup(schemes, OWF)))
+    columns = ("", "CTAs of a launch", "per SM", "CTAs that fit without sharing", "LRR: cycles", OWF)
+    return Table("whole", "Kernels that do not fill 14 SMs: speed-up over LRR there", columns, rows)
+
+
+def _second(figures: Figures) -> Table:
+    rows = []
+    for name, schemes in figures.items():
+        fit = _plan(name, SAME_LRR)
+        row: list[Any] = [
+            name,
+            _needs(name)[0],
+            OTHERS[name].registers,
+            fit.ctas,
+            fit.pairs,
+            ", ".join(fit.limited_by),
+            JR_LIMITS[name],
+        ]
+        for before, shared in ((LRR, SAME_LRR), (GTO, SAME_GTO)):
+            row += [int(schemes[before]["cycles"]), int(schemes[shared]["cycles"])]
+        rows.append((*row, _speedup(schemes, OWF, GTO), _speedup(schemes, OWF)))
+    ways = (LRR, SAME_LRR, GTO, SAME_GTO)
+    columns = ("", "registers", "JR", "CTAs", "pairs", "limited by", "JR", *ways, "OWF over GTO", "OWF over LRR")
+    title = "Set 2: cycles, with sharing but without unroll, and speed-up of OWF (JR table 3, figure 15)"
+    return Table("second", title, columns, rows)
+
+
+def _statements(figures: Figures, others: Figures) -> Table:
+    """What the paper's text says, and what is so here."""
+    gains = {scheme: {name: _speedup(schemes, scheme) for name, schemes in figures.items()} for scheme in SCHEMES}
+    over = {
+        before: {name: _speedup(schemes, OWF, before) for name, schemes in figures.items()}
+        for before in (GTO, TWO_LEVEL, TWICE)
+    }
+    idle, stall = ({name: _decrease(each, kind) for name, each in figures.items()} for kind in ("idle", "stall"))
+    all_cells = len(figures) * len(PERCENTS)
+    cells = sum(sum(map(int.__eq__, _resident(name), JR_CTAS[name])) for name in figures)
+    with_theirs = sum(sum(map(int.__eq__, _resident(name, LIMITED[name].registers), JR_CTAS[name])) for name in figures)
+    ipc = {name: [_ipc(name, schemes[part]) for part in PARTS.values()] for name, schemes in figures.items()}
+    most = [name for name, each in ipc.items() if each[-1] == max(each)]
+    apart = [name for name, each in figures.items() if each[PARTS[0]]["cycles"] != each[PARTS[10]]["cycles"]]
+    lib = {scheme: gains[scheme]["LIB"] for scheme in (NO_OPTIONS, UNROLL, DYNAMIC)}
+    mum = {scheme: gains[scheme]["MUM"] for scheme in STEPS}
+    only = {name: max(gains[scheme][name] for scheme in (NO_OPTIONS, UNROLL, DYNAMIC)) for name in ONLY_OWF}
+    better = [name for name, value in over[TWICE].items() if value > 1]
+    differ = [
+        name
+        for name, each in others.items()
+        if any(each[before]["cycles"] != each[same]["cycles"] for before, same in ((LRR, SAME_LRR), (GTO, SAME_GTO)))
+    ]
+    owf = {name: _speedup(each, OWF, GTO) for name, each in others.items()}
+    high = {name: gains[OWF][name] for name in ("b+tree", "hotspot", "MUM", "stencil")}
+    low = {name: gains[OWF][name] for name in ("LIB", "mri-q")}
+    rows = [
+        (
+            "Resident CTAs are those of table 5",
+            cells == all_cells,
+            f"{cells} of {all_cells}; {with_theirs} with JR's registers per thread",
+        ),
+        ("b+tree, hotspot, MUM and stencil gain 11.98 % or more", min(high.values()) >= 1.1198, _listed(high)),
+        ("LIB gains less than 1 %, mri-q loses less", all(abs(x - 1) < 0.01 for x in low.values()), _listed(low)),
+        ("11 % on average", abs(_mean(gains[OWF].values()) - 1.11) < 0.02, f"{_mean(gains[OWF].values()):.3f}"),
+        (
+            "hotspot gains without any option, and most with OWF",
+            1 < gains[NO_OPTIONS]["hotspot"] and _last_is_best(gains, "hotspot"),
+            _listed({scheme: gains[scheme]["hotspot"] for scheme in STEPS}),
+        ),
+        (
+            "MUM loses without options, gains with *dynamic*, and most with OWF",
+            mum[NO_OPTIONS] < 1 < mum[DYNAMIC] and _last_is_best(gains, "MUM"),
+            _listed(mum),
+        ),
+        ("*unroll* and *dynamic* change nothing in LIB", len(set(lib.values())) == 1, _listed(lib)),
+        (
+            "sgemm, backprop and stencil gain only with OWF",
+            all(gains[OWF][name] > 1 and value < 1.01 for name, value in only.items()),
+            f"best without it: {_listed(only)}",
+        ),
+        ("Idle cycles decrease everywhere", min(idle.values()) > 0, _listed(idle)),
+        (
+            f"Stall cycles decrease in {', '.join(FEWER_STALLS)}",
+            all(stall[name] > 0 for name in FEWER_STALLS),
+            _listed({name: stall[name] for name in FEWER_STALLS}),
+        ),
+        (
+            f"Stall cycles increase in {' and '.join(MORE_STALLS)}",
+            all(stall[name] < 0 for name in MORE_STALLS),
+            _listed({name: stall[name] for name in MORE_STALLS}),
+        ),
+        ("0 and 10 % are the same", not apart, f"differ: {', '.join(apart)}" if apart else "cycle for cycle"),
+        ("90 % is best for most", len(most) > len(figures) / 2, ", ".join(most) or "for none"),
+        ("Up to 3.9 % over GTO", 1.01 < max(over[GTO].values()) < 1.05, _best(over[GTO])),
+        ("Up to 27.22 % over two-level", 1.2 < max(over[TWO_LEVEL].values()) < 1.35, _best(over[TWO_LEVEL])),
+        (
+            "All but sgemm, b+tree and LIB are faster than LRR with 65,536 registers",
+            set(better) == set(figures) - set(BETTER_TWICE),
+            _listed(over[TWICE]),
+        ),
+        (
+            "Set 2 is the same with and without sharing, under LRR and under GTO",
+            not differ,
+            f"differ: {', '.join(differ)}" if differ else "cycle for cycle",
+        ),
+        (
+            "In set 2, OWF is comparable to GTO",
+            all(abs(value - 1) < CLOSE for value in owf.values()),
+            _listed(owf),
+        ),
+    ]
+    return Table("statements", "What JR's text says", ("JR", "so here", "figures"), rows)
+
+
+def _last_is_best(gains: Mapping[str, Mapping[str, float]], name: str) -> bool:
+    """Whether a kernel is fastest with all options."""
+    return gains[OWF][name] > max(gains[scheme][name] for scheme in STEPS if scheme != OWF)
+
+
+def _best(values: Mapping[str, float]) -> str:
+    best = max(values, key=lambda name: values[name])
+    return f"{best} {values[best]:.3f}"
+
+
+def _listed(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+
+
+def _bars(names: Sequence[str], series: Sequence[tuple[str, Sequence[float]]]) -> str:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4))
+    axes = figure.subplots()
+    width = 0.8 / len(series)
+    for k, ((label, values), grey) in enumerate(zip(series, ("0.85", "0.65", "0.4", "0.1"), strict=True)):
+        places = [place + width * (k - (len(series) - 1) / 2) for place in range(len(names))]
+        axes.bar(places, values, width, label=label, color=grey)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.legend(frameon=False, ncols=len(series))
+    return svg(figure)
+
+
+CHAPTER = Chapter("Register sharing beside its paper", jobs, page)
