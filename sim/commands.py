@@ -330,7 +330,9 @@ def mechanisms(options: Namespace) -> int:
     check_writable(options.json)
     found = [(m, "; ".join(FRAME_SLOTS[slot] for slot in m.tenants)) for m in registry.MECHANISMS.values()]
     if options.json != "-":
-        table("mechanisms", ("name", "slot", "what it does"), [(m.name, slots, m.doc) for m, slots in found])
+        table("mechanisms", ("name", "frame slots, or what it needs", "what it does"), [
+            (m.name, ", ".join(m.tenants or m.requires), m.doc) for m, _ in found
+        ])  # fmt: skip
     rows = [
         {"name": m.name, "slot": slots, "slots": list(m.tenants), "doc": m.doc, "blocks": list(m.blocks)}
         for m, slots in found
