@@ -499,8 +499,8 @@ def _study_statements(runs: Runs) -> Iterator[tuple[str, bool, str]]:
     )
     times = {policy: {name: curve[-1] / curve[0] for name, curve in each.items()} for policy, each in latency.items()}
     yield (
-        "in dxtc, they hardly change: the least of all kernels here",
-        all(each["dxtc"] == min(each.values()) for each in times.values()),
+        "in dxtc, they hardly change",
+        all(each["dxtc"] - 1 < NEAR for each in times.values()),
         f"{LATENCIES[-1]} to {LATENCIES[0]} cycles: {_listed(_named({p: each['dxtc'] for p, each in times.items()}))}",
     )
     slow = {
