@@ -448,44 +448,36 @@ class Machine:
         RuntimeError when a conservation law is broken, which is a fault of the model, and :class:`Busy` when it is
         called during a launch.
         """
+        gpu, context = self.gpu, self._context
+        with self._under_way():
+            self._printer.begin(grid)
+            fit = plan(gpu, math.prod(block), kernel.registers, kernel.shared_bytes + dynamic_bytes)
+            held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params, arena.marks != 0)
+            for name, value in dict(
+                lanes=LANES, warps=gpu.core.warps, sms=gpu.core.sms, memory=arena.address, memory_bytes=arena.bytes,
+                valid=arena.valid_address, memory_marks=arena.marks, textures=arena.textures.ctypes.data,
+                texture_count=len(arena.textures), host=self._printer.address, fault_lane=-1, fault_address=0, fault=0,
+            ).items():  # fmt: skip
+                context[name] = value
+            self.grids += 1
+            self._run(progress)
+            del held
+            result = self._collect(fit)
+            self._whole = result.fault is None
+            return result
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """One launch at a time; behind one that did not come to its end, caches are cold."""
         if not self._free.acquire(blocking=False):
             raise Busy("another launch is under way on this GPU")
         try:
             if not self._whole:
                 self._cool()
             self._whole = False
-            result = self._launched(kernel, grid, block, params, dynamic_bytes, arena, progress)
-            self._whole = result.fault is None
-            return result
+            yield
         finally:
             self._free.release()
-
-    def _launched(
-        self,
-        kernel: Kernel,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        params: bytes,
-        dynamic_bytes: int,
-        arena: Arena,
-        progress: Callable[[int, int, int], None] | None,
-    ) -> Result:
-        gpu = self.gpu
-        self._printer.begin(grid)
-        threads = math.prod(block)
-        fit = plan(gpu, threads, kernel.registers, kernel.shared_bytes + dynamic_bytes)
-        held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params, arena.marks != 0)
-        context = self._context
-        for name, value in dict(
-            lanes=LANES, warps=gpu.core.warps, sms=gpu.core.sms, memory=arena.address, memory_bytes=arena.bytes,
-            valid=arena.valid_address, memory_marks=arena.marks, textures=arena.textures.ctypes.data,
-            texture_count=len(arena.textures), host=self._printer.address, fault_lane=-1, fault_address=0, fault=0,
-        ).items():  # fmt: skip
-            context[name] = value
-        self.grids += 1
-        self._run(progress)
-        del held
-        return self._collect(fit)
 
     def _prepare(
         self,

@@ -20,10 +20,9 @@ from lockstep.sim.ptx.passes.memory_regions import last, regions
 from lockstep.spec import registry
 from lockstep.spec.frame import hidden_by
 from lockstep.spec.parameters import Gpu
-from lockstep.spec.passes import RENUMBERING, Pass
+from lockstep.spec.passes import FIRST_USE
 
 HINT = "  // priority shift"
-FIRST_USE = Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber")
 PERCENTS = range(10, 100, 10)
 COLUMNS = 10  # registers in a line
 ROWS = (("unshared registers", "unshared"), ("allocated", "allocated"), ("renumbered", "renumbered"))

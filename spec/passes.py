@@ -23,3 +23,7 @@ class Pass:
     stage: str
     function: str
     parameters: tuple[tuple[str, int | float | str], ...] = ()
+
+
+FIRST_USE = Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber")
+"""Registers numbered by their first use."""

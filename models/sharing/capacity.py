@@ -7,9 +7,7 @@ from dataclasses import replace
 from lockstep.models import occupancy as default
 from lockstep.models.occupancy import Occupancy
 from lockstep.spec.parameters import Gpu
-
-SHARERS = {"register-sharing": "registers", "scratchpad-sharing": "scratchpad"}
-"""The resource that a mechanism shares."""
+from lockstep.spec.sharing.parameters import SHARED
 
 SEGMENT = 32  # bytes; a CTA's own scratchpad is a multiple of them
 
@@ -27,7 +25,7 @@ def occupancy(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> 
         "registers": (gpu.core.registers, fit.registers_per_warp * fit.warps_per_cta),
         "scratchpad": (gpu.scratchpad.bytes, fit.scratchpad_bytes),
     }
-    named = [resource for mechanism, resource in SHARERS.items() if mechanism in gpu.mechanisms]
+    named = [resource for mechanism, resource in SHARED.items() if mechanism in gpu.mechanisms]
     shared = {name: needs[name] for name in named if name in fit.limits}
     if not shared or fit.ctas == 0:
         return fit

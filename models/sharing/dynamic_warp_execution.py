@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import clear, i64, inline, jit, record, slots
+from lockstep.spec.sharing.parameters import CERTAIN, LFSR_BITS, LFSR_START, LFSR_STATES
 
 PORTS = ports("sharing.dynamic_warp_execution")
 STATE = record(
@@ -21,10 +22,10 @@ STATE = record(
 def reset(state, io):
     """The state and the outputs after reset."""
     clear(io.o)
-    io.o.probability = 10
+    io.o.probability = CERTAIN
     io.o.allow = 1
     state.cycle = state.count = state.begins = 0
-    state.lfsr = 1
+    state.lfsr = LFSR_START
 
 
 @inline
@@ -36,7 +37,7 @@ def _throttles(io):
 @inline
 def _draws(io):
     """Whether a number of the LFSR decides."""
-    return _throttles(io) and 0 < io.o.probability < 10
+    return _throttles(io) and 0 < io.o.probability < CERTAIN
 
 
 @inline
@@ -46,13 +47,13 @@ def _allows(state, io):
         return i64(1)
     if io.i.first != 0:
         return i64(0)
-    return i64(state.lfsr <= 1023 * i64(io.o.probability) // 10)
+    return i64(state.lfsr <= LFSR_STATES * i64(io.o.probability) // CERTAIN)
 
 
 @inline
 def _shifted(lfsr):
     """The LFSR after one shift."""
-    return (lfsr << 1 & 1023) | ((lfsr >> 9 ^ lfsr >> 6) & 1)
+    return (lfsr << 1 & LFSR_STATES) | ((lfsr >> 9 ^ lfsr >> 6) & 1)
 
 
 @jit
@@ -60,13 +61,13 @@ def step(state, io):
     """One clock edge."""
     io.o.allow = _allows(state, io)
     if _draws(io):
-        for _ in range(10):
+        for _ in range(LFSR_BITS):
             state.lfsr = _shifted(state.lfsr)
     if state.begins != 0 and _throttles(io):
         if io.o.stalls > io.i.baseline:
             io.o.probability = max(i64(io.o.probability) - 1, 0)
         elif io.o.stalls < io.i.baseline:
-            io.o.probability = min(i64(io.o.probability) + 1, 10)
+            io.o.probability = min(i64(io.o.probability) + 1, CERTAIN)
     state.count += i64(io.i.stall)
     state.cycle += 1
     state.begins = state.cycle == state.window

@@ -41,6 +41,7 @@ from lockstep.models.jit import (
     popcount,
     record,
     slots,
+    view,
     without_lowest,
 )
 from lockstep.models.sharing import dynamic_warp_execution, share_access, share_locks, share_owner
@@ -49,7 +50,6 @@ from lockstep.spec.parameters import CONFIG, MAX_SCHEDULERS, MAX_WARPS, layout
 from lockstep.spec.sharing.parameters import ACCESS, DYNAMIC, LOCKS, OWNER, Sharing
 
 SIDES = 2  # of a pair
-CERTAIN = 10  # tenths
 REGISTER_BYTES = 4 * LANES
 
 COUNTS = record(
@@ -81,8 +81,7 @@ STATE = record(
         ("owner", "i8"),  # warp slots
         ("non_owner", "i8"),
         ("waiting", "i8"),
-        ("watched", "i8"),  # 1: the windows of dynamic warp execution have begun ...
-        ("first_cycle", "i8"),  # ... in this cycle
+        ("watched", "i8"),  # 1: the windows of dynamic warp execution have begun
         ("share_access", instance(ACCESS, share_access.STATE), (MAX_SCHEDULERS,)),
         ("share_locks", instance(LOCKS, share_locks.STATE)),
         ("share_owner", instance(OWNER, share_owner.STATE)),
@@ -411,12 +410,10 @@ def see(state, sm):
             left -= idle
     if different != 0:
         sm.fault = Fault.DIFFERENCE
-    following = i64(seen.first) + cycles
-    window = i64(state.sharing.window)
-    passed = (following - i64(state.first_cycle)) % window
-    draws = io.i.active != 0 and io.o.probability != 0 and io.o.probability != CERTAIN and state.non_owner != 0
-    # What is compared in a window's first cycle shows in the next.
-    return following + 1 if draws or passed == 0 else following + window - passed
+    if state.non_owner == 0:
+        return NEVER
+    io.i.stall = 0  # does not change a port before the window's end
+    return i64(seen.first) + cycles + max(call(binding.idle, binding.handle, addressof(io)), 1)
 
 
 @jit
@@ -438,8 +435,6 @@ def watch(state, run):
     active = i64(state.share_owner.io.o.sharing & state.sharing.dynamic)
     if state.watched == 0:
         state.watched, active = 1, 0
-        for k in range(run.sms):
-            at_state(addressof(state) + k * STATE_BYTES).first_cycle = now
     for k in range(run.sms):
         io = at_state(addressof(state) + k * STATE_BYTES).dynamic_warp_execution.io.i
         io.active = active
@@ -454,12 +449,11 @@ def waits(state: Any, sm: Any, slot: int) -> str:
     """Which lock a warp waits for, who has it, and whether that CTA waits for locks, too."""
     if not int(state["waiting"]) >> slot & 1:
         return ""
-    grid = np.frombuffer((ctypes.c_char * LAUNCH.itemsize).from_address(int(sm["launch"])), LAUNCH)["grids"][0][0]
-    warp, pairs, places = sm["warps"][slot], int(grid["pairs"]), int(grid["per_sm"])
-    side, pair = divmod(int(warp["cta"]) - (places - 2 * pairs), pairs)
-    partner = sm["ctas"][places - (1 + side) * pairs + pair]
-    locks = state["share_locks"]["io"]["o"]
-    own = int(grid["warps"])
+    launch = np.frombuffer((ctypes.c_char * LAUNCH.itemsize).from_address(int(sm["launch"])), LAUNCH)
+    grid = view(launch["grids"][0, 0:1].reshape(()))
+    pair, side = divmod(int(_seat(grid, int(sm["warps"][slot]["cta"]))), 2)
+    partner = sm["ctas"][int(_place(grid, pair, 1 - side))]
+    locks, own = state["share_locks"]["io"]["o"], grid.warps
     held = int(locks["held"][1 - side]) >> pair * own & (1 << own) - 1
     kind = " and ".join(["registers"] * bool(held) + ["scratchpad"] * (int(locks["scratchpads"][1 - side]) >> pair & 1))
     text = f"a lock: its partner, CTA {tuple(int(v) for v in partner['ctaid'])}, holds those of {kind}"

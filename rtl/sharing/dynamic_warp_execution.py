@@ -13,13 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lockstep.rtl.bits import multiplex
-from lockstep.spec.sharing.parameters import MAX_WINDOW
-
-MIN_WINDOW = 16
-CERTAIN = 10  # tenths
-BITS = 10  # of the LFSR
-STATES = (1 << BITS) - 1  # that it goes through
-START = 1
+from lockstep.spec.sharing.parameters import CERTAIN, LFSR_BITS, LFSR_START, LFSR_STATES, MAX_WINDOW, MIN_WINDOW
 
 
 class DynamicWarpExecution(wiring.Component):
@@ -97,7 +91,7 @@ class DynamicWarpExecution(wiring.Component):
         self.cycle = Signal(range(window))  # of the window
         self.count = Signal(range(window))  # stalls of the window in the cycles before
         self.begins = Signal()  # the first cycle of a window that another one came before
-        self.lfsr = Signal(BITS, init=START)
+        self.lfsr = Signal(LFSR_BITS, init=LFSR_START)
 
     @property
     def window(self) -> int:
@@ -116,7 +110,7 @@ class DynamicWarpExecution(wiring.Component):
         with m.If(throttles & (self.probability != 0) & (self.probability != CERTAIN)):
             m.d.sync += self.lfsr.eq(self._next())
         tenths = (min(value, CERTAIN) for value in range(1 << len(self.probability)))
-        threshold = multiplex(self.probability, [Const(STATES * value // CERTAIN, BITS) for value in tenths])
+        threshold = multiplex(self.probability, [Const(LFSR_STATES * value // CERTAIN, LFSR_BITS) for value in tenths])
         m.d.sync += self.allow.eq(~self.active | (~self.first & (self.lfsr <= threshold)))
         return m
 
@@ -135,6 +129,6 @@ class DynamicWarpExecution(wiring.Component):
     def _next(self) -> Value:
         """The next ten bits of the LFSR's sequence."""
         bits: list[Value] = list(self.lfsr)  # the youngest first
-        for _ in range(BITS):
+        for _ in range(LFSR_BITS):
             bits = [bits[9] ^ bits[6], *bits[:-1]]
         return Cat(bits)

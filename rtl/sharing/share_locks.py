@@ -17,18 +17,9 @@ from amaranth.utils import bits_for
 
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import MAX_CTAS, MAX_SCHEDULERS, MAX_WARPS
+from lockstep.spec.sharing.parameters import locks_of, pairs_of
 
 SIDES = (0, 1)
-
-
-def pairs_of(ctas: int) -> int:
-    """The most pairs of CTAs."""
-    return max(1, ctas // 2)
-
-
-def locks_of(warps: int) -> int:
-    """The most register locks."""
-    return max(1, warps // 2)
 
 
 class ShareLocks(wiring.Component):

@@ -14,6 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lockstep.spec.parameters import MAX_CTAS
+from lockstep.spec.sharing.parameters import pairs_of
 
 
 class ShareOwner(wiring.Component):
@@ -67,7 +68,7 @@ class ShareOwner(wiring.Component):
     def __init__(self, *, ctas: int = 8) -> None:
         if not 1 <= ctas <= MAX_CTAS:
             raise ValueError(f"ctas must be 1 to {MAX_CTAS}, not {ctas}")
-        self._pairs = pairs = max(1, ctas // 2)
+        self._pairs = pairs = pairs_of(ctas)
         super().__init__(
             {
                 "start": In(pairs).array(2),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
-from lockstep.spec.passes import RENUMBERING, Pass
+from lockstep.spec.passes import FIRST_USE, Pass
 from lockstep.spec.sharing import parameters, statistics, storage
 
+_REGISTERS, _SCRATCHPAD = parameters.SHARED
 _TENANT = "lockstep.models.sharing.tenant"
 
 SHARING = Mechanism(
@@ -28,13 +29,11 @@ SHARING = Mechanism(
 
 
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:
-    if not gpu.sections["sharing"].unroll:
-        return ()
-    return (Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber"),)
+    return (FIRST_USE,) if gpu.sections["sharing"].unroll else ()
 
 
 REGISTERS = Mechanism(
-    name="register-sharing",
+    name=_REGISTERS,
     doc="the warps of a pair of CTAs share registers under locks",
     requires=("sharing",),
     option=("--sharing", "sharing.percent"),
@@ -42,7 +41,7 @@ REGISTERS = Mechanism(
 )
 
 SCRATCHPAD = Mechanism(
-    name="scratchpad-sharing",
+    name=_SCRATCHPAD,
     doc="the CTAs of a pair share scratchpad under a lock",
     requires=("sharing",),
 )

@@ -9,7 +9,14 @@ from lockstep.spec.parameters import LANES, MAX_CTAS, MAX_WARPS, Gpu, integer
 
 MAX_LOCKS = MAX_WARPS // 2  # for registers: one for each pair of warps
 MAX_PAIRS = MAX_CTAS // 2  # of CTAs
-MAX_WINDOW = 65535
+MIN_WINDOW, MAX_WINDOW = 16, 65535
+CERTAIN = 10  # tenths: the probability with which everything is allowed
+LFSR_BITS = 10  # of the random numbers of dynamic warp execution, ...
+LFSR_STATES = (1 << LFSR_BITS) - 1  # ... which are 1 and up to this one
+LFSR_START = 1
+
+SHARED = {"register-sharing": "registers", "scratchpad-sharing": "scratchpad"}
+"""The resource that each mechanism shares, as the plan of CTAs calls it."""
 
 ACCESS, LOCKS, OWNER, DYNAMIC = (
     "sharing.share_access", "sharing.share_locks", "sharing.share_owner", "sharing.dynamic_warp_execution",
@@ -25,8 +32,20 @@ class Sharing:
     owf: int = integer(1, 0, 1, "", "1: owner warp first: warps of owners, then unshared ones, then non-owners")
     unroll: int = integer(1, 0, 1, "", "1: registers are numbered by their first use, so early code needs no lock")
     dynamic: int = integer(1, 0, 1, "", "1: dynamic warp execution throttles the memory accesses of non-owners")
-    window: int = integer(1000, 16, MAX_WINDOW, "core cycles", "between two decisions of dynamic warp execution")
+    window: int = integer(
+        1000, MIN_WINDOW, MAX_WINDOW, "core cycles", "between two decisions of dynamic warp execution"
+    )
     rule: int = integer(1, 0, 1, "", "0: without the rule against deadlock, to see what it is for")
+
+
+def pairs_of(ctas: int) -> int:
+    """The most pairs of CTAs in an SM with so many; hardware has one at least."""
+    return max(1, ctas // 2)
+
+
+def locks_of(warps: int) -> int:
+    """The most register locks, likewise."""
+    return max(1, warps // 2)
 
 
 def arguments(gpu: Gpu) -> Parameters:

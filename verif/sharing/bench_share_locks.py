@@ -11,7 +11,8 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from lockstep.rtl.sharing.share_locks import SIDES, locks_of, pairs_of
+from lockstep.rtl.sharing.share_locks import SIDES
+from lockstep.spec.sharing.parameters import locks_of, pairs_of
 
 BLOCK = "sharing.share_locks"
 CONFIGURATIONS = {

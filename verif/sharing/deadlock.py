@@ -19,7 +19,7 @@ import numpy as np
 
 from lockstep.sim import Gpu
 from lockstep.sim.errors import FAULTS, KernelFault
-from lockstep.spec import registry
+from lockstep.spec import registry, sharing
 from lockstep.spec.mechanism import Mechanism
 
 WARPS, CTAS, ROUNDS = 3, 6, 4
@@ -99,6 +99,8 @@ class Found:
     deadlocks: int = 0
     message: str = ""  # of the last fault
     refusals: int = 0
+    both_wait: int = 0  # cycles in which warps of both CTAs wait for locks
+    longest: int = 0  # core cycles of a launch
 
 
 @contextmanager
@@ -106,8 +108,8 @@ def gpu(rule: int = RULE, **settings: int) -> Iterator[Gpu]:
     """One SM that has room for a CTA and a third, so for a pair that shares two thirds."""
     with patch.dict(registry.MECHANISMS, {SHUFFLE.name: SHUFFLE}):
         sizes = {"core.sms": 1, "core.registers": 2304, "scratchpad.bytes": 1152, "scratchpad.bytes_per_cta": 1024}
-        sharing = {"sharing.percent": PERCENT, "sharing.rule": rule, "launch.no_progress": 1000}
-        yield Gpu("gtx480", ["register-sharing", "scratchpad-sharing", "shuffle"], sizes | sharing | settings)
+        shared = {"sharing.percent": PERCENT, "sharing.rule": rule, "launch.no_progress": 1000}
+        yield Gpu("gtx480", ["register-sharing", "scratchpad-sharing", "shuffle"], sizes | shared | settings)
 
 
 def search(seeds: range, rule: int = RULE) -> Found:
@@ -116,6 +118,7 @@ def search(seeds: range, rule: int = RULE) -> Found:
     with gpu(rule) as device:
         module = device.load(PTX, registers={"k": REGISTERS})
         [shuffle] = [tenant for tenant in device.machine.tenants if tenant.mechanism is SHUFFLE]
+        [shared] = [tenant for tenant in device.machine.tenants if tenant.mechanism is sharing.SHARING]
         out = device.empty(right.size, np.uint32)
         for seed in seeds:
 
@@ -126,6 +129,8 @@ def search(seeds: range, rule: int = RULE) -> Found:
             try:
                 run = module.launch("k", grid=CTAS, block=THREADS, args=[out])
             except KernelFault as fault:
+                found.both_wait += int(shared.states["counts"]["both_wait"].sum())
+                found.longest = max(found.longest, int(str(fault).rpartition(" ")[2]))
                 found.message = f"seed {seed}: {fault}"
                 stuck = FAULTS["NO_PROGRESS"] in str(fault)
                 found.deadlocks += stuck

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from amaranth.hdl import Assert, Cat, Cover, Elaboratable, Module, Mux, Signal
 
-from lockstep.rtl.sharing.dynamic_warp_execution import BITS, CERTAIN, MIN_WINDOW, STATES, DynamicWarpExecution
+from lockstep.rtl.sharing.dynamic_warp_execution import DynamicWarpExecution
+from lockstep.spec.sharing.parameters import CERTAIN, LFSR_BITS, LFSR_STATES, MIN_WINDOW
 from lockstep.verif.formal import Proof
 
 
@@ -102,14 +103,14 @@ class Drawn(Windows):
         never, always = tenths == 0, tenths == CERTAIN
         moves = self.throttled & ~never & ~always
         sequence = [*reversed(numbers), *reversed(dut.lfsr)]  # its bits of this cycle and the one before, oldest first
-        follows = Cat(sequence[k] == sequence[k - 10] ^ sequence[k - 7] for k in range(BITS, 2 * BITS)).all()
+        follows = Cat(sequence[k] == sequence[k - 10] ^ sequence[k - 7] for k in range(LFSR_BITS, 2 * LFSR_BITS)).all()
         m.d.sync += numbers.eq(dut.lfsr)
         with m.If(self.started):
             m.d.comb += [
                 Assert(numbers != 0),
                 Assert(self.active | dut.allow),
                 Assert(~self.active | self.throttled | ~dut.allow),
-                Assert(~self.throttled | (dut.allow == (10 * numbers <= STATES * tenths))),
+                Assert(~self.throttled | (dut.allow == (10 * numbers <= LFSR_STATES * tenths))),
                 Assert(~(self.throttled & always) | dut.allow),
                 Assert(~(self.throttled & never) | ~dut.allow),
                 Assert(Mux(moves, follows, dut.lfsr == numbers)),

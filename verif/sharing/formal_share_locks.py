@@ -12,7 +12,8 @@ from operator import or_
 
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.rtl.sharing.share_locks import SIDES, ShareLocks, locks_of, pairs_of
+from lockstep.rtl.sharing.share_locks import SIDES, ShareLocks
+from lockstep.spec.sharing.parameters import locks_of, pairs_of
 from lockstep.verif.formal import Proof
 from lockstep.verif.sharing.bench_share_locks import protocol
 

@@ -98,6 +98,16 @@ def test_kernels_that_share(case: str) -> None:
     assert taken == released > 0 < refused
 
 
+def test_dynamic_warp_execution_without_skipping() -> None:
+    """SMs that draw, beside SM 0."""
+    name, mechanism, settings = PAIRED["hotspot, registers"]
+    settings = {"core.sms": 3, "sharing.window": 50, "core.scheduler": "lrr", **settings}
+    one, other = (combinations.run(name, [mechanism], skip, settings) for skip in (True, False))
+    assert not one.wrong and one.raw == other.raw
+    throttled = [sum(cycles) for cycles in zip(*(raw["sharing.throttled_cycles"] for raw in one.raw), strict=True)]
+    assert throttled[0] > max(throttled[1:]) > 0
+
+
 @jit
 def _no_locks(state, io):
     """Forget that anything needs a lock."""
@@ -139,6 +149,8 @@ def test_without_the_rule_there_are_deadlocks() -> None:
     """They are reported, with the lock."""
     found = deadlock.search(range(60), deadlock.OFF)
     assert found.deadlocks > 0 and found.wrong == 0
+    assert found.both_wait > 0, "what the conservation law counts"
+    assert found.longest < 10_000, "warps with registers of a pair are seen to come back to states, too"
     assert "which waits for a lock: its partner, CTA (" in found.message and "a deadlock" in found.message
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from lockstep.sim import cli, commands, output
 from lockstep.sim.errors import UsageError
+from lockstep.spec.registry import MECHANISMS
 
 RUN_KEYS = (
     "kernel", "gpu", "mechanisms", "cycles", "warp_instructions", "thread_instructions", "ipc", "checked",
@@ -141,6 +142,15 @@ def test_version_and_help() -> None:
     for option, text in (("--version", "lockstep 0."), ("--help", "compare")):
         result = subprocess.run([*COMMAND, option], capture_output=True, text=True)
         assert result.returncode == 0 and text in result.stdout
+
+
+def test_mechanisms_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names, what they fill or need, and what they do are there in whole."""
+    assert cli.main(["mechanisms"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, mechanism in MECHANISMS.items():
+        [line] = [line for line in lines if line.startswith(f"│ {name} ")]
+        assert mechanism.doc in line and all(word in line for word in mechanism.tenants or mechanism.requires)
 
 
 @pytest.mark.parametrize(

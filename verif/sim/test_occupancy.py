@@ -11,6 +11,7 @@ import pytest
 from lockstep.sim import Gpu, cli
 from lockstep.sim.errors import UsageError
 from lockstep.sim.occupancy import BLOCKS
+from lockstep.sim.reproduce.chapters.sharing import JR_CTAS, LIMITED, PERCENTS
 
 PTX = """.version 7.0
 .target sm_75
@@ -92,31 +93,15 @@ def test_a_launch_has_as_many_ctas(file: Path) -> None:
     assert 1 < run.stats["occupancy.ctas"] <= 4
 
 
-TABLE_5 = {  # of Jatala et al.: resident CTAs at 0, 10, 30, 50, 70 and 90 % sharing
-    "backprop-adjust-weights": (5, 5, 5, 5, 6, 6),
-    "b+tree": (2, 2, 2, 3, 3, 3),
-    "hotspot": (3, 3, 3, 4, 4, 6),
-    "LIB": (4, 4, 5, 5, 6, 8),
-    "MUM": (4, 4, 4, 5, 5, 6),
-    "mri-q": (5, 5, 5, 5, 6, 6),
-    "sgemm": (5, 5, 5, 5, 6, 8),
-    "stencil": (2, 2, 2, 2, 2, 3),
-}
-NEEDS = {  # threads and registers, its table 2
-    "backprop-adjust-weights": (256, 24), "b+tree": (508, 24), "hotspot": (256, 36), "LIB": (192, 36),
-    "MUM": (256, 28), "mri-q": (256, 24), "sgemm": (128, 48), "stencil": (512, 28),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("place", "percent"), [*enumerate((0, 10, 30, 50, 70, 90))])
-@pytest.mark.parametrize("name", TABLE_5)
+@pytest.mark.parametrize(("place", "percent"), [*enumerate(PERCENTS)])
+@pytest.mark.parametrize("name", JR_CTAS)
 def test_table_5(capsys: pytest.CaptureFixture[str], name: str, place: int, percent: int) -> None:
-    threads, registers = NEEDS[name]
-    needs = ("--gpu", "tesla-c2050", "--threads", threads, "--registers", registers, "--sharing", percent)
+    cta = LIMITED[name]
+    needs = ("--gpu", "tesla-c2050", "--threads", cta.threads, "--registers", cta.registers, "--sharing", percent)
     assert cli.main(["occupancy", *map(str, needs), "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["ctas"] == TABLE_5[name][place] == found["unshared"] + 2 * found["shared_pairs"]
-    assert found["unshared"] + found["shared_pairs"] == TABLE_5[name][0], "as many make progress as without sharing"
+    assert found["ctas"] == JR_CTAS[name][place] == found["unshared"] + 2 * found["shared_pairs"]
+    assert found["unshared"] + found["shared_pairs"] == JR_CTAS[name][0], "as many make progress as without sharing"
     assert 0 <= found["unused_registers"] < 32768
 
 

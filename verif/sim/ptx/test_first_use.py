@@ -14,7 +14,7 @@ import pytest
 
 from lockstep.models.execution.isa import Category, Fetch, Group, Int, Long, Memory, Space, Write
 from lockstep.sim import Gpu, description, kernels, listing
-from lockstep.sim.listing import FIRST_USE, Use
+from lockstep.sim.listing import Use
 from lockstep.sim.ptx.allocate import allocation
 from lockstep.sim.ptx.assemble import assemble
 from lockstep.sim.ptx.build import drafts
@@ -25,7 +25,7 @@ from lockstep.sim.ptx.parser import parse
 from lockstep.sim.ptx.passes.first_use import renumber
 from lockstep.spec import registry
 from lockstep.spec.parameters import Gpu as Description
-from lockstep.spec.passes import ALLOCATION, Pass
+from lockstep.spec.passes import ALLOCATION, FIRST_USE, Pass
 from lockstep.verif.bench import seeded
 from lockstep.verif.sim.test_cli import lockstep
 from lockstep.verif.sim.test_random_programs import simulate
