@@ -98,6 +98,20 @@ def test_kernels_that_share(case: str) -> None:
     assert taken == released > 0 < refused
 
 
+def test_options_reach_the_schedulers() -> None:
+    """On SM 0, dynamic warp execution holds non-owners back at their accesses to memory; owners go first."""
+    name, mechanism, settings = PAIRED["srad_v2, scratchpad"]
+    common = {"core.sms": 1, "core.scheduler": "lrr", "sharing.percent": 20, **settings}
+
+    def observed(**options: int) -> tuple[int, int]:
+        chosen = {f"sharing.{option}": value for option, value in options.items()}
+        raw = combinations.run(name, [mechanism], settings=common | chosen).raw
+        return sum(sum(one["sm.gated_cycles"]) for one in raw), sum(sum(one["gpu.cycles"]) for one in raw)
+
+    (held, with_both), (free, _), (_, unordered) = observed(), observed(dynamic=0), observed(owf=0)
+    assert held > 5 * free and with_both < unordered
+
+
 def test_dynamic_warp_execution_without_skipping() -> None:
     """SMs that draw, beside SM 0."""
     name, mechanism, settings = PAIRED["hotspot, registers"]
