@@ -11,7 +11,7 @@ import pytest
 from lockstep.models.jit import i64, jit, slots
 from lockstep.models.occupancy import plan
 from lockstep.models.sharing import share_access
-from lockstep.sim import cli, description
+from lockstep.sim import Gpu, cli, description, kernels
 from lockstep.spec.sharing import storage
 from lockstep.verif import combinations
 from lockstep.verif.sharing import deadlock
@@ -54,6 +54,12 @@ def test_what_is_not_shared_limits_all_ctas_together() -> None:
     assert (plan(gpu, 320, 32, 0).ctas, plan(gpu, 320, 32, 0).pairs) == (3, 0)
     gpu = load(90, ("register-sharing",), core_registers=35 * 1024)
     assert plan(gpu, 128, 32, 12288).limited_by == ("scratchpad",)
+
+
+def test_a_cta_has_one_partner() -> None:
+    """Registers for 1 CTA and 7/8 at 99 %: far more than one partner would fit."""
+    fit = plan(load(99, ("register-sharing",), core_registers=35 * 1024), 320, 60, 0)
+    assert (fit.ctas, fit.pairs) == (2, 1)
 
 
 def test_two_shared_resources_have_the_same_pairs() -> None:
@@ -112,11 +118,35 @@ def test_options_reach_the_schedulers() -> None:
     assert held > 5 * free and with_both < unordered
 
 
+def test_classes_are_those_of_owners_and_their_partners() -> None:
+    """One CTA that shares nothing, and a pair: looked at every thousand cycles."""
+    gpu = Gpu("gtx480", ["register-sharing"], {"core.sms": 1, "core.registers": 17920})
+    [tenant] = gpu.machine.tenants[-1:]
+    sides = set()
+
+    def look(*_: int) -> None:
+        grid, sm = gpu.machine._launch["grids"][0], gpu.machine.sms[0]
+        out, classes = tenant.states["share_owner"][0]["io"]["o"], sm["frame"]["classes"]
+        assert (grid["pairs"], grid["per_sm"]) == (1, 3)
+        if out["present"].all():
+            side = int(out["owner"])
+            owner, partner = (sm["ctas"][1 + which] for which in (side, 1 - side))
+            assert (classes["owner"], classes["non_owner"]) == (owner["slots"], partner["slots"])
+            sides.add(side)
+        else:
+            assert not classes["owner"] and not classes["non_owner"]
+
+    gpu.progress = look
+    kernel = kernels.find("hotspot")
+    kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("small", 1))
+    assert sides == {0, 1}
+
+
 def test_dynamic_warp_execution_without_skipping() -> None:
     """SMs that draw, beside SM 0."""
-    name, mechanism, settings = PAIRED["hotspot, registers"]
-    settings = {"core.sms": 3, "sharing.window": 50, "core.scheduler": "lrr", **settings}
-    one, other = (combinations.run(name, [mechanism], skip, settings) for skip in (True, False))
+    name, mechanism, settings = PAIRED["srad_v2, scratchpad"]
+    common = {"core.sms": 3, "sharing.window": 50, "sharing.percent": 20, "core.scheduler": "lrr"}
+    one, other = (combinations.run(name, [mechanism], skip, common | settings) for skip in (True, False))
     assert not one.wrong and one.raw == other.raw
     throttled = [sum(cycles) for cycles in zip(*(raw["sharing.throttled_cycles"] for raw in one.raw), strict=True)]
     assert throttled[0] > max(throttled[1:]) > 0
