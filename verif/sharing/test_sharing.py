@@ -120,7 +120,7 @@ def test_options_reach_the_schedulers() -> None:
 
 def test_classes_are_those_of_owners_and_their_partners() -> None:
     """One CTA that shares nothing, and a pair: looked at every thousand cycles."""
-    gpu = Gpu("gtx480", ["register-sharing"], {"core.sms": 1, "core.registers": 17920})
+    gpu = Gpu("gtx480", ["register-sharing"], {"core.sms": 1, "core.registers": 17920, "sharing.percent": 60})
     [tenant] = gpu.machine.tenants[-1:]
     sides = set()
 
