@@ -310,7 +310,9 @@ class Result:
     fault: Stop | None
     occupancy: Occupancy
     steps: int  # of SMs, which the run loop made
-    timeline: np.ndarray  # rows over time, from 0: core cycle; resident warps x cycles and warp instructions until then
+    timeline: np.ndarray  # rows over time, from 0: core cycle; resident warps x cycles and warp instructions until
+    # then; and what the gauges show, added up over SMs
+    gauges: tuple[str, ...]  # their names
     printed: str  # by ``printf``
 
 
@@ -390,7 +392,7 @@ class Machine:
         self._pair_scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
         self._store = np.zeros(0, np.uint8)
-        self._samples: list[tuple[int, int, int]] = []
+        self._samples: list[tuple[int, ...]] = []
         self._code_places: dict[bytes, int] = {}
         self._code_end = CODE_BASE
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
@@ -415,7 +417,8 @@ class Machine:
 
     def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
         """The blocks that a mechanism, or the frame, brings."""
-        whole, per_sm = [], [tenant.states for tenant in self.tenants if tenant.mechanism is mechanism]
+        own = [tenant for tenant in self.tenants if tenant.mechanism is mechanism]
+        whole, per_sm = [tenant.whole for tenant in own], [tenant.states for tenant in own]
         if mechanism is FRAME:
             whole, per_sm = [self._state], [self.sms]
         return tenants.instances(mechanism, self.gpu, whole, per_sm)
@@ -597,7 +600,7 @@ class Machine:
         watch = Watch(self.sms, *files, int(grid["registers"]), limit)
         chunk = CHUNK
         due, look = (int(state["now"]) + cycles for cycles in (chunk, watch.interval))
-        self._samples = [(0, 0, 0)]
+        self._samples = [(0, 0, 0, *self._gauges().values())]
         while state["cycles"] == 0 and state["fault"] == 0:
             with _interrupts_later():
                 run(*self._arguments, min(due, look))
@@ -617,13 +620,16 @@ class Machine:
         if self._printer.error is not None:
             raise self._printer.error
 
-    def _sample(self) -> tuple[int, int, int]:
+    def _gauges(self) -> dict[str, int]:
+        return {name: value for tenant in self.tenants for name, value in tenant.gauges.items()}
+
+    def _sample(self) -> tuple[int, ...]:
         """A row of the timeline, for the cycles before ``now``; SMs that sleep have not counted all of theirs yet."""
         now = int(self._state["cycles"] or self._state["now"])
         counters = self.sms["counters"]
         ahead = np.bitwise_count(self.sms["resident"]) * np.maximum(now - self.sms["last"], 0)
         resident = int(counters["resident_warp_cycles"].sum() + ahead.sum())
-        return now, resident, int(counters["warp_instructions"].sum())
+        return now, resident, int(counters["warp_instructions"].sum()), *self._gauges().values()
 
     def _collect(self, fit: Occupancy) -> Result:
         state = self._state
@@ -634,7 +640,8 @@ class Machine:
         broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
-        return Result(raw, stop, fit, int(state["steps"]), np.array(self._samples, np.int64), self.printed)
+        samples, gauges = np.array(self._samples, np.int64), tuple(self._gauges())
+        return Result(raw, stop, fit, int(state["steps"]), samples, gauges, self.printed)
 
     def _raw(self) -> dict[str, np.ndarray]:
         """The raw counts of the frame and of its tenants."""

@@ -7,10 +7,14 @@ one. Some of its fields are known by name:
 * a field called as one of the mechanism's sections has the section's values (``spec.parameters.layout``);
 * ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
 * ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
+* ``gauges`` has values that are shown over time, added up over SMs, as ``<area>.<field>``;
 * an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware, and
   reset when a launch begins: its state and its outputs; its inputs are the tenant's to set.
 
 The others are zero when a launch begins.
+
+A monitor of the whole GPU (:data:`WATCH`) may have a record that is the GPU's instead of an SM's: ``WHOLE``, of the
+same form. Its field ``states`` is the address of the first SM's ``STATE``.
 """
 
 from __future__ import annotations
@@ -58,7 +62,7 @@ HOST = ("capacity",)
 """Frame slots that are no part of a running machine: their tenants are asked before a launch."""
 
 WATCH = "watch"
-"""The function of a monitor of the whole GPU, whose handle is the state of the first SM."""
+"""The function of a monitor of the whole GPU, whose handle is its ``WHOLE``, or the state of the first SM."""
 
 WAITS = "waits"
 """A function of a module, in Python: ``waits(state, record of the SM, warp slot)`` says what the warp waits for."""
@@ -117,20 +121,27 @@ class Tenant:
         self.mechanism = mechanism
         self._module = importlib.import_module(module)
         self.states = np.zeros(gpu.core.sms, self._module.STATE)
-        for section in self.fields & mechanism.sections.keys():
-            fill(self.states[section], gpu.sections[section])
-        blocks_inside = {place.path[0] for place in blocks.instances(self.states.dtype)}
-        if twice := blocks_inside & {entry for *_, entry, _ in STACKS.values()}:
+        self.whole = np.zeros(1, getattr(self._module, "WHOLE", [("states", "i8")]))
+        self.whole["states"] = self.states.ctypes.data
+        for records in (self.states, self.whole):
+            for section in _fields(records) & mechanism.sections.keys():
+                fill(records[section], gpu.sections[section])
+        entries = {entry for *_, entry, _ in STACKS.values()}
+        if twice := _blocks(self.states) & entries:
             raise RuntimeError(
                 f"{module}: {min(twice)!r} is the tenant's entry in its stack; "
                 "put the block of this name into a record of its own"
             )
-        own = mechanism.sections.keys() | blocks_inside | {entry for *_, entry, _ in STACKS.values()}
-        self._zeroed = sorted(self.fields - own)
+        kept = mechanism.sections.keys() | entries | {"states"}
+        self._zeroed = [
+            (records, name)
+            for records in (self.states, self.whole)
+            for name in sorted(_fields(records) - _blocks(records) - kept)
+        ]
 
     @property
     def fields(self) -> set[str]:
-        return set(self.states.dtype.names or ())
+        return _fields(self.states)
 
     def bind(self, sms: np.ndarray, run: np.ndarray) -> None:
         """Take the frame slots in the records of the SMs, and in that of the run."""
@@ -139,7 +150,8 @@ class Tenant:
                 _bind(run["placement"], functions, self.states.ctypes.data)
                 continue
             if WATCH in functions:
-                _bind(run["monitor"][run["monitors"]], {"see": functions[WATCH]}, self.states.ctypes.data)
+                handle = self.whole if hasattr(self._module, "WHOLE") else self.states
+                _bind(run["monitor"][run["monitors"]], {"see": functions[WATCH]}, handle.ctypes.data)
                 run["monitors"] += 1
                 functions = {name: function for name, function in functions.items() if name != WATCH}
                 if not functions:
@@ -165,13 +177,29 @@ class Tenant:
 
     def begin(self) -> None:
         """A launch begins: all but parameters, instances of blocks and the place in a stack is zero."""
-        for name in self._zeroed:
-            self.states[name] = np.zeros((), self.states.dtype[name])
+        for records, name in self._zeroed:
+            records[name] = np.zeros((), records.dtype[name])
 
     @property
     def counts(self) -> dict[str, np.ndarray]:
         """Its raw counts."""
         return counts(self.mechanism.area, self.states["counts"]) if "counts" in self.fields else {}
+
+    @property
+    def gauges(self) -> dict[str, int]:
+        """The values of its gauges now, added up over SMs."""
+        if "gauges" not in self.fields:
+            return {}
+        return {name: int(values.sum()) for name, values in counts(self.mechanism.area, self.states["gauges"]).items()}
+
+
+def _fields(records: np.ndarray) -> set[str]:
+    return set(records.dtype.names or ())
+
+
+def _blocks(records: np.ndarray) -> set[str]:
+    """The fields with instances of blocks."""
+    return {place.path[0] for place in blocks.instances(records.dtype)}
 
 
 def tenants(mechanism: Mechanism, gpu: Gpu) -> list[Tenant]:

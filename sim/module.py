@@ -175,7 +175,8 @@ class Module:
         if result.fault is not None:
             self.gpu.show(result.printed)
             raise KernelFault(self._fault_text(kernel, result.fault))
-        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, result.timeline, wall, result.printed)
+        over_time = result.timeline, result.gauges
+        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, *over_time, wall, result.printed)
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run

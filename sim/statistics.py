@@ -72,10 +72,12 @@ _ISSUE = (
     counted("issue.scheduler_stall_core_cycles", CYCLES, "sm.scheduler_stall_cycles",
             "CH's stall cycles: a scheduler had warps and could have issued, but did not; added up over schedulers"),
     counted("issue.c_mem_core_cycles", CYCLES, "sm.memory_wait_cycles",
-            "KA's C_mem: nothing issued, all unfinished warps wait for memory or at a barrier, "
+            "KA's C_mem: no issue under way, all unfinished warps wait for memory or at a barrier, "
             "at least one for memory"),
+    counted("issue.c_mem_blocked_core_cycles", CYCLES, "sm.memory_blocked_cycles",
+            "likewise, but the load/store unit takes no access of those that don't wait"),
     counted("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
-            "KA's C_idle: idle cycles without those of C_mem"),
+            "KA's C_idle: idle cycles without those of C_mem and those of an issue under way"),
     counted("issue.gated_core_cycles", CYCLES, "sm.gated_cycles",
             "a mechanism held back a warp that was ready, whether or not another one issued"),
     counted("issue.refused_grants", "issue slots", "sm.refused_grants",

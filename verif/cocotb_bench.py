@@ -27,8 +27,8 @@ async def follows(dut: Any, number: int) -> None:
     """Drive every input in each cycle and compare every output before the clock edge that ends it."""
     (name, presets), columns = TASK["traces"][number], np.load(f"{number}.npz")
     values = {port: [int.from_bytes(row.tobytes(), "little") for row in columns[port]] for port in columns}
-    reset = values["rst"]
-    asked = begins_of_rest(values["idle"])
+    reset = values["_rst"]
+    asked = begins_of_rest(values["_idle"])
     inputs = [(getattr(dut, port), values[port]) for port in TASK["inputs"]]
     outputs = [
         (port, text(getattr(dut, port)), [f"{value:0{bits}b}" for value in values[port]])

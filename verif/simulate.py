@@ -157,7 +157,7 @@ def _traces(
 def _write(path: Path, trace: Trace, columns: Mapping[str, np.ndarray]) -> None:
     """A trace as the bench reads it: rows of bytes, lowest first, for each port, the reset, and whether it is idle."""
     rst, idle = (flags.astype(np.uint8)[:, None] for flags in (trace.reset, trace.idle))
-    np.savez(path, rst=rst, idle=idle, **columns)  # type: ignore[arg-type]
+    np.savez(path, **{"_rst": rst, "_idle": idle}, **columns)  # type: ignore[arg-type]  # no port begins with _
 
 
 def _may_change(declared: Declaration, path: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.core.frame import HAS_MONITORS
-from lockstep.models.core.state import EMPTY, IDLE, ISSUED, STALLED
+from lockstep.models.core.state import ALL_WAIT, EMPTY, IDLE, ISSUED, REST_BLOCKED, STALLED
 from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
 
 
@@ -15,8 +15,9 @@ def count(sm, now):
     sm.last = now
     if cycles == 0:
         return
+    issuing = min(max(i64(sm.active_until) - first, 0), cycles)
     if sm.tenants & HAS_MONITORS != 0:
-        _show(sm, first, cycles)
+        _show(sm, first, cycles, issuing)
     counters = sm.counters
     outcome = i64(sm.outcome)
     if outcome == EMPTY:
@@ -31,10 +32,12 @@ def count(sm, now):
     else:
         counters.idle_cycles += cycles
     if outcome != ISSUED:
-        if sm.all_wait_for_memory != 0:
-            counters.memory_wait_cycles += cycles
+        if sm.memory_bound == ALL_WAIT:
+            counters.memory_wait_cycles += cycles - issuing
+        elif sm.memory_bound == REST_BLOCKED:
+            counters.memory_blocked_cycles += cycles - issuing
         elif outcome == IDLE:
-            counters.other_idle_cycles += cycles
+            counters.other_idle_cycles += cycles - issuing
     if sm.tenants != 0 and sm.frame.seen.held != 0:
         counters.gated_cycles += cycles
     pipes = i64(sm.stalled_pipes)
@@ -51,11 +54,12 @@ def count(sm, now):
 
 
 @jit
-def _show(sm, first, cycles):
+def _show(sm, first, cycles, issuing):
     frame = sm.frame
     seen = frame.seen
     seen.first = first
     seen.cycles = cycles
+    seen.issuing = issuing
     seen.outcome = sm.outcome
     for k in range(frame.monitors):
         monitor = frame.monitor[k]

@@ -118,6 +118,7 @@ SEEN = record(
     [
         ("first", "i8"),  # cycle
         ("cycles", "i8"),
+        ("issuing", "i8"),  # of them, the first ones: an issue is under way, which may take several cycles
         ("outcome", "i8"),  # as ``state.ISSUED`` and the others
         ("resident", "i8"),  # warp slots ...
         ("ready", "i8"),  # ... whose next instruction waits for nothing but its turn, a pipeline or a gate

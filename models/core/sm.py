@@ -25,7 +25,16 @@ from lockstep.models.core.counters import count
 from lockstep.models.core.delivery import write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, line_of_code, request_fetches
-from lockstep.models.core.frame import HAS_LISTENERS, LEFT, STEPPED, emit_of_warp, update
+from lockstep.models.core.frame import (
+    ATOMIC,
+    HAS_LISTENERS,
+    LEFT,
+    LOAD,
+    STEPPED,
+    STORE,
+    emit_of_warp,
+    update,
+)
 from lockstep.models.core.issue import deliver, select
 from lockstep.models.core.lsu import (
     head_start,
@@ -39,7 +48,18 @@ from lockstep.models.core.lsu import (
 from lockstep.models.core.operands import write_back
 from lockstep.models.core.placement import leave
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
-from lockstep.models.core.state import COUNTERS, EMPTY, LAUNCH, PIPE_LSU, SM, instruction_of
+from lockstep.models.core.state import (
+    ALL_WAIT,
+    COUNTERS,
+    EMPTY,
+    LAUNCH,
+    NOT_BOUND,
+    PIPE_LSU,
+    REST_BLOCKED,
+    SM,
+    STALLED,
+    instruction_of,
+)
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, without_lowest
 from lockstep.models.memory.l1 import NONE, QUEUE_FULL
@@ -207,8 +227,13 @@ def _select(sm, launch, config, context, now):
     wake = select(sm, launch, config, context, now)
     sm.select_wake = min(i64(sm.select_wake), wake)
     waiting = i64(sm.memory_wait)
-    resident = i64(sm.resident)
-    sm.all_wait_for_memory = 1 if waiting != 0 and (waiting | i64(sm.at_barrier)) & resident == resident else 0
+    others = i64(sm.resident) & ~(waiting | i64(sm.at_barrier))
+    sm.memory_bound = NOT_BOUND
+    if waiting != 0 and others == 0:
+        sm.memory_bound = ALL_WAIT
+    elif waiting != 0 and sm.outcome == STALLED:
+        beyond = i64(sm.by_kind[LOAD] | sm.by_kind[STORE] | sm.by_kind[ATOMIC])
+        sm.memory_bound = REST_BLOCKED if others & ~beyond == 0 else NOT_BOUND
 
 
 @inline

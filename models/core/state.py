@@ -33,6 +33,7 @@ FETCHES = 512  # entries of the ring, of which as many are used as fetches can b
 
 # Why an SM did not issue in a cycle.
 ISSUED, STALLED, IDLE, EMPTY = range(4)
+NOT_BOUND, ALL_WAIT, REST_BLOCKED = range(3)  # ``memory_bound``; REST: what waits neither for memory nor at a barrier
 
 # Counters of one SM. ``sim/statistics.py`` gives them their names and units for users.
 COUNTERS = record(
@@ -45,6 +46,7 @@ COUNTERS = record(
         ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
         ("scheduler_stall_cycles", "i8"),  # summed over schedulers: could have issued, had warps, issued nothing
         ("memory_wait_cycles", "i8"),  # KA: C_mem
+        ("memory_blocked_cycles", "i8"),  # some wait for memory, and the LSU does not take the accesses of the others
         ("other_idle_cycles", "i8"),  # KA: C_idle
         ("gated_cycles", "i8"),  # a gate of a mechanism held back a warp that was ready otherwise
         ("refused_grants", "i8"),  # issue slots lost to a claim
@@ -133,7 +135,7 @@ SM = record(
         ("outcome", "i8"),
         ("stalled_pipes", "i8"),
         ("idle_schedulers", "i8"),
-        ("all_wait_for_memory", "i8"),
+        ("memory_bound", "i8"),
         ("ctas_resident", "i8"),
         ("limit", "i8"),  # CTAs that it may hold now
         ("leaving", "i8"),  # warp slots of CTAs that are to leave

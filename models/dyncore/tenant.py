@@ -1,0 +1,137 @@
+"""DYNCORE on a GPU: an ``activity_counter`` on every SM, and the ``core_gate`` that closes some to CTAs.
+
+The counter sees every cycle of its SM. The gate is clocked once in a window, when it has added up the counts: all that
+it looks at has held since then, and nothing that it says changes before.
+"""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import instance
+from lockstep.models.core.state import SM
+from lockstep.models.dyncore import activity_counter, core_gate
+from lockstep.models.execution.isa import Fault
+from lockstep.models.gpu import RUN
+from lockstep.models.jit import addressof, call, i64, inline, jit, pointer_to, record, slots
+from lockstep.models.time import NEVER
+from lockstep.spec.dyncore.parameters import COUNTER, GATE, Dyncore
+from lockstep.spec.parameters import layout
+
+COUNTS = record(
+    [
+        ("active_cycles", "i8"),
+        ("beyond", "i8"),  # of an issue under way, those that the launch does not have any more
+        ("drained", "i8"),  # SM 0 has those of the whole GPU
+        ("returned", "i8"),
+        ("turned_off", "i8"),
+    ]
+)
+STATE = record(
+    [
+        ("counts", COUNTS),
+        ("gauges", record([("drained", "i8"), ("off", "i8")])),
+        ("limit", "i8"),
+        ("activity_counter", instance(COUNTER, activity_counter.STATE)),
+    ]
+)
+WHOLE = record(
+    [
+        ("dyncore", layout(Dyncore)),
+        ("states", "i8"),
+        ("next", "i8"),  # cycle of the gate's next clock edge
+        ("core_gate", instance(GATE, core_gate.STATE)),
+    ]
+)
+
+
+@jit
+def see(state, sm):
+    """Clock the counter for equal cycles: an issue is under way in the first of them."""
+    seen, counts = sm.frame.seen, state.counts
+    cycles, issuing = i64(seen.cycles), i64(seen.issuing)
+    _clock(state, sm, issuing, i64(1))
+    _clock(state, sm, cycles - issuing, i64(0))
+    counts.active_cycles += issuing
+    counts.beyond = max(i64(sm.active_until) - i64(seen.first) - cycles, i64(0))
+    return NEVER
+
+
+@inline
+def _clock(state, sm, cycles, active):
+    io, binding = state.activity_counter.io, state.activity_counter.binding
+    io.i.active = active
+    different = i64(0)
+    while cycles > 0:
+        different |= call(binding.step, binding.handle, addressof(io))
+        passed = min(call(binding.idle, binding.handle, addressof(io)), cycles - 1)
+        if passed > 0:
+            call(binding.skip, binding.handle, passed)
+        cycles -= 1 + passed
+    if different != 0:
+        sm.fault = Fault.DIFFERENCE
+
+
+@jit
+def update(state, sm):
+    """An SM that is drained takes no CTA."""
+    sm.frame.limit[state.limit].ctas = 0 if state.gauges.drained != 0 else NEVER
+    return NEVER
+
+
+@jit
+def watch(whole, run):
+    """Right behind the gate's decision: its clock edges up to then, and what the SMs learn of it."""
+    now, sms = i64(run.now), i64(run.sms)
+    io = whole.core_gate.io
+    if whole.next == 0:
+        whole.next = now
+        return now + sms + 1
+    first = sms - _off(whole, sms)
+    io.i.busy[0] = 0
+    io.i.busy[1] = 0
+    for s in range(sms):
+        io.i.active[s] = at_state(i64(whole.states) + s * STATE_BYTES).activity_counter.io.o.count
+        if s >= first and at_sm(i64(run.sm) + s * SM_BYTES).ctas_resident != 0:
+            io.i.busy[s - first >> 6] |= i64(1) << (s - first & 63)
+    drained, off = i64(io.o.drained), i64(io.o.off)
+    if _edges(whole, now) != 0:
+        run.fault = Fault.DIFFERENCE
+    counts = at_state(i64(whole.states)).counts
+    counts.drained += i64(io.o.drained > drained)
+    counts.returned += i64(io.o.drained < drained)
+    counts.turned_off += i64(io.o.off > off)
+    for s in range(first, sms):
+        state = at_state(i64(whole.states) + s * STATE_BYTES)
+        state.gauges.drained = io.o.drained
+        state.gauges.off = io.o.off
+        update(state, at_sm(i64(run.sm) + s * SM_BYTES))
+    return now + i64(whole.dyncore.window)
+
+
+@inline
+def _off(whole, sms):
+    """How many SMs may be turned off."""
+    return i64(whole.dyncore.off) if whole.dyncore.off != 0 else max(2 * sms // 7, i64(1))
+
+
+@inline
+def _edges(whole, now):
+    """The clock edges of the cycles before this one."""
+    io, binding = whole.core_gate.io, whole.core_gate.binding
+    different = i64(0)
+    while whole.next < now:
+        different |= call(binding.step, binding.handle, addressof(io))
+        whole.next += 1
+        passed = min(call(binding.idle, binding.handle, addressof(io)), now - i64(whole.next))
+        if passed > 0:
+            call(binding.skip, binding.handle, passed)
+            whole.next += passed
+    return different
+
+
+STATE_BYTES, SM_BYTES = STATE.itemsize, SM.itemsize
+at_state, at_sm = pointer_to(STATE), pointer_to(SM)
+
+TENANTS = {
+    "limits": slots(STATE, SM, update=update),
+    "monitors": slots(STATE, SM, see=see) | slots(WHOLE, RUN, watch=watch),
+}

@@ -1,0 +1,25 @@
+"""DYNCORE (Kayiran et al.): some SMs are turned off while the memory can't feed all."""
+
+from __future__ import annotations
+
+from lockstep.spec.dyncore import parameters
+from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.statistics import counted
+
+_TENANT = "lockstep.models.dyncore.tenant"
+
+MECHANISM = Mechanism(
+    name="dyncore",
+    doc="some SMs take no CTAs and are turned off while all issue little (Kayiran et al., who have dyncta beside it)",
+    tenants=dict.fromkeys(("limits", "monitors"), _TENANT),
+    sections={"dyncore": parameters.Dyncore},
+    check=parameters.check,
+    blocks=(parameters.COUNTER, parameters.GATE),
+    arguments=parameters.arguments,
+    statistics=(
+        counted("dyncore.drained", "windows", "dyncore.drained", "after which SMs were to take no CTA"),
+        counted("dyncore.returned", "windows", "dyncore.returned", "after which they were let take CTAs again"),
+        counted("dyncore.turned_off", "windows", "dyncore.turned_off", "after which they were turned off"),
+    ),
+    laws=lambda c: [("cycles of N_act", c("dyncore.active_cycles") + c("dyncore.beyond"), c("sm.active_cycles"))],
+)
