@@ -184,7 +184,7 @@ def test_what_mechanisms_declare_fits_together() -> None:
             assert structure.block in mechanism.blocks
         assert {*mechanism.measures.values()} <= {statistic.name for statistic in mechanism.statistics}
         assert mechanism.published.keys() <= {*comparison.MEASURES}
-        empty = Counts({}, gpu, absent=[mechanism.area, "gpu", "lsu"])
+        empty = Counts({}, gpu, absent=[mechanism.area, "gpu", "lsu", "sm"])
         assert not any(statistic.formula(empty) for statistic in mechanism.statistics)
         assert all(left == right == 0 for _, left, right in mechanism.laws(empty))
 
