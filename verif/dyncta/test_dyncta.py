@@ -84,7 +84,7 @@ def test_a_limit_that_falls_pauses_ctas() -> None:
     device = run("hotspot", "dyncta", size="small", core__sms=1, dyncta__first="most", dyncta__window=700, **under(FALLS))
     raw, timeline = device.runs[0].raw, device.runs[0].timeline
     assert (raw["dyncta.lowered"].sum(), raw["dyncta.raised"].sum()) == (2, 0)
-    assert timeline["dyncta.limit"][:2] == [2, 1] and max(timeline["dyncta.paused"]) == 2
+    assert {*timeline["dyncta.limit"]} == {1} and max(timeline["dyncta.paused"]) == 2  # from cycle 2000 on
     assert timeline["dyncta.paused"][-1] == 0
 
 
