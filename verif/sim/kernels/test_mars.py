@@ -1,0 +1,26 @@
+"""References of the kernels after Mars against plain loops over the same inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lockstep.verif.sim.kernels.test_kernels import same, tiny
+
+
+def test_pvc() -> None:
+    log = tiny("pvc")["log"].tobytes()
+    keys, hashes, views = bytearray(), [], {}
+    for line in log.decode().split("\n")[:-1]:
+        hashed = 5381
+        for letter in line[: line.index("\t")].encode():
+            keys.append(letter)
+            hashed = (hashed * 33 ^ letter) & 0xFFFFFFFF
+        hashes.append(hashed)
+        views[hashed] = views.get(hashed, 0) + 1
+    assert len(set(views.values())) > 3
+    outputs = {
+        "keys": np.frombuffer(keys, np.uint8),
+        "hashes": np.array(hashes, np.uint32),
+        "counts": np.array([views[hashed] for hashed in sorted(views)], np.int32),
+    }
+    same("pvc", outputs)
