@@ -1,9 +1,9 @@
 """pvc: Page View Count of the MapReduce framework Mars (He et al., PACT 2008), CTAs of 128 threads, a record each.
 
-A first map counts the bytes of the keys, a second emits pairs of a URL and 1, and a reduction adds the pairs of each URL.
-Mars has kernels for the prefix sums and the sort between them; here the host does both. Mars also drops repeated records
-first, by another round of map and reduction; ours are all counted. Its logs are not known to us: here every page has a
-URL of 12 to 44 characters, and all pages are equally likely.
+A first map counts the bytes of the keys, a second emits pairs of a URL and 1, and a reduction adds up the pairs of each
+URL. Mars has kernels for the prefix sums and the sort between them; here the host does both. Mars also drops repeated
+records first, by another round of map and reduction; ours are all counted. Its logs are not known to us: every page has
+a URL of 12 to 44 characters here, and all pages are equally likely.
 """
 
 from __future__ import annotations
