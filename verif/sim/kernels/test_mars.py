@@ -24,3 +24,26 @@ def test_pvc() -> None:
         "counts": np.array([views[hashed] for hashed in sorted(views)], np.int32),
     }
     same("pvc", outputs)
+
+
+def test_iix() -> None:
+    data = tiny("iix")
+    text, keys, ends, documents = data["text"].tobytes(), bytearray(), [], []
+    for line, document in enumerate(data["documents"]):
+        at, end = data["begins"][line : line + 2]
+        while at < end:
+            if text[at : at + 8] == b"<a href=":
+                at += 8
+                while text[at] != ord(">"):
+                    keys.append(text[at])
+                    at += 1
+                ends.append(len(keys))
+                documents.append(document)
+            at += 1
+    assert len(ends) > 50 and b"<a hre<a href" in text
+    outputs = {
+        "keys": np.frombuffer(keys, np.uint8),
+        "key_ends": np.array(ends, np.int32),
+        "documents": np.array(documents, np.int32),
+    }
+    same("iix", outputs)
