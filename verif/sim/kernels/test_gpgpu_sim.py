@@ -67,3 +67,11 @@ def test_lib_without_shocks_to_come() -> None:
         losses += 100 * max(-swap, 0)
     assert losses > 0
     assert np.allclose(run("LIB", data)["value"], losses * discounts[3], rtol=0, atol=3e-4)
+
+
+def test_aes_of_fips_197() -> None:
+    """Appendix C.3, and the same block in the second CTA."""
+    key, text = np.arange(32, dtype=np.uint8), np.arange(16, dtype=np.uint8) * 0x11
+    cipher = run("AES", {"key": key, "text": np.tile(text, (65, 1))})["cipher"]
+    for block in (cipher[0], cipher[-1]):
+        assert block.tobytes().hex() == "8ea2b7ca516745bfeafc49904b496089"
