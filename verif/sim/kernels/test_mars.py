@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lockstep.verif.sim.kernels.test_kernels import same, tiny
@@ -47,3 +49,14 @@ def test_iix() -> None:
         "documents": np.array(documents, np.int32),
     }
     same("iix", outputs)
+
+
+def test_ssc() -> None:
+    vectors = [[int(value) for value in vector] for vector in tiny("ssc")["vectors"]]
+    norms = [np.float32(math.sqrt(sum(value * value for value in vector))) for vector in vectors]
+    scores = []
+    for i, first in enumerate(vectors):
+        for j in range(i + 1, len(vectors)):
+            product = sum(a * b for a, b in zip(first, vectors[j], strict=True))
+            scores.append(np.float32(product) / (norms[i] * norms[j]))
+    same("ssc", {"norms": np.array(norms, np.float32), "scores": np.array(scores, np.float32)})
