@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+
 import numpy as np
 
 from lockstep.verif.sim.kernels.test_kernels import same, tiny
@@ -30,3 +32,15 @@ def test_sad() -> None:
         outputs[f"{width}x{height}"] = np.array([blocks], np.uint16)
     assert places[int(outputs["16x16"][0, 0].argmin())] == (-3, 2)  # where the frame has come from
     same("sad", outputs)
+
+
+def test_fft() -> None:
+    """Every point as the sum that defines it."""
+    signals = tiny("fft")["signals"]
+    count, points, _ = signals.shape
+    spectra = np.zeros((count, points, 2))
+    for signal, k in np.ndindex(count, points):
+        turns = (cmath.exp(-2j * cmath.pi * i * k / points) for i in range(points))
+        total = sum(complex(*value) * turn for value, turn in zip(signals[signal], turns, strict=True))
+        spectra[signal, k] = total.real, total.imag
+    same("fft", {"spectra": spectra.astype(np.float32)})
