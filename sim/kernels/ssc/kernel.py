@@ -1,8 +1,8 @@
 """ssc: Similarity Score of the MapReduce framework Mars (He et al., PACT 2008), CTAs of 128 threads.
 
 A first map gives the norms of the documents' vectors, a second the cosine of every pair of them, a thread each. Mars's
-documents are not known to us: ours have 128 terms in small, so that all rows begin in the same few sets of an L1 without
-hashing. Components are small whole numbers: sums are exact in float32, and the scores can be compared exactly.
+documents are not known to us: ours have 128 terms in small, so that all rows begin in the same few sets of an L1 whose
+index is not hashed. Components are small whole numbers: sums are exact in float32, and scores can be compared exactly.
 """
 
 from __future__ import annotations
