@@ -60,3 +60,12 @@ def test_ssc() -> None:
             product = sum(a * b for a, b in zip(first, vectors[j], strict=True))
             scores.append(np.float32(product) / (norms[i] * norms[j]))
     same("ssc", {"norms": np.array(norms, np.float32), "scores": np.array(scores, np.float32)})
+
+
+def test_pvr() -> None:
+    lines = tiny("pvr")["text"].tobytes().decode().split("\n")[:-1]
+    views = [int(line[line.index("\t") + 1 :]) for line in lines]
+    records = sorted(range(len(lines)), key=lambda record: (-views[record], record))
+    assert len(set(views)) < len(views)  # some are equal
+    outputs = {"views": np.array(sorted(views, reverse=True), np.uint32), "records": np.array(records, np.uint32)}
+    same("pvr", outputs)
