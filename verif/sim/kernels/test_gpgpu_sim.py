@@ -75,3 +75,20 @@ def test_aes_of_fips_197() -> None:
     cipher = run("AES", {"key": key, "text": np.tile(text, (65, 1))})["cipher"]
     for block in (cipher[0], cipher[-1]):
         assert block.tobytes().hex() == "8ea2b7ca516745bfeafc49904b496089"
+
+
+def test_nqu() -> None:
+    """Eight queens have 92 solutions: the host leaves out those that mirror the others."""
+    data = tiny("NQU")
+
+    def count(straight: int, left: int, right: int, rows: int) -> int:
+        if rows == 0:
+            return 1
+        free = [bit for bit in (1 << column for column in range(8)) if not bit & (straight | left | right)]
+        return sum(count(straight | bit, (left | bit) << 1, (right | bit) >> 1, rows - 1) for bit in free)
+
+    solutions = np.zeros(data["ctas"], np.uint32)
+    for start, attacked in enumerate(data["attacks"].tolist()):
+        solutions[start // 96] += count(*attacked, data["rows"])
+    assert solutions.sum() == 92 // 2 and (solutions > 0).sum() == 2
+    same("NQU", {"solutions": solutions})
