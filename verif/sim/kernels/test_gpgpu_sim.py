@@ -88,7 +88,7 @@ def test_nqu() -> None:
         return sum(count(straight | bit, (left | bit) << 1, (right | bit) >> 1, rows - 1) for bit in free)
 
     solutions = np.zeros(data["ctas"], np.uint32)
-    for start, attacked in enumerate(data["attacks"].tolist()):
-        solutions[start // 96] += count(*attacked, data["rows"])
+    for start, (straight, left, right) in enumerate(data["attacks"].tolist()):
+        solutions[start // 96] += count(straight, left, right, data["rows"])
     assert solutions.sum() == 92 // 2 and (solutions > 0).sum() == 2
     same("NQU", {"solutions": solutions})

@@ -11,7 +11,8 @@ from lockstep.verif.sim.kernels.test_kernels import same, tiny
 
 def test_pvc() -> None:
     log = tiny("pvc")["log"].tobytes()
-    keys, hashes, views = bytearray(), [], {}
+    keys, hashes = bytearray(), []
+    views: dict[int, int] = {}
     for line in log.decode().split("\n")[:-1]:
         hashed = 5381
         for letter in line[: line.index("\t")].encode():

@@ -89,6 +89,17 @@ def test_occupancy_is_the_published(
     assert found.ctas == ctas and limit in found.limited_by
 
 
+# CTAs that a core of DYNCTA's GPU holds, where its paper tells (KA sections 3.1 and 5.1).
+DYNCTA = ("AES", "encrypt_aes256", 256, 4), ("fft", "fft_step", 128, 8), ("sad", "sad_4x4", 61, 8)
+
+
+@pytest.mark.parametrize("name, function, threads, ctas", DYNCTA)
+def test_occupancy_is_dyncta_s(name: str, function: str, threads: int, ctas: int) -> None:
+    gpu = Gpu("dyncta30")
+    loaded = gpu.load(kernels.find(name).ptx).kernel(function)
+    assert occupancy(gpu.description, threads, loaded.registers, loaded.shared_bytes).ctas == ctas
+
+
 def test_the_transposes_of_the_case_study() -> None:
     """A line per element where loads walk columns; 32 lanes on one bank without padding, on 32 banks with it."""
     names = ("transpose-columns", "transpose-tiled", "transpose-padded")
