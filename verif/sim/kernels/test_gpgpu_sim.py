@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 
 import numpy as np
 import pytest
@@ -92,3 +93,12 @@ def test_nqu() -> None:
         solutions[start // 96] += count(straight, left, right, data["rows"])
     assert solutions.sum() == 92 // 2 and (solutions > 0).sum() == 2
     same("NQU", {"solutions": solutions})
+
+
+def test_cp() -> None:
+    data = tiny("CP")
+    energy = np.zeros(data["shape"])
+    for row, column in np.ndindex(energy.shape):
+        for x, y, height, charge in data["atoms"].astype(np.float64):
+            energy[row, column] += charge / math.hypot(0.1 * column - x, 0.1 * row - y, height)
+    same("CP", {"energy": energy.astype(np.float32)})
