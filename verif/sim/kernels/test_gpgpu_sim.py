@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from lockstep.models.occupancy import occupancy
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.kernels import Data, Outputs
 from lockstep.verif.sim.kernels.test_kernels import SEED, same, tiny
@@ -102,3 +103,63 @@ def test_cp() -> None:
         for x, y, height, charge in data["atoms"].astype(np.float64):
             energy[row, column] += charge / math.hypot(0.1 * column - x, 0.1 * row - y, height)
     same("CP", {"energy": energy.astype(np.float32)})
+
+
+def test_ray() -> None:
+    """Against recursion from pixel to pixel in float64: all but a few at edges agree to a grey level."""
+    data = tiny("RAY")
+    height, width = data["shape"]
+    light, eye = np.array([10.0, 10.0, 10.0]), np.array([0.0, 0.5, 2.0])
+    objects = [(item["plane"], item["centre"] + [data["shift"], 0, 0], *item) for item in data["objects"]]
+
+    def unit(vector: np.ndarray) -> np.ndarray:
+        return np.asarray(vector / math.dist(vector, [0, 0, 0]))
+
+    def first(origin: np.ndarray, direction: np.ndarray) -> tuple[float, int]:
+        found = [(math.inf, -1)]
+        for number, (plane, centre, _, radius, *_) in enumerate(objects):
+            to = centre - origin
+            if plane:
+                roots = [to[1] / direction[1]]
+            else:
+                half = direction @ to
+                rest = half**2 - to @ to + float(radius) ** 2
+                roots = [half - math.sqrt(rest), half + math.sqrt(rest)] if rest >= 0 else []
+            found += [(root, number) for root in roots if root > 0]
+        return min(found)
+
+    def colour(origin: np.ndarray, direction: np.ndarray, left: int) -> np.ndarray:
+        length, seen = first(origin, direction)
+        if seen < 0 or left == 0:
+            return np.array([0, 0, 0, float(left == 5)])
+        plane, centre, _, _, own, *_ = objects[seen]
+        point = origin + length * direction
+        normal = np.array([0.0, 1.0, 0.0]) if plane else unit(point - centre)
+        facing = -normal if normal @ direction > 0 else normal
+        to_light = unit(light - point)
+        result = 0.05 * own
+        if facing @ to_light > 0 and first(point + 1e-4 * to_light, to_light)[0] > math.dist(light, point):
+            result = result + 0.3 * (facing @ to_light) * own
+            result[:3] += 0.8 * max(facing @ unit(to_light - direction), 0) ** 50
+        mirrored = unit(direction - 2 * (normal @ direction) * normal)
+        return np.asarray(result + 0.8 * colour(point + 1e-4 * mirrored, mirrored, left - 1))
+
+    forward = unit(-eye)
+    right = unit(np.cross(forward, [0, 1, 0]))
+    up = np.cross(right, forward)
+    got = np.empty((height, width, 4))
+    for y, x in np.ndindex(height, width):
+        across, upward = 2 * (x - width / 2) / height, 2 * (y - height / 2) / height
+        direction = unit(forward / math.tan(math.radians(65 / 2)) + across * right + upward * up)
+        got[y, x] = np.floor(255 * colour(eye, direction, 5).clip(0, 1))
+    expected = kernels.find("RAY").reference(data)["image"].view(np.uint8).reshape(got.shape).astype(float)
+    assert len(np.unique(expected)) > 50
+    wrong = (np.abs(got - expected) > 1).any(axis=2)
+    assert wrong.mean() < 0.02, f"LOCKSTEP_SEED={SEED}: {wrong.sum()} of {wrong.size} pixels differ"
+
+
+@pytest.mark.parametrize("name, function, threads, ctas", [("CP", "cenergy", 128, 8), ("RAY", "render", 128, 6)])
+def test_ctas_per_core_are_those_of_ka(name: str, function: str, threads: int, ctas: int) -> None:
+    kernel, gpu = kernels.find(name), Gpu("dyncta30")
+    loaded = gpu.load(kernel.ptx, registers=kernel.registers).kernel(function)
+    assert occupancy(gpu.description, threads, loaded.registers, loaded.shared_bytes).ctas == ctas
