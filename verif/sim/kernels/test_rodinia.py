@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 
@@ -163,6 +164,26 @@ def test_particlefilter() -> None:
         "seed": np.array(seed, np.uint32),
     }
     same("particlefilter", outputs)
+
+
+def test_particlefilter_naive() -> None:
+    """One particle after the other; the comb and the distribution are of exact fractions."""
+    data = tiny("particlefilter-naive")
+    frames, _, particles = data["noise"].shape
+    cloud = [(64.0, 64.0)] * particles
+    x, y = np.empty((frames, particles)), np.empty((frames, particles))
+    for frame in range(frames):
+        object_x, object_y = 65 + frame, 62 - 2 * frame
+        noise_x, noise_y = data["noise"][frame].tolist()
+        cloud = [(cloud[i][0] + 1 + 5 * noise_x[i], cloud[i][1] - 2 + 2 * noise_y[i]) for i in range(particles)]
+        distances = [math.dist((round(a), round(b)), (object_x, object_y)) for a, b in cloud]
+        weights = [Fraction(math.exp(85 * (min(distances) - distance))) for distance in distances]
+        reached = list(accumulate(weights))
+        teeth = [(i + Fraction(data["start"][frame])) / particles * reached[-1] for i in range(particles)]
+        cloud = [cloud[next(i for i in range(particles) if reached[i] >= tooth)] for tooth in teeth]
+        x[frame], y[frame] = zip(*cloud, strict=True)
+    assert len(set(cloud)) > 1 or SEED != 20
+    same("particlefilter-naive", {"x": x, "y": y})
 
 
 def test_b_plus_tree() -> None:
