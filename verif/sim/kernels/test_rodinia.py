@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, product
+from statistics import fmean, variance
 
 import numpy as np
 
@@ -333,3 +334,45 @@ def test_mesh_of_cfd() -> None:
             np.testing.assert_allclose(normals[:, face, i], -normals[:, back, other], atol=1e-6)
     assert (neighbours[:, :elements] == -1).sum() == 2 * 5 * 3
     assert (neighbours[:, :elements] == -2).sum() == 2 * (5 * 3 + 2 * 5 * 2 + 2 * 3 * 2)
+
+
+def test_leukocyte() -> None:
+    """Scores by lists of what crosses a circle, the dilation by pixels, and fields neighbour by neighbour."""
+    data = tiny("leukocyte")
+    gradient_x, gradient_y, edges = (data[name].tolist() for name in ("gradient_x", "gradient_y", "edges"))
+    columns, rows = data["gradient_x"].shape
+    scores = np.full((columns, rows), 0.001)
+    for x, y in np.ndindex(columns - 24, rows - 24):
+        scores[x + 12, y + 12] = 0
+        for radius in (8, 10):
+            across = []
+            for i in range(150):
+                sine, cosine = math.sin(math.pi * i / 75), math.cos(math.pi * i / 75)
+                at_x, at_y = x + 12 + int(radius * cosine), y + 12 + int(radius * sine)
+                across.append(gradient_x[at_x][at_y] * cosine + gradient_y[at_x][at_y] * sine)
+            score = fmean(across) ** 2 / variance(across)
+            scores[x + 12, y + 12] = max(scores[x + 12, y + 12], score)
+    dilated = np.zeros((rows, columns))
+    for x, y in np.ndindex(columns, rows):
+        near = [(x, y), (x - 1, y), (x + 1, y), (x, y - 1), (x, y + 1)]
+        dilated[y, x] = max(scores[a, b] for a, b in near if 0 <= a < columns and 0 <= b < rows)
+
+    fields, iterations = [], []
+    for edge in edges:
+        field, change = edge, math.inf
+        iterations.append(0)
+        height, width = len(edge), len(edge[0])
+        while change >= 1e-5 and iterations[-1] < 2:
+            new = [list(row) for row in field]
+            for y, x in np.ndindex(height, width):
+                for down, right in product((-1, 0, 1), repeat=2):
+                    slope = field[min(max(y + down, 0), height - 1)][min(max(x + right, 0), width - 1)] - field[y][x]
+                    new[y][x] += 0.1 * slope * (math.atan(slope * (down + right) * 1e10) / math.pi + 0.5)
+                new[y][x] -= 0.2 * edge[y][x] * (new[y][x] - edge[y][x])
+            change = fmean(abs(new[y][x] - field[y][x]) for y, x in np.ndindex(height, width))
+            field = new
+            iterations[-1] += 1
+        fields.append(field)
+    assert iterations == [1, 2]
+    outputs = {"scores": scores, "dilated": dilated, "fields": np.array(fields)}
+    same("leukocyte", {name: values.astype(np.float32) for name, values in outputs.items()})

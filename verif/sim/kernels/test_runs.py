@@ -25,6 +25,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "covar": {"reach": 4},
     "gaussian": {"steps": 2},
     "kmeans": {"sample": 256},
+    "leukocyte": {"computed": (1, 4), "iterations": 1},
     "lud": {"steps": 1},
     "mvt": {"steps": 20},
     "particlefilter": {"one_launch": True},
