@@ -362,7 +362,7 @@ def test_leukocyte() -> None:
         field, change = edge, math.inf
         iterations.append(0)
         height, width = len(edge), len(edge[0])
-        while change >= 1e-5 and iterations[-1] < 2:
+        while change >= 0.01 and iterations[-1] < 2:
             new = [list(row) for row in field]
             for y, x in np.ndindex(height, width):
                 for down, right in product((-1, 0, 1), repeat=2):
