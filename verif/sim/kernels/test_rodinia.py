@@ -376,3 +376,18 @@ def test_leukocyte() -> None:
     assert iterations == [1, 2]
     outputs = {"scores": scores, "dilated": dilated, "fields": np.array(fields)}
     same("leukocyte", {name: values.astype(np.float32) for name, values in outputs.items()})
+
+
+def test_pathfinder() -> None:
+    """By all ways that end in a column, from the bottom up."""
+    wall = tiny("pathfinder")["wall"].tolist()
+    rows, columns = len(wall), len(wall[0])
+    costs = []
+    for end in range(columns):
+        ways = []
+        for steps in product((-1, 0, 1), repeat=rows - 1):
+            places = list(accumulate(steps, initial=end))
+            if 0 <= min(places) and max(places) < columns:
+                ways.append(sum(row[place] for row, place in zip(reversed(wall), places, strict=True)))
+        costs.append(min(ways))
+    same("pathfinder", {"costs": np.array(costs, np.int32)})
