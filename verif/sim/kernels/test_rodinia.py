@@ -391,3 +391,10 @@ def test_pathfinder() -> None:
                 ways.append(sum(row[place] for row, place in zip(reversed(wall), places, strict=True)))
         costs.append(min(ways))
     same("pathfinder", {"costs": np.array(costs, np.int32)})
+
+
+def test_nearest_neighbour() -> None:
+    places = tiny("nearest-neighbour")["records"].tolist()
+    distances = [math.dist(place, (30, 90)) for place in places]
+    nearest = sorted(range(len(places)), key=lambda i: (distances[i], i))[:10]
+    same("nearest-neighbour", {"distances": np.array(distances, np.float32), "nearest": np.array(nearest)})
