@@ -398,3 +398,35 @@ def test_nearest_neighbour() -> None:
     distances = [math.dist(place, (30, 90)) for place in places]
     nearest = sorted(range(len(places)), key=lambda i: (distances[i], i))[:10]
     same("nearest-neighbour", {"distances": np.array(distances, np.float32), "nearest": np.array(nearest)})
+
+
+def test_dwt2d() -> None:
+    """Value by value, with an endless line of mirror images."""
+    data = tiny("dwt2d")
+
+    def at(line: list[int], i: int) -> int:
+        period = 2 * (len(line) - 1)
+        return line[min(i % period, -i % period)]
+
+    def lift(line: list[int]) -> list[int]:
+        def detail(i: int) -> int:
+            return at(line, i) - math.floor(Fraction(at(line, i - 1) + at(line, i + 1), 2))
+
+        count = len(line)
+        averages = [at(line, i) + (detail(i - 1) + detail(i + 1) + 2) // 4 for i in range(0, count, 2)]
+        return averages + [detail(i) for i in range(1, count, 2)]
+
+    outputs = {}
+    for k, name in enumerate(("red", "green", "blue")):
+        bands = (data["image"][:, :, k].astype(np.int32) - 128).tolist()
+        height, width = len(bands), len(bands[0])
+        for _ in range(data["levels"]):
+            for y in range(height):
+                bands[y][:width] = lift(bands[y][:width])
+            for x in range(width):
+                for y, value in enumerate(lift([bands[y][x] for y in range(height)])):
+                    bands[y][x] = value
+            height, width = (height + 1) // 2, (width + 1) // 2
+        outputs[name] = np.array(bands, np.int32)
+    assert not np.array_equal(outputs["red"], outputs["green"])
+    same("dwt2d", outputs)
