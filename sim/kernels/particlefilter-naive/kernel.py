@@ -39,11 +39,8 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     new_x, new_y = (gpu.empty(particles, np.float64) for _ in range(2))
 
     def resample(*inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        buffers = [gpu.to_device(array) for array in inputs]
-        args = [*buffers, new_x, new_y, np.int32(particles)]
+        args = [*(gpu.to_device(array) for array in inputs), new_x, new_y, np.int32(particles)]
         module.launch("find_index", grid=(-(-particles // BLOCK),), block=(BLOCK,), args=args)
-        for buffer in buffers:
-            gpu.free(buffer)
         return gpu.from_device(new_x), gpu.from_device(new_y)
 
     return _filter(data, resample)
