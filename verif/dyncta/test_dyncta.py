@@ -81,7 +81,8 @@ def test_a_limit_that_stays_at_the_most_changes_nothing(kernel: str) -> None:
 
 def test_a_limit_that_falls_pauses_ctas() -> None:
     """Three CTAs on one SM: two are paused one after the other, and resumed as those before them end."""
-    device = run("hotspot", "dyncta", size="small", core__sms=1, dyncta__first="most", dyncta__window=700, **under(FALLS))
+    settings = under(FALLS | {"core.sms": 1, "dyncta.first": "most", "dyncta.window": 700})
+    device = run("hotspot", "dyncta", size="small", **settings)
     raw, timeline = device.runs[0].raw, device.runs[0].timeline
     assert (raw["dyncta.lowered"].sum(), raw["dyncta.raised"].sum()) == (2, 0)
     assert {*timeline["dyncta.limit"]} == {1} and max(timeline["dyncta.paused"]) == 2  # from cycle 2000 on
