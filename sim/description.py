@@ -36,8 +36,12 @@ def _parameters() -> dict[str, Field[Any]]:
 PARAMETERS: dict[str, Field[Any]] = _parameters()
 """Every parameter by its full name, with unit, range and meaning in its metadata."""
 
-DEFAULTS: dict[str, Any] = {key: f.default for key, f in PARAMETERS.items() if key.split(".")[0] in registry.SECTIONS}
-"""What a description may leave out: parameters of mechanisms."""
+def _defaults(sections: Iterable[str]) -> dict[str, Any]:
+    return {key: f.default for key, f in PARAMETERS.items() if key.split(".")[0] in sections}
+
+
+DEFAULTS: dict[str, Any] = _defaults(registry.SECTIONS)
+"""What a description may leave out: parameters of mechanisms. It may leave out whole sections of others, too."""
 
 
 def names() -> list[str]:
@@ -65,7 +69,7 @@ def load(
     place = str(gpu)
     identity = {key: _identity(place, table, key) for key in IDENTITY}
     settings = _flatten(place, {key: value for key, value in table.items() if key not in IDENTITY})
-    settings = DEFAULTS | settings
+    settings = DEFAULTS | _defaults(set(parameters.OPTIONAL) - table.keys()) | settings
     for key in settings:
         _known(place, key)
     if missing := [key for key in PARAMETERS if key not in settings]:

@@ -37,6 +37,8 @@ MAX_L2_SLICES = 64
 MAX_CHANNELS = 32
 MAX_DRAM_BANKS = 32
 MAX_DRAM_QUEUE = 256
+MAX_VIRTUAL_CHANNELS = 8  # of an input of a router
+MAX_INPUT_SPEEDUP = 4
 
 CATEGORIES = (
     "integer", "float", "double", "special", "special_double", "logical", "control", "synchronization", "compare",
@@ -197,6 +199,22 @@ class Crossbar:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mesh:
+    """A 2-D mesh per direction in place of the crossbars; of these, all keys hold but ``crossbar.latency``.
+
+    A description without this section has crossbars.
+    """
+
+    columns: int = integer(0, 0, 32, "nodes", "in a row; 0: the GPU has crossbars")
+    rows: int = integer(0, 0, 32, "nodes", "in a column")
+    virtual_channels: int = integer(4, 1, MAX_VIRTUAL_CHANNELS, "virtual channels", "of an input of a router")
+    buffers: int = integer(4, 1, 64, "flits", "of a virtual channel")
+    routing_delay: int = integer(2, 1, 64, "interconnect cycles", "of a flit in a router")
+    channel_latency: int = integer(2, 1, 64, "interconnect cycles", "of a flit, and of a free buffer on its way back")
+    input_speedup: int = integer(2, 1, MAX_INPUT_SPEEDUP, "flits", "from one input of a router per interconnect cycle")
+
+
+@dataclass(frozen=True, kw_only=True)
 class L2:
     """The slices together; write-back, write-allocate. A slice serves one request per L2 cycle."""
 
@@ -262,6 +280,7 @@ class Gpu:
     instruction_cache: InstructionCache
     constant_cache: ConstantCache
     crossbar: Crossbar
+    mesh: Mesh
     l2: L2
     dram: Dram
     launch: Launch
@@ -272,10 +291,12 @@ class Gpu:
 
 SECTIONS: dict[str, type] = dict(
     clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1,
-    instruction_cache=InstructionCache, constant_cache=ConstantCache, crossbar=Crossbar, l2=L2, dram=Dram,
-    launch=Launch,
+    instruction_cache=InstructionCache, constant_cache=ConstantCache, crossbar=Crossbar, mesh=Mesh, l2=L2,
+    dram=Dram, launch=Launch,
 )  # fmt: skip
-"""The sections that every description has."""
+"""The sections of the frame, which every description has, but for those in :data:`OPTIONAL`."""
+
+OPTIONAL = ("mesh",)
 
 
 def layout(section: type) -> np.dtype:

@@ -22,7 +22,8 @@ IDLE, WAITING, GRANTED = range(3)  # a sender: free, waits for a buffer, was giv
 
 WHEEL = 128  # core cycles that the timing wheel looks ahead; who has to wait longer looks again then
 WORD = 32  # bits used of a word of a bit mask
-MAX_WORDS = (MAX_CHANNELS + MAX_L2_SLICES + MAX_SMS) // WORD
+NETWORKS = 2  # of a mesh
+MAX_WORDS = (MAX_CHANNELS + MAX_L2_SLICES + MAX_SMS + NETWORKS + WORD - 1) // WORD
 
 PACKET = record(
     [
@@ -120,8 +121,9 @@ MEMORY = record(
         ("groups", "i8"),  # crossbar ports of the SMs
         ("slices", "i8"),
         ("channels", "i8"),
-        ("words", "i8"),  # of a bit mask of all parts: channels, slices, ports
+        ("words", "i8"),  # of a bit mask of all parts: channels, slices, ports, networks of a mesh
         ("concentration", "i8"),
+        ("mesh", "i8"),  # host address of its NETWORK records; 0: crossbars
         ("pool", "i8"),  # host addresses: PACKET, SLICE and CHANNEL records
         ("slice_base", "i8"),
         ("channel_base", "i8"),

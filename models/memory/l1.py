@@ -17,7 +17,7 @@ ready they alternate.
 """
 
 from lockstep.models.jit import clear, ctz, i64, inline, jit, record
-from lockstep.models.memory.crossbar import accept_reply, send_request
+from lockstep.models.memory.interconnect import accept_reply, send_request
 from lockstep.models.memory.fabric import (
     ATOMIC,
     OCCUPANCY,

@@ -17,7 +17,7 @@ slice's look-ups until it can; replies and lines from DRAM go on, so it always w
 
 from lockstep.models.jit import i64, inline, pointer_to, popcount, record, slot, words_i64
 from lockstep.models.memory.clock import cycle_after, cycle_of
-from lockstep.models.memory.crossbar import accept_request, claim, send_reply
+from lockstep.models.memory.interconnect import accept_request, claim_reply, send_reply
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
     ATOMIC,
@@ -442,7 +442,7 @@ def _send(memory, cache, now):
         packet = packet_of(memory, cache.outbox.head)
         if packet.ready > now or sender.free >= end:
             return
-        if claim(memory.replies, cache.index, packet.sm, now):
+        if claim_reply(memory, cache.index, packet.sm, now):
             send_reply(memory, pop(memory, cache.outbox), cache.index, now)
 
 

@@ -1,4 +1,4 @@
-"""The memory system behind the L1s: crossbar, L2 slices and DRAM channels, joined.
+"""The memory system behind the L1s: interconnect, L2 slices and DRAM channels, joined.
 
 In a core cycle the SMs come first (``l1.l1_fill``, ``l1_answer`` and ``l1_access``), then
 :func:`memory_step`. What an SM sends in a cycle is seen in the next one, and the other way round.
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from lockstep.models.jit import address, addressof, argument, call, ctz, inline, jit
+from lockstep.models.memory import mesh
 from lockstep.models.memory.clock import ratio
 from lockstep.models.memory.crossbar import visit_port
 from lockstep.models.memory.dram import CHANNEL, visit_channel
-from lockstep.models.memory.fabric import MEMORY, PACKET, TIMINGS, WHEEL, WORD
+from lockstep.models.memory.fabric import MEMORY, NETWORKS, PACKET, TIMINGS, WHEEL, WORD
 from lockstep.models.memory.l2 import SLICE, visit_slice
 from lockstep.models.memory.masks import BYTES, span
 from lockstep.models.memory.timing import burst, return_delay, sectors, slice_delay
@@ -82,6 +83,7 @@ class Memory:
     pool: np.ndarray
     lines: np.ndarray  # the L2's lines: a row per slice
     valid: np.ndarray  # their valid bytes
+    mesh: mesh.Mesh | None
 
     @property
     def argument(self) -> Any:
@@ -103,6 +105,8 @@ def memory_create(gpu: Gpu) -> Memory:
     mshrs = l1.mshrs + gpu.instruction_cache.mshrs + gpu.constant_cache.mshrs
     packets = sms * (mshrs + l1.queue) + dram.channels * dram.queue
     packets += l2.slices * (gpu.crossbar.buffers + l2.mshrs * sectors(gpu))
+    if gpu.mesh.columns:
+        packets += mesh.packets(gpu)
     memory = Memory(
         gpu=gpu,
         record=np.zeros(1, MEMORY),
@@ -111,6 +115,7 @@ def memory_create(gpu: Gpu) -> Memory:
         pool=_aligned(packets + 1, PACKET),
         lines=_aligned(l2.slices * l2.sets * l2.ways, np.dtype("i8")).reshape(l2.slices, -1),
         valid=_aligned(l2.slices * l2.sets * l2.ways, BYTES).reshape(l2.slices, -1),
+        mesh=mesh.mesh_create(gpu) if gpu.mesh.columns else None,
     )
     memory_reset(memory)
     return memory
@@ -145,9 +150,13 @@ def _configure(memory: Memory) -> None:
     record["concentration"] = gpu.crossbar.concentration
     record["groups"] = -(-gpu.core.sms // gpu.crossbar.concentration)
     record["slices"], record["channels"] = gpu.l2.slices, gpu.dram.channels
-    record["words"] = -(-(record["channels"] + record["slices"] + record["groups"]) // WORD)
-    record["visit_channel"], record["visit_slice"] = address(visit_channel), address(visit_slice)
+    networks = 0
     record["visit_port"] = address(visit_port)
+    if memory.mesh:
+        networks = NETWORKS
+        record["mesh"], record["visit_port"] = memory.mesh.networks.ctypes.data, address(mesh.visit_mesh)
+    record["words"] = -(-(record["channels"] + record["slices"] + record["groups"] + networks) // WORD)
+    record["visit_channel"], record["visit_slice"] = address(visit_channel), address(visit_slice)
     record["pool"], record["slice_base"] = memory.pool.ctypes.data, memory.slices.ctypes.data
     record["channel_base"] = memory.channels.ctypes.data
     record["header_bytes"], record["flit_bytes"] = gpu.crossbar.header_bytes, gpu.crossbar.flit_bytes
@@ -196,6 +205,8 @@ def memory_launch(memory: Memory) -> None:
     slices["free_count"] = memory.gpu.l2.mshrs
     slices["free"][:, : memory.gpu.l2.mshrs] = np.arange(memory.gpu.l2.mshrs)[::-1]
     channels["pick"] = -1
+    if memory.mesh:
+        mesh.mesh_reset(memory.mesh)
 
 
 def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[str]:
@@ -240,6 +251,8 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
         ("rows of DRAM", total(dram, "rows"), total(dram, "reads", "writes")),
         ("data bus of DRAM", total(dram, "busy"), int(record["burst"]) * total(dram, "reads", "writes")),
     ]  # fmt: skip
+    if memory.mesh:
+        pairs += mesh.conservation(memory.mesh, record)
     for name, occupancy in (
         ("the L1s' MSHRs", l1["in_flight"]),
         ("requests in flight", memory.record["flight"]),

@@ -21,6 +21,7 @@ unloaded totals are exact whatever the clocks are, and a description whose total
 (:func:`check`).
 """
 
+from lockstep.models.memory import mesh
 from lockstep.models.memory.clock import core_cycles
 from lockstep.spec.parameters import MAX_L1_LINES, Gpu
 
@@ -28,15 +29,20 @@ FRONT_END = 4  # core cycles from the issue of a load to its first look-up in th
 BACK_END = 2  # core cycles from the L1's answer to the first issue of a dependent instruction
 
 
+HOPS = 1  # of a mesh, between the SM and the slice for which a description's totals hold
+
+
 def flits(gpu: Gpu, payload: int) -> int:
     """Flits of a packet with so many bytes beside its header."""
     return max(1, -(-(gpu.crossbar.header_bytes + payload) // gpu.crossbar.flit_bytes))
 
 
-def transfer(gpu: Gpu, payload: int) -> int:
-    """Core cycles that a packet takes through an idle crossbar."""
-    ports = core_cycles(gpu.clocks.core, gpu.clocks.interconnect, flits(gpu, payload))
-    return ports + gpu.crossbar.latency
+def transfer(gpu: Gpu, payload: int, hops: int = HOPS) -> int:
+    """Core cycles that a packet takes through an idle crossbar, or over so many hops of an idle mesh."""
+    size = flits(gpu, payload)
+    if gpu.mesh.columns:
+        return core_cycles(gpu.clocks.core, gpu.clocks.interconnect, mesh.cycles(gpu, size, hops))
+    return core_cycles(gpu.clocks.core, gpu.clocks.interconnect, size) + gpu.crossbar.latency
 
 
 def hit_delay(gpu: Gpu) -> int:
@@ -85,7 +91,7 @@ def atomic_latency(gpu: Gpu, lanes: int, size: int) -> int:
 def check(gpu: Gpu) -> list[str]:
     """What is wrong with the memory system of a description: one line per error."""
     l1, l2, dram = gpu.l1, gpu.l2, gpu.dram
-    errors = []
+    errors = mesh.check(gpu)
     for name, value in (
         ("l1.sets", l1.sets), ("l1.line_bytes", l1.line_bytes), ("l2.sets", l2.sets),
         ("l2.sector_bytes", l2.sector_bytes), ("dram.row_bytes", dram.row_bytes), ("dram.interleave", dram.interleave),
