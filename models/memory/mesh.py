@@ -77,14 +77,15 @@ FLIT = record(
     ]
 )
 
-# A virtual channel of an input; ``target`` is where its first packet goes on.
+# A virtual channel of an input. Its first packet goes on through ``output``, to virtual channel ``given`` of ``node``.
 VC = record(
     [
         ("first", "i4"),  # buffer of the first flit
         ("end", "i4"),  # buffer of the next flit to come
         ("held", "i4"),  # a packet is coming in
         ("output", "i4"),
-        ("target", "i4"),  # a virtual channel of the next router; -1: to this router's node
+        ("node", "i4"),
+        ("given", "i4"),
     ]
 )
 
@@ -92,7 +93,7 @@ VC = record(
 ROUTER = record(
     [
         ("occupied", "i8"),  # have flits
-        ("routed", "i8"),  # have found their way: ``output`` and ``target`` are valid
+        ("routed", "i8"),  # whose first packet has found its way
         ("given", "i4", (PORTS,)),  # which virtual channel an output has given ...
         ("served", "i4", (PORTS,)),  # ... to which
         ("chosen", "i4", (PORTS * MAX_INPUT_SPEEDUP,)),  # which virtual channel a line has sent from
@@ -130,7 +131,8 @@ NETWORK = record(
         ("wakes", "i8"),  # ... of each router and sender, the next cycle in which it has something to do ...
         ("sender_of", "i8"),  # ... the sender of each node ...
         ("node_of", "i8"),  # ... and the node of each receiver
-        ("line_of", "i4", (PORTS * MAX_VIRTUAL_CHANNELS,)),  # of a virtual channel
+        ("input_of", "i4", (PORTS * MAX_VIRTUAL_CHANNELS,)),  # of a virtual channel
+        ("line_of", "i4", (PORTS * MAX_VIRTUAL_CHANNELS,)),
         ("wants", "i8", (PORTS,)),  # while a router is visited: who wants an output
         ("ready", "i8", (PORTS * MAX_INPUT_SPEEDUP,)),  # whose flits can go through a line
         ("picked", "i4", (PORTS * MAX_INPUT_SPEEDUP,)),  # whose flit the line has chosen
@@ -155,13 +157,13 @@ def _router_of(network, node):
 
 
 @inline
-def _vc_of(network, index):
-    return _vc_at(network.channels + index * _VC_BYTES)
+def _vc_of(network, node, vc):
+    return _vc_at(network.channels + (node * PORTS * network.vcs + vc) * _VC_BYTES)
 
 
 @inline
-def _flit_of(network, index, buffer):
-    return _flit_at(network.flits + (index * network.buffers + buffer) * _FLIT_BYTES)
+def _flit_of(network, node, vc, buffer):
+    return _flit_at(network.flits + ((node * PORTS * network.vcs + vc) * network.buffers + buffer) * _FLIT_BYTES)
 
 
 @inline
@@ -274,17 +276,16 @@ def release(memory, which, receiver, now):
 
 
 @inline
-def _buffer_free(network, index):
+def _buffer_free(network, node, vc):
     """The cycle from which the next buffer of a virtual channel can be filled."""
-    return _flit_of(network, index, _vc_of(network, index).end).free
+    return _flit_of(network, node, vc, _vc_of(network, node, vc).end).free
 
 
 @inline
 def _put(network, node, vc, packet, to, last, ready):
     """Put a flit into a virtual channel of a router, whose next buffer is free."""
-    index = node * PORTS * network.vcs + vc
-    channel = _vc_of(network, index)
-    flit = _flit_of(network, index, channel.end)
+    channel = _vc_of(network, node, vc)
+    flit = _flit_of(network, node, vc, channel.end)
     flit.ready = ready
     flit.free = NEVER
     flit.packet = packet
@@ -298,13 +299,13 @@ def _put(network, node, vc, packet, to, last, ready):
 @inline
 def _free_channel(network, node, port, last, cycle):
     """A virtual channel of an input that a packet can have, or -1 and the cycle in which one may be free."""
-    first = (node * PORTS + port) * network.vcs
+    first = port * network.vcs
     wake = NEVER
     vc = last
     for _ in range(network.vcs):
-        vc = vc + 1 if vc + 1 < network.vcs else i64(0)
-        if _vc_of(network, first + vc).held == 0:
-            free = _buffer_free(network, first + vc)
+        vc = vc + 1 if first <= vc < first + network.vcs - 1 else first
+        if _vc_of(network, node, vc).held == 0:
+            free = _buffer_free(network, node, vc)
             if free <= cycle:
                 return vc, wake
             wake = min(wake, free)
@@ -323,7 +324,7 @@ def _visit_sender(memory, which, index, cycle, now):
         vc, wake = _free_channel(network, node, LOCAL, i64(sender.vc), cycle)
     else:
         vc = i64(sender.vc)
-        wake = _buffer_free(network, node * PORTS * network.vcs + vc)
+        wake = _buffer_free(network, node, vc)
         if wake > cycle:
             vc = i64(-1)
     if vc < 0:
@@ -358,22 +359,22 @@ def _give_output(memory, network, which, node, router, output, vc, cycle):
 
     Returns whether there was one, and the cycle in which there may be.
     """
-    channel = _vc_of(network, node * PORTS * network.vcs + vc)
+    channel = _vc_of(network, node, vc)
     if output == LOCAL:
-        data = packet_of(memory, _flit_of(network, node * PORTS * network.vcs + vc, channel.first).packet)
+        data = packet_of(memory, _flit_of(network, node, vc, channel.first).packet)
         receiver = _direction(memory, which).receivers[data.slice if which == REQUESTS else data.sm]
         if receiver.credits == 0:
             return False, NEVER
         receiver.credits -= 1
-        channel.target = -1
     else:
         following, port = beside(network.columns, node, output), opposite(output)
         given, wake = _free_channel(network, following, port, i64(router.given[output]), cycle)
         if given < 0:
             return False, wake
         router.given[output] = given
-        channel.target = (following * PORTS + port) * network.vcs + given
-        _vc_of(network, channel.target).held = 1
+        channel.node = following
+        channel.given = given
+        _vc_of(network, following, given).held = 1
     channel.output = output
     router.served[output] = vc
     router.routed |= i64(1) << vc
@@ -389,8 +390,7 @@ def _find_ways(memory, network, which, node, router, cycle):
     while waiting != 0:
         vc = ctz(waiting)
         waiting = without_lowest(waiting)
-        index = node * PORTS * network.vcs + vc
-        flit = _flit_of(network, index, _vc_of(network, index).first)
+        flit = _flit_of(network, node, vc, _vc_of(network, node, vc).first)
         if flit.ready > cycle:
             wake = min(wake, flit.ready)
         else:
@@ -421,11 +421,10 @@ def _choose_lines(network, node, router, cycle):
     while routed != 0:
         vc = ctz(routed)
         routed = without_lowest(routed)
-        index = node * PORTS * network.vcs + vc
-        channel = _vc_of(network, index)
-        ready = _flit_of(network, index, channel.first).ready
-        if channel.target >= 0:
-            ready = max(ready, _buffer_free(network, i64(channel.target)))
+        channel = _vc_of(network, node, vc)
+        ready = _flit_of(network, node, vc, channel.first).ready
+        if channel.output != LOCAL:
+            ready = max(ready, _buffer_free(network, i64(channel.node), i64(channel.given)))
         if ready > cycle:
             wake = min(wake, ready)
         else:
@@ -439,7 +438,7 @@ def _choose_lines(network, node, router, cycle):
         vc = pick(i64(network.ready[line]), i64(router.chosen[line]))
         network.ready[line] = 0
         network.picked[line] = vc
-        output = i64(_vc_of(network, node * PORTS * network.vcs + vc).output)
+        output = i64(_vc_of(network, node, vc).output)
         network.wants[output] |= i64(1) << line
         outputs |= i64(1) << output
     return outputs, wake
@@ -460,9 +459,8 @@ def _deliver(memory, network, which, index, cycle, now):
 @inline
 def _pass(memory, network, which, node, router, vc, cycle, now):
     """Let the first flit of a virtual channel go."""
-    index = node * PORTS * network.vcs + vc
-    channel = _vc_of(network, index)
-    flit = _flit_of(network, index, channel.first)
+    channel = _vc_of(network, node, vc)
+    flit = _flit_of(network, node, vc, channel.first)
     channel.first = _following(network, channel.first)
     if vc < network.vcs:
         flit.free = cycle + 1
@@ -471,21 +469,21 @@ def _pass(memory, network, which, node, router, vc, cycle, now):
             _rouse(network, network.nodes + sender, flit.free)
     else:
         flit.free = cycle + network.channel_latency
-        before = beside(network.columns, node, vc // network.vcs)
+        before = beside(network.columns, node, i64(network.input_of[vc]))
         if _router_of(network, before).occupied != 0:
             _rouse(network, before, flit.free)
-    if _flit_of(network, index, channel.first).free < NEVER:
+    if _flit_of(network, node, vc, channel.first).free < NEVER:
         router.occupied &= ~(i64(1) << vc)
-    if channel.target >= 0:
-        following, into = channel.target // (PORTS * network.vcs), channel.target % (PORTS * network.vcs)
-        ready = cycle + network.channel_latency + network.routing_delay
-        _put(network, following, into, flit.packet, flit.node, flit.last, ready)
-        if flit.last:
-            _vc_of(network, channel.target).held = 0
-    else:
+    if channel.output == LOCAL:
         network.delivered += 1
         if flit.last:
             _deliver(memory, network, which, i64(flit.packet), cycle, now)
+    else:
+        following, given = i64(channel.node), i64(channel.given)
+        ready = cycle + network.channel_latency + network.routing_delay
+        _put(network, following, given, flit.packet, flit.node, flit.last, ready)
+        if flit.last:
+            _vc_of(network, following, given).held = 0
     if flit.last:
         router.routed &= ~(i64(1) << vc)
 
@@ -633,6 +631,7 @@ def mesh_create(gpu: Gpu) -> Mesh:
         for name in ("routing_delay", "channel_latency"):
             network[name] = getattr(gpu.mesh, name)
         network["senders"], network["receivers"] = len(sending), len(receiving)
+        network["input_of"][: PORTS * vcs] = inputs
         network["line_of"][: PORTS * vcs] = inputs * speedup + numbers % speedup
         for name in ("routers", "channels", "flits", "wakes", "sender_of", "node_of"):
             network[name] = getattr(mesh, name)[which].ctypes.data

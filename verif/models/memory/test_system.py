@@ -18,7 +18,7 @@ LOCAL = 0xC000_0000
 
 
 def description(rng: random.Random) -> Gpu:
-    """A small GPU in which every limit is met."""
+    """A small GPU in which every limit is met, with crossbars or a mesh."""
     channels = rng.choice([1, 2, 3])
     line, sector = rng.choice([(32, 32), (64, 32), (64, 64), (128, 32), (128, 64), (128, 128)])
     settings = dict(
