@@ -35,6 +35,14 @@ def description(rng: random.Random) -> Gpu:
         dram__queue=rng.choice([2, 5, 32]), dram__bus_bytes=rng.choice([2, 8, 128]),
         dram__interleave=rng.choice([128, 512]), dram__row_bytes=rng.choice([256, 2048]),
     )  # fmt: skip
+    if rng.random() < 0.4:
+        side = rng.randint(max(settings["l2__slices"], 4), 7)
+        settings |= dict(
+            mesh__columns=side, mesh__rows=rng.choice([3, side]), mesh__virtual_channels=rng.choice([1, 2, 4]),
+            mesh__buffers=rng.choice([1, 4]), mesh__routing_delay=rng.choice([1, 2]),
+            mesh__channel_latency=rng.choice([1, 2]), mesh__input_speedup=rng.choice([1, 2]),
+            crossbar__flit_bytes=rng.choice([16, 32, 256]),
+        )  # fmt: skip
     if rng.random() < 0.5:  # the shortest pipeline of the slices
         settings["l2__latency"] -= slice_delay(gpu(**settings)) - 1
     return gpu(**settings)
@@ -69,6 +77,8 @@ def state(traffic: Traffic) -> dict[str, bytes]:
     parts |= {f"slices.{name}": traffic.memory.slices[name].tobytes() for name in ("stats", "in_flight")}
     parts |= {name: getattr(traffic.memory, name).tobytes() for name in ("lines", "valid", "channels")}
     parts["l1"] = traffic.l1.tobytes()
+    if traffic.memory.mesh:
+        parts |= {f"mesh.{name}": getattr(traffic.memory.mesh, name).tobytes() for name in ("channels", "flits")}
     parts["cycles"] = str(traffic.cycles).encode()
     return parts
 
