@@ -1,4 +1,4 @@
-"""GPU descriptions: the five files, their sources, overrides, and every way to get one wrong."""
+"""GPU descriptions: the files, their sources, overrides, and every way to get one wrong."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.models.memory.mesh import nodes_of
+from lockstep.models.memory.timing import return_delay, slice_delay
 from lockstep.models.occupancy import occupancy
 from lockstep.sim import description
 from lockstep.sim.errors import UsageError
@@ -38,13 +40,16 @@ def refused(gpu: object, overrides: dict | None, *words: str) -> None:
 
 
 def test_names() -> None:
-    assert description.names() == ["dyncta30", "gtx480", "gtx580", "gtx980", "tesla-c2050"]
+    assert description.names() == ["dyncta110", "dyncta30", "dyncta56", "gtx480", "gtx580", "gtx980", "tesla-c2050"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_value_has_a_source(file: Path) -> None:
     values = [line for line in lines(file) if "=" in line and not line.startswith(("#", "name", "source"))]
     written = description.PARAMETERS.keys() - description.DEFAULTS.keys()
+    for section in parameters.OPTIONAL:
+        if f"[{section}]" not in lines(file):
+            written = {key for key in written if not key.startswith(f"{section}.")}
     assert len(values) == 1 + sum("." in key for key in written) - 2 * len(parameters.CATEGORIES)
     for line in values:
         assert re.search(r"\S  +# (KL|JR|CH|KA|public|derived:|assumed|unused:|GPGPU-Sim) ?\S?", line), line
@@ -89,6 +94,36 @@ def test_what_the_papers_fix() -> None:
     assert (ka.dram.tRC, ka.dram.tRCD, ka.dram.queue, ka.dram.banks) == (35, 12, 128, 4)
 
 
+@pytest.mark.parametrize(("name", "side", "cores", "controllers"), [("dyncta56", 8, 56, 8), ("dyncta110", 11, 110, 11)])
+def test_what_the_paper_fixes_of_meshes(name: str, side: int, cores: int, controllers: int) -> None:
+    """KA section 5.3 and table 1; all else is as on dyncta30, and so is what a slice and DRAM take themselves."""
+    gpu, smaller = description.load(name), description.load("dyncta30")
+    assert (gpu.core.sms, gpu.dram.channels, gpu.l2.slices) == (cores, controllers, controllers)
+    assert gpu.mesh == parameters.Mesh(
+        columns=side, rows=side, virtual_channels=4, buffers=4, routing_delay=2, channel_latency=2, input_speedup=2
+    )
+    ports, slices = nodes_of(gpu)
+    assert sorted(ports + slices) == list(range(side * side))
+    assert slices == [node * (side + 1) for node in range(side)]
+    assert (slice_delay(gpu), return_delay(gpu)) == (slice_delay(smaller), return_delay(smaller))
+    others = {key for key, value in description.values(gpu).items() if value != description.values(smaller)[key]}
+    assert others - {key for key in others if key.startswith("mesh.")} == {
+        "name", "source", "core.sms", "crossbar.concentration", "l2.latency", "dram.latency",
+    } | ({"l2.slices", "dram.channels"} if controllers != 8 else set())  # fmt: skip
+
+
+def test_a_mesh_is_described_as_a_whole(tmp_path: Path) -> None:
+    text = (description.FOLDER / "dyncta56.toml").read_text()
+    file = tmp_path / "mine.toml"
+    file.write_text(re.sub(r"^routing_delay.*\n", "", text, flags=re.MULTILINE))
+    refused(file, None, "mesh.routing_delay is missing")
+
+
+def test_a_mesh_in_place_of_crossbars() -> None:
+    gpu = description.load("gtx480", {"mesh.columns": 12, "mesh.rows": 3})
+    assert gpu.mesh.columns == 12 and description.load("gtx480").mesh.columns == 0
+
+
 def test_overrides() -> None:
     gpu = description.load("gtx480", {"l1.mshrs": 64, "pipelines.float.latency": 30, "core.scheduler": "lrr"})
     assert (gpu.l1.mshrs, gpu.pipelines["float"].latency, gpu.core.scheduler) == (64, 30, "lrr")
@@ -128,6 +163,9 @@ def test_parse_setting() -> None:
         ({"l1.sets": 48}, ("l1.sets", "power of two")),
         ({"l1.sets": 1024}, ("l1.sets * l1.ways", "2048")),
         ({"l2.slices": 13}, ("l2.slices", "multiple of dram.channels")),
+        ({"mesh.columns": 5, "mesh.rows": 6}, ("l2.slices = 12", "diagonal", "room for 6")),
+        ({"mesh.columns": 12, "mesh.rows": 2}, ("mesh.columns * mesh.rows = 24", "15 ports of SMs", "too few nodes")),
+        ({"mesh.columns": 33}, ("mesh.columns", "0 to 32 nodes")),
         ({"dram.interleave": 64}, ("dram.interleave", "l1.line_bytes")),
         ({"l2.sector_bytes": 96}, ("l2.sector_bytes", "power of two")),
         ({"l1.line_bytes": 64, "instruction_cache.line_bytes": 64}, ("l2.sector_bytes", "l1.line_bytes = 64")),

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from lockstep.models.memory import mesh
+from lockstep.models.memory.l1 import LOAD_BYPASS
 from lockstep.models.memory.mesh import LOCAL, REPLIES, REQUESTS
+from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.models.time import NEVER
 from lockstep.spec import parameters
 from lockstep.verif.bench import seeded
 from lockstep.verif.models.memory.network import Network, offers_of
-from lockstep.verif.models.memory.traffic import gpu
+from lockstep.verif.models.memory.traffic import Traffic, gpu, lines, script, sequence
 
 
 def small(columns: int = 3, rows: int = 3, slices: int = 3, **changes: Any) -> parameters.Gpu:
@@ -84,6 +86,36 @@ def test_the_formula_of_the_documentation() -> None:
         description = small(**{f"mesh__{name}": value for name, value in delays.items()})
         flits, hops = rng.randint(1, 40), rng.randint(0, 20)
         assert mesh.cycles(description, flits, hops) == unloaded(description, 16 * flits, hops), (delays, flits, hops)
+
+
+@pytest.mark.parametrize("clocks", CLOCKS)
+def test_latency_of_a_load(clocks: tuple[int, int]) -> None:
+    """From every SM to every slice: ``l2.latency`` for one hop, and each further hop adds what its channels take."""
+    core, interconnect = clocks
+    description = small(
+        4, 3, 3, clocks__core=core, clocks__interconnect=interconnect, l2__latency=400, dram__latency=900,
+    )  # fmt: skip
+    ports, slices = mesh.nodes_of(description)
+
+    def cycles(size: int, hops: int) -> int:
+        return unloaded(description, 8 + size, hops)
+
+    rest = 400 - FRONT_END - 1 - BACK_END  # what a slice takes itself
+    rest -= sum(ceil(cycles(size, 1) * core / interconnect) for size in (0, 128))
+    for (sm, port), (target, there) in product(enumerate(ports), enumerate(slices)):
+        (line,) = lines(description, 1, slice=target)
+        traffic = Traffic(description)
+        work = sequence([line] * 4, gap=2001, kind=LOAD_BYPASS)
+        whole = script([[0] * 4] * len(ports), at=NEVER)
+        whole[sm] = work[0]
+        found = traffic.run(whole, limit=10_000)[sm]
+        hops = distance(description, port, there)
+        for access in found[1:]:
+            at = int(access["accepted"]) + 1
+            for size, delay in ((0, rest), (128, 0)):
+                edge = ceil(at * interconnect / core)
+                at = ceil((edge + cycles(size, hops)) * core / interconnect) + delay
+            assert access["done"] == at, (sm, target, hops)
 
 
 # ---------------------------------------------------------------------------------------------- traffic, and its limits
