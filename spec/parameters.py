@@ -73,7 +73,7 @@ class Clocks:
     """Frequencies; only their ratios matter to the model, in exact integer arithmetic."""
 
     core: int = integer(1400, 1, 10_000, "MHz", "SMs and L1s")
-    interconnect: int = integer(1400, 1, 10_000, "MHz", "crossbar")
+    interconnect: int = integer(1400, 1, 10_000, "MHz", "crossbars or mesh")
     l2: int = integer(700, 1, 10_000, "MHz", "L2 slices")
     dram: int = integer(924, 1, 10_000, "MHz", "DRAM commands; data moves on both edges")
 

@@ -58,7 +58,8 @@ OCCUPANCY = record(
     ]
 )
 
-# One direction of the crossbar. Senders are the ports of the SMs or the slices; receivers the slices or the SMs.
+# One direction of the interconnect. Senders are the ports of the SMs or the slices; receivers the slices or the SMs.
+# Times and lists are the crossbar's; the mesh has its own (``mesh.py``).
 SENDER = record(
     [
         ("free", "i8"),  # tick from which the port is free

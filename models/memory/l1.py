@@ -17,7 +17,6 @@ ready they alternate.
 """
 
 from lockstep.models.jit import clear, ctz, i64, inline, jit, record
-from lockstep.models.memory.interconnect import accept_reply, send_request
 from lockstep.models.memory.fabric import (
     ATOMIC,
     OCCUPANCY,
@@ -30,6 +29,7 @@ from lockstep.models.memory.fabric import (
     packet_of,
 )
 from lockstep.models.memory.index import hashed
+from lockstep.models.memory.interconnect import accept_reply, send_request
 from lockstep.models.memory.masks import BYTES, bytes_of, count_of, sectors_of, span
 from lockstep.models.memory.tags import DIRTY, RESERVED, drop, find, line_of, named, use, victim
 from lockstep.models.memory.timing import BACK_END, FRONT_END

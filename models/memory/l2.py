@@ -17,7 +17,6 @@ slice's look-ups until it can; replies and lines from DRAM go on, so it always w
 
 from lockstep.models.jit import i64, inline, pointer_to, popcount, record, slot, words_i64
 from lockstep.models.memory.clock import cycle_after, cycle_of
-from lockstep.models.memory.interconnect import accept_request, claim_reply, send_reply
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
     ATOMIC,
@@ -38,6 +37,7 @@ from lockstep.models.memory.fabric import (
     take,
     wake_up,
 )
+from lockstep.models.memory.interconnect import accept_request, claim_reply, send_reply
 from lockstep.models.memory.masks import BYTES, bytes_of, sectors_of
 from lockstep.models.memory.tags import (
     COMPLETE,

@@ -1,30 +1,30 @@
 """The mesh: two networks of routers, one for requests and one for replies, in place of the crossbars.
 
-Nodes stand in rows and columns; each has a router and, at most, a port of the SMs or an L2 slice. A router has an input
-and an output for its node and for each neighbour. Kayiran et al. (table 1, section 5.3) give the parameters and the
-size, and name neither the flow control nor where the memory controllers stand; what follows is the usual router of the
-field (Dally and Towles), and slices stand on the diagonal (:func:`nodes_of`), where rows and columns share their
-traffic evenly.
+Nodes stand in rows and columns. Each has a router, with an input and an output for the node itself and for each
+neighbour, and at most one port of the SMs or L2 slice. Kayiran et al. (table 1, section 5.3) give the size and the
+parameters. They do not say how packets are switched or where the memory controllers stand. The routers here are those
+of the textbook (Dally and Towles, Principles and Practices of Interconnection Networks), and the slices stand on the
+diagonal (:func:`nodes_of`), so that each row and column has one.
 
-* A packet is a header and its data, in flits. Its first flit finds the way, along the row first and then along the
-  column, and the others follow (wormhole). Requests and replies have networks of their own and the order of dimensions
-  leaves no cycle of channels that wait for each other, so whatever the SMs and slices take out at last arrives.
-* An input has ``mesh.virtual_channels`` queues of ``mesh.buffers`` flits. A packet holds one of them at the next router
-  from its first flit to its last, then another packet may follow in it. A flit leaves only for a free buffer.
-* In a cycle of the interconnect's clock, each output gives packets the virtual channels of the next router that nobody
-  holds and that have a free buffer. Then each line of an input (``mesh.input_speedup`` of them, virtual channel v on
-  line v mod speedup) chooses one of its flits that can go, and each output chooses one of the lines. Everything is
-  chosen round robin; a line's and an output's turn passes on when a flit goes.
-* A flit that is in an input in cycle k can go from k + ``mesh.routing_delay`` on. One that goes in k is at the next
-  router in k + ``mesh.channel_latency``, and its buffer can be filled again by one that goes in that cycle or later.
-* An SM and a slice have ``crossbar.buffers`` buffers for whole packets. A packet has one from when the last router has
-  found its way until the receiver takes it out. A sender hands a flit per cycle to its router, one packet after the other.
+* Wormhole: a packet is a header and its data, in flits. Its first flit finds the way, along the row and then along the
+  column, and the others follow. This order leaves no cycle of channels that wait for each other, and requests and
+  replies have networks of their own, so every packet arrives as long as SMs and slices take packets out.
+* An input has ``mesh.virtual_channels`` queues of ``mesh.buffers`` flits. A packet holds one at the next router from
+  its first flit to its last; then another packet may follow behind it. A flit leaves only for a free buffer.
+* In each cycle of the interconnect's clock, outputs first give waiting packets a virtual channel of the next router
+  that nobody holds and that has a free buffer. Then each line of an input (``mesh.input_speedup`` lines, with virtual
+  channel v on line v mod speedup) chooses one flit that can go, and each output chooses one line. All choices are
+  round robin; the turns of a line and an output pass on only when a flit goes.
+* A flit that is in an input in cycle k can go from k + ``mesh.routing_delay`` on. One that goes in cycle k is in the
+  next input in k + ``mesh.channel_latency``, and a flit that goes in that cycle or later can have its buffer.
+* A sender hands its router one flit per cycle, packet by packet. SMs and slices have ``crossbar.buffers`` buffers for
+  whole packets; a packet has one from when it finds its way out of the last router until the receiver takes it.
 
-So a packet of F flits passes h channels between routers, unloaded, in :func:`cycles` (F, h) cycles. The routers work in
-step: a packet waits for the next edge of the interconnect's clock where it enters.
+An unloaded packet takes :func:`cycles`. Routers work in step, so it also waits for the next edge of the interconnect's
+clock where it enters.
 
-A router is visited when it may have something to do, in any order: what it finds does not depend on what others do in
-the same cycle, since flits and free buffers arrive in a later one.
+A router is visited when it may have something to do. The order of visits in a cycle does not matter: flits and free
+buffers arrive in later cycles.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ NETWORK = record(
         ("input_of", "i4", (PORTS * MAX_VIRTUAL_CHANNELS,)),  # of a virtual channel
         ("line_of", "i4", (PORTS * MAX_VIRTUAL_CHANNELS,)),
         ("wants", "i8", (PORTS,)),  # while a router is visited: who wants an output
-        ("ready", "i8", (PORTS * MAX_INPUT_SPEEDUP,)),  # whose flits can go through a line
-        ("picked", "i4", (PORTS * MAX_INPUT_SPEEDUP,)),  # whose flit the line has chosen
+        ("able", "i8", (PORTS * MAX_INPUT_SPEEDUP,)),  # whose flits can go through a line ...
+        ("picked", "i4", (PORTS * MAX_INPUT_SPEEDUP,)),  # ... and whose flit it has chosen
     ]
 )
 
@@ -355,22 +355,22 @@ def _visit_sender(memory, which, index, cycle, now):
 
 @inline
 def _give_output(memory, network, which, node, router, output, vc, cycle):
-    """Give a packet a virtual channel of the next router, or a buffer of its receiver.
+    """Give a packet a virtual channel of the next router, or a buffer of its receiver, if there is one.
 
-    Returns whether there was one, and the cycle in which there may be.
+    Otherwise returns when there may be one.
     """
     channel = _vc_of(network, node, vc)
     if output == LOCAL:
         data = packet_of(memory, _flit_of(network, node, vc, channel.first).packet)
         receiver = _direction(memory, which).receivers[data.slice if which == REQUESTS else data.sm]
         if receiver.credits == 0:
-            return False, NEVER
+            return NEVER
         receiver.credits -= 1
     else:
         following, port = beside(network.columns, node, output), opposite(output)
         given, wake = _free_channel(network, following, port, i64(router.given[output]), cycle)
         if given < 0:
-            return False, wake
+            return wake
         router.given[output] = given
         channel.node = following
         channel.given = given
@@ -378,7 +378,7 @@ def _give_output(memory, network, which, node, router, output, vc, cycle):
     channel.output = output
     router.served[output] = vc
     router.routed |= i64(1) << vc
-    return True, NEVER
+    return NEVER
 
 
 @inline
@@ -406,15 +406,13 @@ def _find_ways(memory, network, which, node, router, cycle):
         while wants != 0:
             vc = pick(wants, served)
             wants &= ~(i64(1) << vc)
-            given, later = _give_output(memory, network, which, node, router, output, vc, cycle)
-            wake = min(wake, later)
+            wake = min(wake, _give_output(memory, network, which, node, router, output, vc, cycle))
     return wake
 
 
 @inline
 def _choose_lines(network, node, router, cycle):
-    """Let every line choose a flit that can go, and ask its output. Returns the outputs asked, and when there is more
-    to do."""
+    """Let every line choose a flit that can go, and ask its output; returns these outputs, and when more can go."""
     wake = NEVER
     lines = i64(0)
     routed = i64(router.occupied & router.routed)
@@ -429,14 +427,14 @@ def _choose_lines(network, node, router, cycle):
             wake = min(wake, ready)
         else:
             line = i64(network.line_of[vc])
-            network.ready[line] |= i64(1) << vc
+            network.able[line] |= i64(1) << vc
             lines |= i64(1) << line
     outputs = i64(0)
     while lines != 0:
         line = ctz(lines)
         lines = without_lowest(lines)
-        vc = pick(i64(network.ready[line]), i64(router.chosen[line]))
-        network.ready[line] = 0
+        vc = pick(i64(network.able[line]), i64(router.chosen[line]))
+        network.able[line] = 0
         network.picked[line] = vc
         output = i64(_vc_of(network, node, vc).output)
         network.wants[output] |= i64(1) << line
@@ -537,18 +535,17 @@ def _visit_network(memory, which, now):
 @inline
 def _visit_requests(memory, group, now):
     """Give the requests of a port that are due to its sender, while there is room."""
-    wake = NEVER
     first = memory.ports[group * memory.concentration]
     while True:
         sm, wake = choose(memory, group, now)
         if sm < 0:
-            break
+            if wake < NEVER:
+                wake_up(memory, port_part(memory, group), wake, now)
+            return
         if not claim(memory, REQUESTS, group):
             return
         first.chosen = sm - group * memory.concentration
         send(memory, REQUESTS, group, next_request(memory, sm, now), now)
-    if wake < NEVER:
-        wake_up(memory, port_part(memory, group), wake, now)
 
 
 @slot
@@ -661,11 +658,11 @@ def packets(gpu: Gpu) -> int:
 
 
 def cycles(gpu: Gpu, flits: int, hops: int) -> int:
-    """Interconnect cycles that a packet takes, unloaded, from its sender through ``hops`` channels between routers.
+    """Interconnect cycles that an unloaded packet takes from its sender over ``hops`` channels between routers.
 
-    The first flit takes a cycle to its router. Each router takes its delay and a channel's latency, the last one's
-    channel leading to the receiver. Then a flit comes in each cycle, but no more than a virtual channel has buffers in
-    the time in which one is filled again.
+    Every router on its way takes the routing delay and the latency of a channel, the last of which leads to the
+    receiver. The flits follow each other cycle by cycle, but no more of them than a virtual channel has buffers in the
+    time that passes until a buffer is filled again.
     """
     mesh = gpu.mesh
     again = mesh.routing_delay + 2 * mesh.channel_latency

@@ -5,8 +5,8 @@ joins. The line is entered when it arrives, and those who wait for it, a mask of
 """
 
 from lockstep.models.jit import clear, ctz, inline, record
-from lockstep.models.memory.interconnect import send_request
 from lockstep.models.memory.fabric import READ, memory_at
+from lockstep.models.memory.interconnect import send_request
 from lockstep.models.memory.masks import span
 from lockstep.models.memory.tags import find, named, use
 from lockstep.spec.parameters import MAX_MSHRS, MAX_READ_LINES, MAX_READ_MSHRS

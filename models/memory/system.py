@@ -241,7 +241,7 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
         ("look-ups of the slices", total(cache, "reads", "writes", "atomics"),
          total(cache, "hits", "misses", "merges")),
         ("replies of the slices", total(cache, "replies"), total(cache, "reads", "atomics")),
-        ("replies through the crossbar", int(replies["packets"]), back),
+        ("replies through the interconnect", int(replies["packets"]), back),
         ("bytes out of the slices", total(cache, "bytes_out"), bytes_back),
         ("sectors from DRAM", total(cache, "fetches"), total(cache, "fills")),
         ("reads of DRAM", total(dram, "reads"), total(cache, "fetches")),

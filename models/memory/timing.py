@@ -8,9 +8,9 @@ part           core cycles
 =============  ======================================================================================================
 LSU            :data:`FRONT_END` from issue to the L1, :data:`BACK_END` from the L1's answer to a dependent issue
 L1 hit         ``l1.latency - FRONT_END - BACK_END``
-request        1 + ceil(flits of the header) + ``crossbar.latency``
+request        1 + ceil(flits of the header) + ``crossbar.latency``; on a mesh 1 + ceil(``mesh.cycles``) for one hop
 L2 slice       ``l2.latency`` - LSU - request - reply, for each reply, whether it comes from a hit or from DRAM
-reply          ceil(flits of header and line) + ``crossbar.latency``
+reply          ceil(flits of header and line) + ``crossbar.latency``; on a mesh as the request, without the 1
 DRAM, way in   1
 DRAM           ceil(tRCD + tCL + data), a row hit ceil(tCL + data), a conflict ceil(tRP + tRCD + tCL + data)
 DRAM, way out  ``dram.latency - l2.latency - 1 - ceil(tRCD + tCL + data)``

@@ -250,7 +250,7 @@ def test_visits_when_due_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         assert results[0] == results[1], changes
 
 
-# ------------------------------------------------------------------------------------------------- order, and no deadlock
+# ------------------------------------------------------------------------------------------- order, and no deadlock
 
 
 def test_flits_follow_the_first() -> None:
@@ -297,6 +297,7 @@ def test_flits_follow_the_first() -> None:
 def test_no_cycle_of_channels(columns: int, rows: int) -> None:
     """Channels that a packet may hold while it waits for another one: the graph of them has no cycle (Dally, Seitz)."""
     waits = nx.DiGraph()
+    before: tuple[Any, int]
     for source, target in product(range(columns * rows), repeat=2):
         before, at, hops = ("sent by", source), source, 0
         while at != target:
