@@ -6,7 +6,7 @@ part has ``core`` ticks, both whole numbers. No float decides anything, and noth
 
 A part starts when its work arrives, and stays occupied for its own clock's period times the work; it does not wait for
 an edge first. So bandwidths are exact over any length of time, an unloaded latency does not depend on the phase of the
-clocks, and real hardware would differ by less than one period of the slower clock per crossing. A mesh is the exception:
+clocks, and real hardware would differ by less than one period of the slower clock per crossing. A mesh is different:
 its routers work in step, and a packet that enters waits for an edge.
 """
 
