@@ -51,6 +51,19 @@ def test_results(kernel: str) -> None:
     assert len({(run["warp_instructions"], run["thread_instructions"]) for run in runs}) == 1
 
 
+@pytest.mark.parametrize("kernel", ["spmv", "transpose-naive", "histogram-atomics"])
+def test_skipping_on_a_mesh(kernel: str) -> None:
+    """Gathers, scatters and atomics through a mesh: every count is the same when every SM is stepped in every cycle."""
+    found = []
+    for skip in (True, False):
+        gpu, folder = Gpu("dyncta56"), kernels.find(kernel)
+        gpu.machine.skip = skip
+        folder.run(gpu, gpu.load(folder.ptx), folder.setup("tiny", 1))
+        found.append(([run.cycles for run in gpu.runs], gpu.stats, [run.per_sm for run in gpu.runs]))
+    assert found[0] == found[1]
+    assert found[0][1]["crossbar.replies_flits"] > 0
+
+
 @pytest.mark.parametrize(("kernel", "gpu"), [(kernel, gpu) for kernel, gpus in TOO_LARGE.items() for gpu in gpus])
 def test_what_is_too_large_is_refused(kernel: str, gpu: str) -> None:
     with pytest.raises(UsageError, match=r"bytes of local memory per thread do not fit$"):
