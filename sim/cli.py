@@ -32,6 +32,16 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
+class Joined(argparse.Action):
+    """An option that may be given several times: all of its values, with commas between them."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, values if before == self.default else f"{before},{values}")
+
+
 class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         from importlib.metadata import version
@@ -60,14 +70,15 @@ def _parser() -> argparse.ArgumentParser:
         to.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")
         gpus = "see `lockstep gpus` (default: gtx480)"
         to.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help=gpus)
-        to.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", help="mechanisms")
+        to.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
         run_options(to, "small")
 
     one_kernel(command("run", "Run one kernel and check its result."))
 
     cosim = command("cosim", "Run one kernel with the RTL of blocks in it, checked against the model in every cycle.")
     one_kernel(cosim)
-    cosim.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", help="what runs as RTL (default: all)")
+    cosim.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", action=Joined,
+                       help="what runs as RTL (default: all)")  # fmt: skip
     cosim.add_argument("--mode", choices=("shadow", "replace"), default="shadow", help="who drives the run: the model, "
                        "and every output is compared; or the RTL, and the results are (default: shadow)")  # fmt: skip
     cosim.add_argument("--sm", metavar="N[,N]", help="only on these SMs")
@@ -121,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     occupancy.add_argument("--scratchpad", type=int, metavar="BYTES", default=0, help="of a CTA (of a kernel: beside "
                            "its own, dynamic scratchpad; default: 0)")  # fmt: skip
     occupancy.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose SM (default: gtx480)")
-    occupancy.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", help="mechanisms")
+    occupancy.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
     occupancy.add_argument("--sharing", dest="percent", metavar="PERCENT", help="pairs of CTAs share so much of their "
                            "registers: as --with register-sharing --set sharing.percent=PERCENT")  # fmt: skip
     occupancy.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.registers=65536")

@@ -144,6 +144,12 @@ def test_version_and_help() -> None:
         assert result.returncode == 0 and text in result.stdout
 
 
+def test_an_option_given_twice_counts_twice(fill: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    assert cli.main(["run", str(fill), "--with", "dyncore", "--with", "dyncta,mrpb", "--json", str(out)]) == 0
+    assert json.loads(out.read_text())["mechanisms"] == ["mrpb", "dyncta", "dyncore"]
+
+
 def test_mechanisms_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     """Names, what they fill or need, and what they do are there in whole."""
     assert cli.main(["mechanisms"]) == 0

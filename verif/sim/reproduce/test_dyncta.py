@@ -1,0 +1,220 @@
+"""The chapter on DYNCTA: which runs it needs, what its tables are made of, and what it says of the paper."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+
+from lockstep.models import cache
+from lockstep.models.occupancy import plan
+from lockstep.sim import kernels
+from lockstep.sim.job import Job, execute
+from lockstep.sim.reproduce.chapters import dyncta
+from lockstep.sim.reproduce.chapters.dyncta import APPLICATIONS, BASE, DYNCORE, DYNCTA, NARROW, TWO_LEVEL
+from lockstep.sim.reproduce.page import Plot, Table, markdown
+
+DOCUMENT = cache.ROOT / "docs" / "reproduce" / "dyncta.md"
+STATS = {
+    "issue.ract": 0.5,
+    "sm.active_core_cycles": 27_000.0,
+    "l1.lat_rt_core_cycles": 600.0,
+    "issue.c_mem_core_cycles": 2700.0,
+    "issue.c_mem_blocked_core_cycles": 5400.0,
+    "issue.c_idle_core_cycles": 1350.0,
+    "sm.asleep_core_cycles": 0.0,
+    "dyncta.mean_limit": 2.0,
+}
+
+Results = dict[str, dict[str, Any]]
+
+
+@pytest.fixture
+def results() -> Results:
+    """Runs of 1,000 cycles on 30 cores, which issue in half of them."""
+    timeline = [{"core_cycle": [500, 1000], "dyncta.limit": [2.0, 3.0]}] * 2
+    one = {"cycles": 1000, "configuration": {"core.sms": 30}, "timeline": timeline}
+    return {name: {**one, "stats": dict(STATS)} for name in dyncta.jobs(False)}
+
+
+def change(results: Results, run: str, cycles: int = 1000, **stats: float) -> None:
+    results[run] |= {"cycles": cycles}
+    results[run]["stats"] |= {key.replace("__", "."): value for key, value in stats.items()}
+
+
+def table(results: Results, key: str) -> dict[str, tuple[Any, ...]]:
+    """The rows of a table, by their first cell."""
+    (found,) = (block for block in dyncta.page(results).blocks if isinstance(block, Table) and block.key == key)
+    return {row[0]: tuple(row[1:]) for row in found.rows}
+
+
+def holds(results: Results, statement: str) -> bool:
+    ((so, _),) = (row for text, row in table(results, "statements").items() if statement in text)
+    return bool(so)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_runs_are_of_kernels_that_exist(quick: bool) -> None:
+    for job in dyncta.jobs(quick).values():
+        assert job.size in kernels.find(job.kernel).sizes
+
+
+def test_as_many_ctas_fit_as_the_chapter_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N: the most of an application's launches."""
+    most = 0
+
+    def noted(*args: Any) -> Any:
+        nonlocal most
+        fit = plan(*args)
+        most = max(most, fit.ctas)
+        return fit
+
+    monkeypatch.setattr("lockstep.models.gpu.plan", noted)
+    for name in ("BFS", "SAD", "KM", "NQU", "RAY", "HOT", "MM", "CP"):
+        most = 0
+        execute(Job(APPLICATIONS[name].kernel, dyncta.GPU, "tiny"))
+        assert most == APPLICATIONS[name].most, name
+
+
+def test_limits_below_the_most_are_run() -> None:
+    jobs = dyncta.jobs(False)
+    assert [name for name in jobs if name.startswith("SPMV, ")][1:5] == [f"SPMV, {n}" for n in (1, 2, 3, 4)]
+    assert jobs["CP, 7"].settings == {"core.ctas": 7} and "PVC, 7" not in jobs and "NQU, 2" not in jobs
+
+
+def test_the_best_limit(results: Results) -> None:
+    change(results, "BFS, 2", 500)
+    change(results, "BFS, 1", 800)
+    static = table(results, "static")
+    assert static["BFS"] == ("bfs", 4, 1.25, 2.0, 1.0, None, None, 2.0, 2, None)
+    assert static["PVC"][-3:] == (1.0, 8, 3.5)
+
+
+def test_classes(results: Results) -> None:
+    change(results, f"CP, {BASE}", issue__ract=0.67)
+    change(results, f"NW, {BASE}", sm__active_core_cycles=23_000)
+    classes = table(results, "classes")
+    assert classes["PVC"] == pytest.approx((0.5, 0.1, 0.3, 0.2, 0.05, "Type-M", "Type-M"))
+    assert (classes["CP"][-2], classes["NW"][-2], classes["HOT"][-2]) == ("Type-C", "Type-X", "Type-M")
+
+
+def test_speed_ups(results: Results) -> None:
+    for what, cycles in ((DYNCTA, 500), (TWO_LEVEL, 2000), (NARROW, 800)):
+        change(results, f"PVC, {what}", cycles)
+    speeds = table(results, "dyncta")
+    assert speeds["PVC"] == (0.5, 1.25, 2.0, 1.0, 3.6)
+    assert speeds["mean"][2] == pytest.approx((27 + 2) / 28)
+    assert speeds["geometric mean"][2] == pytest.approx(2 ** (1 / 28))
+
+
+def test_power_is_of_cores_that_are_on_and_that_issue(results: Results) -> None:
+    """A core that is on draws half; with a third of them off and the same work, (2/3 + 1/2) / (1 + 1/2)."""
+    change(results, f"PVC, {DYNCORE}", sm__asleep_core_cycles=10_000)
+    power = table(results, "power")["PVC"]
+    assert power == pytest.approx((1, 1 / 3, 1, 7 / 9, 1, 1, 9 / 7, 1))
+    change(results, f"PVC, {DYNCORE}", 500, sm__asleep_core_cycles=5000, issue__ract=1.0)
+    power = table(results, "power")["PVC"]
+    assert power == pytest.approx((2, 1 / 3, 1, (2 / 3 + 1) / 1.5, 2 / 1.5, 1, 2 * 1.5 / (2 / 3 + 1), 2 * 1.5 / 2))
+
+
+def test_cores_off_are_beside_all_cores(results: Results) -> None:
+    change(results, f"CP, {BASE}, 16 cores off", 2000)
+    change(results, f"CP, {DYNCTA}", 800)
+    change(results, f"CP, {DYNCTA}, 4 cores off", 1000)
+    off = table(results, "off")["CP"]
+    assert off[:4] == (1.0, 1.0, 1.0, 0.5) and off[4] == pytest.approx(0.8)
+
+
+def test_variations_are_beside_the_same_memory(results: Results) -> None:
+    change(results, f"CP, {DYNCTA}, windows of 4096 cycles", 2000)
+    change(results, f"CP, {DYNCTA}, 16 MSHRs", 2000)
+    change(results, f"CP, {BASE}, 16 MSHRs", 2000)
+    varied = table(results, "varied")
+    assert varied["windows of 4096 cycles"][0] == pytest.approx(0.5 ** (1 / 6))
+    assert varied["16 MSHRs"][:2] == (1.0, "+0.0 %")
+
+
+def test_meshes_have_their_own_baselines(results: Results) -> None:
+    change(results, f"CP, {BASE}, dyncta56", 2000)
+    change(results, f"CP, {DYNCORE}, dyncta110", sm__asleep_core_cycles=15_000)
+    assert table(results, "meshes")["CP"] == pytest.approx((2.0, 1.0, 0.5, 1.0, 2 / 3, 0.5))
+
+
+def test_a_quick_look_has_no_statements(results: Results) -> None:
+    page = dyncta.page({name: results[name] for name in dyncta.jobs(True)})
+    keys = {block.key for block in page.blocks if isinstance(block, Table)}
+    assert not keys & {"statements", "off", "varied", "meshes"} and "power" in keys
+
+
+@pytest.mark.parametrize(
+    ("statement", "changes"),
+    [
+        ("about half", {f"{name}, 1": 900 for name in list(APPLICATIONS)[:13]}),
+        ("pays most in IIX", {"IIX, 1": 300, "PVC, 2": 400, "BFS, 1": 500}),
+        ("most in PVC", {f"{name}, {DYNCTA}": 500 for name in ("PVC", "IIX", "SAD", "KM")}),
+        ("on average, and most", {f"PVC, {DYNCTA}": 500}),
+        ("near the best", {f"PVC, {DYNCTA}": 500, "PVC, 1": 499}),
+        ("lat_rt falls", {}),
+        ("AES is the fastest", {"AES, 1": 900}),
+        ("MM gains", {"MM, 1": 2000}),
+        ("CP is the fastest", {"CP, 3": 900}),
+        ("faster than two-level", {f"PVC, {TWO_LEVEL}": 1100}),
+        ("DYNCORE is faster", {f"PVC, {DYNCORE}": 900, f"PVC, {DYNCTA}": 500}),
+        ("C_mem counts", {f"PVC, {NARROW}": 1100}),
+    ],
+)
+def test_statements_come_to_be(results: Results, statement: str, changes: dict[str, int]) -> None:
+    assert not holds(results, statement)
+    for run, cycles in changes.items():
+        change(results, run, cycles)
+    if statement == "lat_rt falls":
+        for name in list(APPLICATIONS)[:15]:
+            change(results, f"{name}, {DYNCTA}", l1__lat_rt_core_cycles=500)
+    assert holds(results, statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "run", "cycles"),
+    [
+        ("at least as good", "", 0),
+        ("four applications", f"CP, {DYNCTA}", 1100),
+        ("Type-X applications gain nothing", f"NW, {DYNCTA}", 900),
+        ("hardly changes", f"CP, {DYNCTA}, thresholds halved", 2000),
+    ],
+)
+def test_statements_cease_to_be(results: Results, statement: str, run: str, cycles: int) -> None:
+    assert holds(results, statement)
+    changes = {run: cycles} if run else {f"{name}, 1": 900 for name in list(APPLICATIONS)[:20]}
+    for name, value in changes.items():
+        change(results, name, value)
+    assert not holds(results, statement)
+
+
+def test_the_classes_and_the_power_of_the_paper(results: Results) -> None:
+    assert not holds(results, "classes of table 2") and not holds(results, "little more power")
+    for name, application in APPLICATIONS.items():
+        act = 0.7 if application.kind == dyncta.C else 0.5
+        change(results, f"{name}, {BASE}", issue__ract=act, sm__active_core_cycles=23_000)
+        if application.kind == dyncta.M:
+            change(results, f"{name}, {BASE}", sm__active_core_cycles=27_000)
+        change(results, f"{name}, {DYNCTA}", issue__ract=act + 0.02)
+        change(results, f"{name}, {DYNCORE}", issue__ract=act, sm__asleep_core_cycles=3000)
+    assert holds(results, "classes of table 2") and holds(results, "little more power")
+
+
+def test_the_page_can_be_written(results: Results) -> None:
+    page = dyncta.page(results)
+    assert page.title in markdown(page, "dyncta")
+    plots = [block for block in page.blocks if isinstance(block, Plot)]
+    assert len(plots) == 7
+    for plot in plots:
+        ElementTree.fromstring(plot.svg)
+
+
+def test_the_document_has_the_page_s_tables(results: Results) -> None:
+    text = DOCUMENT.read_text()
+    for block in dyncta.page(results).blocks:
+        if isinstance(block, Table):
+            assert block.title in text
+            assert all(f"| {row[0]} |" in text for row in block.rows)
