@@ -37,8 +37,9 @@ _CPLUSPLUS = """
     thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
     xor_eq
 """
-# Beside the keywords: the clock domain's own signals, and members of the classes that Verilator generates.
-_REFUSED = frozenset(_CPLUSPLUS.split()) | {"clk", "rst", "eval", "final", "name", "rootp"}
+# Beside the keywords: the clock domain's own signals, members of the classes that Verilator generates, and what it takes
+# for keywords and renames.
+_REFUSED = frozenset((*_CPLUSPLUS.split(), "clk", "rst", *"eval final name rootp huge near pascal reference".split()))
 
 
 class PortError(ValueError):

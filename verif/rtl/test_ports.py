@@ -66,9 +66,10 @@ def test_shapes_without_a_record_are_refused(shape: Any, message: str, flow: Any
         layout(component({"port": flow(stream.Signature(shape))}))
 
 
-@pytest.mark.parametrize(
-    "name", ["clk", "rst", "class", "register", "union", "lambda", "eval", "final", "name", "rootp", "a__b", "padding"]
-)
+RESERVED = "clk rst class register union lambda eval final name rootp near reference a__b padding"
+
+
+@pytest.mark.parametrize("name", RESERVED.split())
 def test_names_that_others_need_are_refused(name: str) -> None:
     struct = data.StructLayout({name: 1})
     for members in ({name: In(1)}, {"a": Out(wiring.Signature({name: In(1)}))}, {"a": In(stream.Signature(struct))}):
