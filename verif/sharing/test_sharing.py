@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lockstep.models.jit import i64, jit, slots
@@ -85,7 +86,7 @@ def test_storage_of_the_paper_s_gpu() -> None:
 @pytest.mark.parametrize("name", ["saxpy", "bfs", "reduction"])
 def test_without_pairs_nothing_changes(name: str, scheduler: str) -> None:
     """Jatala et al., set 2: not a cycle, not a count."""
-    settings = {"core.scheduler": scheduler, "sharing.unroll": 0}
+    settings = {"core.scheduler": scheduler, "sharing.numbering": "allocated"}
     alone, shared = (combinations.run(name, names, settings=settings) for names in ((), BOTH))
     assert not shared.wrong
     for before, after in zip(alone.raw, shared.raw, strict=True):
@@ -213,3 +214,38 @@ def test_blocks_in_a_run(case: str, mode: str, tmp_path: Path) -> None:
     result = json.loads(report.read_text())
     assert (result["checked"], result["mismatches"]) == (True, 0)
     assert result["stats"]["sharing.register_refusals"] + result["stats"]["sharing.scratchpad_refusals"] > 0
+
+
+READS_WHAT_NOBODY_WROTE = """.version 8.7
+.target sm_90
+.address_size 64
+.entry k(.param .u64 out)
+{
+.reg .b32 %r<6>; .reg .b64 %rd<4>;
+mov.u32 %r1, %r0;
+mov.u32 %r2, %tid.x;
+mov.u32 %r3, %ctaid.x;
+mov.u32 %r4, %ntid.x;
+mad.lo.u32 %r5, %r3, %r4, %r2;
+ld.param.u64 %rd1, [out];
+mul.wide.u32 %rd2, %r5, 4;
+add.s64 %rd3, %rd1, %rd2;
+st.global.u32 [%rd3], %r1;
+ret;
+}
+"""
+POISON = 0xCBCBCBCB  # bytes that nobody has written
+
+
+def test_whoever_takes_a_register_lock_finds_poison_behind_it(tmp_path: Path) -> None:
+    """Each CTA reads a shared register before it writes it, and not what its partner left there."""
+    file = tmp_path / "k.ptx"
+    file.write_text(READS_WHAT_NOBODY_WROTE)
+    settings = {"core.sms": 1, "core.registers": 6144, "sharing.percent": 99}  # none of 16 is a warp's own
+    gpu = Gpu("gtx480", mechanisms=["register-sharing"], settings=settings)
+    module = gpu.load(file, registers={"k": 16})
+    assert module.occupancy("k", (256,)).pairs == 1
+    out = gpu.to_device(np.zeros(4 * 256, np.uint32))
+    run = module.launch("k", grid=(4,), block=(256,), args=[out])
+    assert run.stats["sharing.register_locks"] == 4 * 256 / 32
+    assert gpu.from_device(out).tolist() == [POISON] * 4 * 256
