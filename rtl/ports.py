@@ -37,8 +37,8 @@ _CPLUSPLUS = """
     thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
     xor_eq
 """
-# Beside the keywords: the clock domain's own signals, members of the classes that Verilator generates, and what it takes
-# for keywords and renames.
+# Beside the keywords: the clock domain's own signals, members of the classes that Verilator generates, and words that
+# it renames.
 _REFUSED = frozenset((*_CPLUSPLUS.split(), "clk", "rst", *"eval final name rootp huge near pascal reference".split()))
 
 

@@ -20,12 +20,13 @@ from lockstep.sim.ptx.passes.memory_regions import last, regions
 from lockstep.spec import registry
 from lockstep.spec.frame import hidden_by
 from lockstep.spec.parameters import Gpu
-from lockstep.spec.passes import FIRST_USE
+from lockstep.spec.passes import DECLARATION, FIRST_USE, RENUMBERING
 
 HINT = "  // priority shift"
 PERCENTS = range(10, 100, 10)
 COLUMNS = 10  # registers in a line
-ROWS = (("unshared registers", "unshared"), ("allocated", "allocated"), ("renumbered", "renumbered"))
+NUMBERINGS = ("allocated", "declared", "renumbered")
+ROWS = (("unshared registers", "unshared"), *((name, name) for name in NUMBERINGS))
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,22 @@ class Use:
 class Part:
     """A CTA that shares ``percent`` of its registers; ``unshared`` ones of each thread need no lock.
 
-    ``allocated`` and ``renumbered`` count the micro-operations before the first that names another one, with both
-    numberings; if none does, it is all of them.
+    ``allocated``, ``declared`` and ``renumbered`` count the micro-operations before the first that names another one,
+    with each numbering; if none does, it is all of them.
     """
 
     percent: int
     unshared: int
     allocated: int
+    declared: int
     renumbered: int
 
 
 @dataclass(frozen=True)
 class Registers:
-    """The registers of a kernel as they are allocated, and renumbered by first use; None: nothing names the register.
+    """The registers of a kernel as they are allocated, numbered as the PTX declares them, and renumbered by first use.
+
+    None: nothing names the register.
 
     A thread may have more registers, ``per_thread``, than its code needs.
     """
@@ -68,6 +72,7 @@ class Registers:
     per_thread: int
     micro_operations: int
     allocated: list[Use | None]
+    declared: list[Use | None]
     renumbered: list[Use | None]
     parts: list[Part]
 
@@ -119,11 +124,12 @@ class Listing:
             found = kernel.registers
             needed = f"registers per thread {found.per_thread}, needed {len(found.allocated)}"
             print(f"{kernel.name}: {needed}, micro-operations {found.micro_operations}")
-            _show_uses("allocated", found.allocated)
-            if found.renumbered == found.allocated:
-                print("  renumbered: the same")
-            else:
-                _show_uses("renumbered", found.renumbered)
+            for name in NUMBERINGS:
+                uses = getattr(found, name)
+                if name != "allocated" and uses == found.allocated:
+                    print(f"  {name}: the same")
+                else:
+                    _show_uses(name, uses)
         title = "Micro-operations before the first that names a shared register, by what a CTA shares of its registers"
         table(title, ("kernel", "", *(f"{percent} %" for percent in PERCENTS)), [
             (kernel.name, label, *(getattr(part, name) for part in kernel.registers.parts))
@@ -152,26 +158,26 @@ def listing(path: Path, gpu: Gpu, registers: Mapping[str, int] | None = None) ->
     """Compile a PTX file for a GPU; ``registers`` as for ``Gpu.load``. Raises :class:`UsageError`."""
     text, limit, asked = program.read(path), gpu.core.registers_per_thread, registers or {}
     module = parse(text, str(path))
-    passes = [one for one in registry.passes(gpu) if one != FIRST_USE]
-    allocated, renumbered = (drafts(module, limit, chosen) for chosen in (passes, [*passes, FIRST_USE]))
+    passes = [one for one in registry.passes(gpu) if one.stage != RENUMBERING]
+    numbered = [drafts(module, limit, [*passes, *chosen]) for chosen in ((), (DECLARATION,), (FIRST_USE,))]
     load = hidden_by(gpu)
     kernels = [
-        _listed(draft, _registers(draft, renumbered[name], min(asked.get(name, 0), limit)), **load)
-        for name, draft in allocated.items()
+        _listed(draft, _registers([each[name] for each in numbered], min(asked.get(name, 0), limit)), **load)
+        for name, draft in numbered[0].items()
     ]
     return Listing(str(path), text, **load, kernels=kernels)
 
 
-def _registers(draft: Draft, other: Draft, least: int) -> Registers:
-    """The registers of a kernel, from its drafts with both numberings. Each thread gets ``least`` of them at least."""
-    per_thread, end = max(draft.kernel.registers, least), len(draft.code.list)
-    allocated, renumbered = _first_uses(draft), _first_uses(other)
+def _registers(numbered: Sequence[Draft], least: int) -> Registers:
+    """The registers of a kernel, from its drafts with each numbering. A thread gets ``least`` of them at least."""
+    per_thread, end = max(numbered[0].kernel.registers, least), len(numbered[0].code.list)
+    orders = allocated, declared, renumbered = [_first_uses(draft) for draft in numbered]
     parts = []
     for percent in PERCENTS:
         unshared = per_thread * (100 - percent) // 100
-        counts = [min((use.before for use in uses[unshared:] if use), default=end) for uses in (allocated, renumbered)]
+        counts = [min((use.before for use in uses[unshared:] if use), default=end) for uses in orders]
         parts.append(Part(percent, unshared, *counts))
-    return Registers(per_thread, end, allocated, renumbered, parts)
+    return Registers(per_thread, end, allocated, declared, renumbered, parts)
 
 
 def _first_uses(draft: Draft) -> list[Use | None]:

@@ -27,3 +27,6 @@ class Pass:
 
 FIRST_USE = Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber")
 """Registers numbered by their first use."""
+
+DECLARATION = Pass(RENUMBERING, "lockstep.sim.ptx.passes.declaration:renumber")
+"""Registers numbered as the PTX declares them."""

@@ -136,6 +136,7 @@ class Code:
     def __init__(self) -> None:
         self.list: list[Micro] = []
         self.bits: list[int] = []  # width of every virtual register: 1 (predicate), 16, 32 or 64
+        self.declared: dict[int, tuple[int, int]] = {}  # where: line of the function, place among its registers
         self.labels: list[int] = []  # index of the micro-operation that a label stands before
 
     def register(self, bits: int) -> int:

@@ -61,6 +61,11 @@ class Frame:
     storage: dict[str, Storage] = field(default_factory=dict)
     label_names: set[str] = field(default_factory=set)  # all of the body's
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # branch targets
+    declared: dict[str, tuple[int, int]] = field(init=False)  # where, as Code has it
+
+    def __post_init__(self) -> None:
+        function = self.function
+        self.declared = {name: (function.line, place) for place, name in enumerate(function.registers)}
 
 
 class Scope:
@@ -115,6 +120,7 @@ class Scope:
             if kind not in BITS:
                 raise BadOperand(f"{name} is not a register of 1 to 64 bits here")
             register = frame.registers[name] = self.code.register(max(BITS[kind], 16) if kind != "pred" else 1)
+            self.code.declared[register] = frame.declared[name]
         return register, self.code.bits[register]
 
     def predicate(self, operand: ast.Operand) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
-from lockstep.spec.passes import FIRST_USE, Pass
+from lockstep.spec.passes import Pass
 from lockstep.spec.sharing import parameters, statistics, storage
 
 _REGISTERS, _SCRATCHPAD = parameters.SHARED
@@ -29,7 +29,7 @@ SHARING = Mechanism(
 
 
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:
-    return (FIRST_USE,) if gpu.sections["sharing"].unroll else ()
+    return parameters.NUMBERINGS[gpu.sections["sharing"].numbering]
 
 
 REGISTERS = Mechanism(

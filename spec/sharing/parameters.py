@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import LANES, MAX_CTAS, MAX_WARPS, Gpu, integer
+from lockstep.spec.parameters import LANES, MAX_CTAS, MAX_WARPS, Gpu, choice, integer
+from lockstep.spec.passes import DECLARATION, FIRST_USE, Pass
 
 MAX_LOCKS = MAX_WARPS // 2  # for registers: one for each pair of warps
 MAX_PAIRS = MAX_CTAS // 2  # of CTAs
@@ -14,6 +15,11 @@ CERTAIN = 10  # tenths: the probability with which everything is allowed
 LFSR_BITS = 10  # of the random numbers of dynamic warp execution, ...
 LFSR_STATES = (1 << LFSR_BITS) - 1  # ... which are 1 and up to this one
 LFSR_START = 1
+
+NUMBERINGS: dict[str, tuple[Pass, ...]] = {
+    "allocated": (), "declaration": (DECLARATION,), "first-use": (FIRST_USE,),
+}  # fmt: skip
+"""How registers may be numbered, and the pass that does it: "first-use" is the paper's unrolled declarations."""
 
 SHARED = {"register-sharing": "registers", "scratchpad-sharing": "scratchpad"}
 """The resource that each mechanism shares, as the plan of CTAs calls it."""
@@ -30,7 +36,7 @@ class Sharing:
 
     percent: int = integer(90, 0, 99, "percent", "of what a CTA needs, the part that it shares: 100 (1 - t)")
     owf: int = integer(1, 0, 1, "", "1: owner warp first: warps of owners, then unshared ones, then non-owners")
-    unroll: int = integer(1, 0, 1, "", "1: registers are numbered by their first use, so early code needs no lock")
+    numbering: str = choice("first-use", tuple(NUMBERINGS), "of registers; first-use: early code needs no lock")
     dynamic: int = integer(1, 0, 1, "", "1: dynamic warp execution throttles the memory accesses of non-owners")
     window: int = integer(
         1000, MIN_WINDOW, MAX_WINDOW, "core cycles", "between two decisions of dynamic warp execution"

@@ -1,6 +1,7 @@
 """mri-q: Parboil's ComputePhiMag (512 threads per CTA) and ComputeQ (256 threads), 1024 samples per launch.
 
 Compiled with -use_fast_math like the original. full is Parboil's small input, 32 x 32 x 32 voxels and 3,072 samples.
+steady has its voxels, and adds the first 384 samples to each.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ TOLERANCE = {
 
 MAGNITUDE_BLOCK, Q_BLOCK = 512, 256
 SAMPLES_PER_LAUNCH = 1024  # what the constant array holds
-VOXELS_SAMPLES = {"tiny": (256, 100), "small": (3_072, 1_100), "full": (32_768, 3_072), "reference": (3072, 80)}
+VOXELS_SAMPLES = {
+    "tiny": (256, 100),
+    "small": (3_072, 1_100),
+    "full": (32_768, 3_072),
+    "reference": (3_072, 80),
+    "steady": (32_768, 3_072),
+}
+ADDED = {"steady": 384}  # samples, where not all of them are
 SIZES = tuple(VOXELS_SAMPLES)
 
 
@@ -36,7 +44,8 @@ def setup(size: str, seed: int) -> Data:
     voxels, samples = VOXELS_SAMPLES[size]
     data = {name: random.uniform(-0.5, 0.5, voxels).astype(np.float32) for name in "xyz"}
     data |= {name: random.uniform(-4.0, 4.0, samples).astype(np.float32) for name in ("kx", "ky", "kz")}
-    return data | {name: random.standard_normal(samples).astype(np.float32) for name in ("phi_real", "phi_imaginary")}
+    data |= {name: random.standard_normal(samples).astype(np.float32) for name in ("phi_real", "phi_imaginary")}
+    return data | {"added": ADDED.get(size, samples)}
 
 
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
@@ -50,8 +59,8 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     samples = np.stack([data["kx"], data["ky"], data["kz"], magnitudes], axis=1)
     position = [gpu.to_device(data[name]) for name in "xyz"]
     q_real, q_imaginary = (gpu.to_device(np.zeros(voxels, np.float32)) for _ in range(2))
-    for first in range(0, count, SAMPLES_PER_LAUNCH):
-        part = samples[first : first + SAMPLES_PER_LAUNCH]
+    for first in range(0, data["added"], SAMPLES_PER_LAUNCH):
+        part = samples[first : min(first + SAMPLES_PER_LAUNCH, data["added"])]
         module.set_symbol("samples", part)
         args = [np.int32(len(part)), *position, q_real, q_imaginary]
         module.launch("compute_q", grid=(voxels // Q_BLOCK,), block=(Q_BLOCK,), args=args)
@@ -62,7 +71,7 @@ def reference(data: Data) -> Outputs:
     x, y, z, kx, ky, kz = (data[name].astype(np.float64) for name in ("x", "y", "z", "kx", "ky", "kz"))
     magnitude = data["phi_real"].astype(np.float64) ** 2 + data["phi_imaginary"].astype(np.float64) ** 2
     q = np.zeros(x.size, complex)
-    for k in range(kx.size):
+    for k in range(data["added"]):
         q += magnitude[k] * np.exp(2j * np.pi * (kx[k] * x + ky[k] * y + kz[k] * z))
     return {
         "magnitude": magnitude.astype(np.float32),

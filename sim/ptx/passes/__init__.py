@@ -13,7 +13,7 @@ that depends on nothing else; the folder here is the place for those of mechanis
     The default is ``sim/ptx/allocate.py``.
 *renumbering*
     ``draft.physical`` and ``draft.kernel.registers``: other places for the same values. ``first_use.py`` is what CTAs
-    that share registers need.
+    that share registers need, and ``declaration.py`` what they have without it.
 *hints*
     ``Flag.HINT`` in the ``flags`` of micro-operations. ``memory_regions.py`` is what region-p scheduling needs.
 *regions*

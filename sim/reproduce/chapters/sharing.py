@@ -35,11 +35,11 @@ LIMITED = {
     "backprop": Application("backprop-adjust-weights", "adjust_weights", 256, 24, "full"),
     "b+tree": Application("b+tree", "findRangeK", 508, 24),
     "hotspot": Application("hotspot", "calculate_temp", 256, 36),
-    "LIB": Application("LIB", "Pathcalc_Portfolio_KernelGPU", 192, 36, settings=SEVENTH),
-    "MUM": Application("MUM", "mummergpuKernel", 256, 28, settings=SEVENTH),
-    "mri-q": Application("mri-q", "compute_q", 256, 24, settings=SEVENTH),
-    "sgemm": Application("sgemm", "sgemm_nt", 128, 48, settings=SEVENTH),
-    "stencil": Application("stencil", "block2D_hybrid_coarsen_x", 512, 28, settings=SEVENTH),
+    "LIB": Application("LIB", "Pathcalc_Portfolio_KernelGPU", 192, 36, "steady"),
+    "MUM": Application("MUM", "mummergpuKernel", 256, 28, "full"),
+    "mri-q": Application("mri-q", "compute_q", 256, 24, "steady"),
+    "sgemm": Application("sgemm", "sgemm_nt", 128, 48, "steady"),
+    "stencil": Application("stencil", "block2D_hybrid_coarsen_x", 512, 28, "steady"),
 }
 """Set 1 (table 2), limited by registers."""
 
@@ -86,10 +86,11 @@ ALONE = {
     TWO_LEVEL: Scheme((), {"core.scheduler": "two-level"}),
     TWICE: Scheme((), {"core.registers": 65536}),
 }
+_PLAIN = {"core.scheduler": "lrr", "sharing.owf": 0}
 STEPS = {
-    NO_OPTIONS: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0, "sharing.unroll": 0, "sharing.dynamic": 0}),
-    UNROLL: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0, "sharing.dynamic": 0}),
-    DYNAMIC: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0}),
+    NO_OPTIONS: Scheme(SHARED, {**_PLAIN, "sharing.numbering": "declaration", "sharing.dynamic": 0}),
+    UNROLL: Scheme(SHARED, {**_PLAIN, "sharing.dynamic": 0}),
+    DYNAMIC: Scheme(SHARED, _PLAIN),
     OWF: Scheme(SHARED, {}),
 }
 """The options of figure 10, each with those before it; the last has all, at 90 %."""
@@ -99,9 +100,9 @@ SCHEMES = ALONE | STEPS | {PARTS[part]: Scheme(SHARED, {"sharing.percent": part}
 SAME_LRR, SAME_GTO = "shared LRR", "shared GTO"
 SECOND = {
     LRR: ALONE[LRR],
-    SAME_LRR: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0, "sharing.unroll": 0}),
+    SAME_LRR: Scheme(SHARED, {"core.scheduler": "lrr", "sharing.owf": 0, "sharing.numbering": "allocated"}),
     GTO: ALONE[GTO],
-    SAME_GTO: Scheme(SHARED, {"core.scheduler": "gto", "sharing.owf": 0, "sharing.unroll": 0}),
+    SAME_GTO: Scheme(SHARED, {"core.scheduler": "gto", "sharing.owf": 0, "sharing.numbering": "allocated"}),
     OWF: STEPS[OWF],
 }
 """Figure 15."""

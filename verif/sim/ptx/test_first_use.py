@@ -25,7 +25,7 @@ from lockstep.sim.ptx.parser import parse
 from lockstep.sim.ptx.passes.first_use import renumber
 from lockstep.spec import registry
 from lockstep.spec.parameters import Gpu as Description
-from lockstep.spec.passes import ALLOCATION, FIRST_USE, Pass
+from lockstep.spec.passes import ALLOCATION, DECLARATION, FIRST_USE, Pass
 from lockstep.verif.bench import seeded
 from lockstep.verif.sim.test_cli import lockstep
 from lockstep.verif.sim.test_random_programs import simulate
@@ -280,9 +280,11 @@ def test_random_programs_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> No
             assert simulate(seed)["memory"] == expected
 
 
-def test_the_pass_comes_with_registers_that_are_shared_unless_it_is_switched_off() -> None:
+def test_passes_come_with_registers_that_are_shared() -> None:
     assert registry.passes(description.load("gtx480", selected=["register-sharing"])) == (FIRST_USE,)
-    assert registry.passes(description.load("gtx480", {"sharing.unroll": 0}, ["register-sharing"])) == ()
+    for numbering, passes in (("allocated", ()), ("declaration", (DECLARATION,))):
+        gpu = description.load("gtx480", {"sharing.numbering": numbering}, ["register-sharing"])
+        assert registry.passes(gpu) == passes
     assert registry.passes(description.load("gtx480", selected=["scratchpad-sharing"])) == ()
 
 
@@ -316,6 +318,7 @@ def test_the_listing_says_which_line_uses_a_register_first(tmp_path: Path) -> No
     found = kernel.registers
     assert (found.per_thread, found.micro_operations, len(found.allocated)) == (20, 9, 6)
     assert sorted(use.before for use in found.allocated if use) == [0, 1, 1, 3, 3, 5]
+    assert found.declared == [Use(7, 0), Use(12, 5), Use(8, 1), Use(8, 1), Use(10, 3), Use(10, 3)]
     assert found.renumbered == [Use(7, 0), Use(12, 5), Use(8, 1), Use(8, 1), Use(10, 3), Use(10, 3)]
     unshared = [(part.percent, part.unshared, part.renumbered) for part in found.parts]
     assert unshared == [(10, 18, 9), (20, 16, 9), (30, 14, 9), (40, 12, 9), (50, 10, 9), (60, 8, 9), (70, 6, 9),
@@ -338,13 +341,14 @@ def test_registers_above_63_are_listed_too() -> None:
 def test_the_command_shows_registers(capsys: pytest.CaptureFixture[str]) -> None:
     code, shown, _ = lockstep(capsys, "ptx", "lud", "--gpu", "tesla-c2050", "--show", "registers")
     assert code == 0 and "lud_perimeter: registers per thread 36, needed 19, micro-operations 495" in shown
-    assert shown.count("renumbered: the same") == 2
+    assert shown.count("renumbered: the same") == 2 and shown.count("declared: the same") == 0
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines() if "│" in line]
     kernel = kernels.find("lud")
     found = listing.listing(kernel.ptx, description.load("tesla-c2050"), kernel.registers).kernels[2]
-    (name, *unshared), (_, *allocated), (_, *renumbered) = rows[6:9]
+    (name, *unshared), (_, *allocated), (_, *declared), (_, *renumbered) = rows[8:12]
     assert [name, *unshared[:2], unshared[-1]] == ["lud_internal", "unshared registers", "10", "1"]
     assert allocated == ["allocated", *(str(part.allocated) for part in found.registers.parts)]
+    assert declared == ["declared", *(str(part.declared) for part in found.registers.parts)]
     assert renumbered == ["renumbered", *(str(part.renumbered) for part in found.registers.parts)]
     cells = shown[shown.rindex("  renumbered   0:") : shown.index("Micro-operations")].split()
     uses = [f"{use.line}+{use.before}" for use in found.registers.renumbered if use]
