@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ElementTree
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from lockstep.sim import kernels
 from lockstep.sim.job import Watch
 from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import sharing
-from lockstep.sim.reproduce.page import Table, markdown
+from lockstep.sim.reproduce.page import Plot, Table, Text, markdown
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "sharing.md"
 
@@ -20,10 +21,17 @@ STATS = {
     "sm.ctas": 280.0,
     "sm.active_core_cycles": 14000.0,
     "issue.thread_instructions": 100000.0,
+    "issue.issued_core_cycles": 8000.0,
     "issue.idle_core_cycles": 4000.0,
     "issue.stall_core_cycles": 2000.0,
     "sharing.waiting_core_cycles": 7000.0,
     "sharing.lock_waiters": 3.0,
+    "sharing.throttled_core_cycles": 3500.0,
+    "occupancy.warps": 20.0,
+    "lsu.waiting": 0.5,
+    "l1.miss_rate": 0.25,
+    "l1.lat_rt_core_cycles": 300.0,
+    "dram.row_hit_rate": 0.75,
 }
 
 
@@ -91,16 +99,16 @@ def test_nothing_is_shared_in_set_2(results: dict[str, dict[str, Any]]) -> None:
 def test_a_quick_look_has_no_statements(results: dict[str, dict[str, Any]]) -> None:
     few = {name: results[name] for name in sharing.jobs(True)}
     keys = {block.key for block in sharing.page(few).blocks if isinstance(block, Table)}
-    assert not keys & {"statements", "second", "whole"}
+    assert not keys & {"statements", "second"}
     assert set(table(few, "ctas")) == set(sharing.QUICK)
 
 
 def test_how_often_sms_are_filled(results: dict[str, dict[str, Any]]) -> None:
     change(results, "hotspot", "LRR", sm__ctas=2 * 14 * 6 * 3)
-    change(results, "sgemm", "LRR", sm__ctas=2 * 2 * 8 * 5)
+    change(results, "sgemm", "LRR", sm__ctas=2 * 14 * 8 * 5)
     runs = table(results, "runs")
-    assert runs["hotspot"][-3:] == (252, 14, 3.0)
-    assert runs["sgemm"][-3:] == (80, 2, 5.0)
+    assert runs["hotspot"][-2:] == (252, 3.0)
+    assert runs["sgemm"][-2:] == (560, 5.0)
 
 
 def test_speedups_are_over_lrr(results: dict[str, dict[str, Any]]) -> None:
@@ -121,17 +129,61 @@ def test_other_baselines(results: dict[str, dict[str, Any]]) -> None:
 
 
 def test_instructions_per_cycle_are_those_of_threads(results: dict[str, dict[str, Any]]) -> None:
-    """Of a seventh of the GPU, times seven."""
     change(results, "LIB", sharing.PARTS[30], cycles=500)
     parts = table(results, "parts")
     assert parts["hotspot"] == (100.0,) * 7
-    assert parts["LIB"] == (700.0, 700.0, 700.0, 1400.0, 700.0, 700.0, 700.0)
+    assert parts["LIB"] == (100.0, 100.0, 100.0, 200.0, 100.0, 100.0, 100.0)
     assert parts["JR: LIB"] == (None, 218.0, 218.0, 203.0, 203.0, 216.3, 223.3)
 
 
 def test_cycles_without_an_instruction(results: dict[str, dict[str, Any]]) -> None:
     change(results, "LIB", sharing.OWF, issue__idle_core_cycles=1000, issue__stall_core_cycles=3000)
     assert table(results, "cycles")["LIB"] == (4000, 1000, 0.75, 2000, 3000, -0.5)
+
+
+def test_warps_that_wait_for_locks_are_not_able(results: dict[str, dict[str, Any]]) -> None:
+    """Three wait in half of the cycles; of the two that sharing adds, half of one is left."""
+    for name in sharing.LIMITED:
+        change(results, name, sharing.OWF, occupancy__warps=22)
+    assert table(results, "warps")["MUM"] == (20.0, 20.0, 22.0, 20.5, 0.25)
+    texts = [block.text for block in sharing.page(results).blocks if isinstance(block, Text)]
+    assert any("most wait: 75% on average" in text for text in texts)
+
+
+def test_all_cycles_of_all_sms_are_accounted_for(results: dict[str, dict[str, Any]]) -> None:
+    """In percent of LRR's 14,000: after the order, a quarter of the time goes, all of it without a CTA."""
+    for scheme in (sharing.LRR, sharing.PARTS[0], sharing.OWF):
+        change(results, "MUM", scheme, sm__active_core_cycles=7000, issue__issued_core_cycles=1000)
+    change(results, "MUM", sharing.PARTS[0], cycles=750)
+    change(results, "MUM", sharing.OWF, cycles=750, issue__idle_core_cycles=3300, sm__active_core_cycles=6300)
+    row = table(results, "time")["MUM"]
+    assert row[:4] == pytest.approx((100 / 14, 200 / 14, 400 / 14, 50))
+    assert row[4:9] == pytest.approx((0, 0, 0, -25, -25))
+    assert row[9:] == pytest.approx((0, 0, -5, 5, 0))
+
+
+def test_options_are_taken_away_one_by_one(results: dict[str, dict[str, Any]]) -> None:
+    for scheme, cycles in ((sharing.OWF, 500), ("without unroll", 800), ("without dynamic", 1250), ("dynamic", 2000)):
+        change(results, "MUM", scheme, cycles=cycles)
+    assert table(results, "apart")["MUM"] == (2.0, 1.25, 0.8, 0.5)
+    assert table(results, "apart")["mean"][0] == pytest.approx(2 ** (1 / 8))
+
+
+def test_unroll_and_dynamic_under_lrr(results: dict[str, dict[str, Any]]) -> None:
+    def text() -> str:
+        (found,) = (b.text for b in sharing.page(results).blocks if isinstance(b, Text) and "under LRR:" in b.text)
+        return found
+
+    assert "first 3 micro-operations" in text() and text().endswith("not a cycle changes.")
+    change(results, "MUM", sharing.DYNAMIC, cycles=900)
+    assert text().endswith("it changes MUM.")
+
+
+def test_plots_are_whole(results: dict[str, dict[str, Any]]) -> None:
+    plots = [block for block in sharing.page(results).blocks if isinstance(block, Plot)]
+    assert [plot.key for plot in plots] == ["speedups", "cycles"]
+    for plot in plots:
+        ElementTree.fromstring(plot.svg)
 
 
 SHARED = (sharing.NO_OPTIONS, sharing.UNROLL, sharing.DYNAMIC, sharing.OWF)
@@ -207,7 +259,7 @@ def holds(results: dict[str, dict[str, Any]], statement: str) -> bool:
 
 @pytest.mark.long
 def test_the_documentation_shows_what_the_model_does() -> None:
-    """On the quick runs; all of them take a quarter of an hour."""
+    """On the quick runs; all of them take some minutes."""
     text = markdown(sharing.page(run.run(sharing.jobs(True), Watch(), 1)), "sharing")
     names = tuple(start for name in sharing.QUICK for start in (f"| {name} |", f"| JR: {name} |"))
     rows = [line for line in text.split("\n") if line.startswith(names)]
