@@ -27,6 +27,7 @@ STALLS = {GREEDY: 0.867, OLDEST: 0.655, SIMPLE: 0.540, REGION: 0.439}
 
 MARKS = (("s", "0.7"), ("o", "0.5"), ("v", "0.3"), ("^", "0.0"))  # of plots: shapes and greys
 NEAR, ALIKE = 0.05, 0.01  # what counts as about the same, and as the same
+FULL = 0.9  # of the time, the L2 waits
 
 STALL = "issue.scheduler_stall_core_cycles"
 
@@ -128,11 +129,18 @@ CAUSE = (
     "differ by more:"
 )
 STUDIES = (
-    "The studies are of kernels whose runs are short, and of the three policies that the thesis has in them. With more "
-    "CTAs, `core.ctas` alone limits how many an SM holds; *c* is the number in the table of kernels. A mask of the "
-    f"model holds {MAX_WARPS} warps, so matrixMul ends at c+2; the means are over the counts that all have. Of figure "
-    "4-7's six kernels, cfd, convolutionSep, dxtc and lud are left out, and three of its counts; of figure 4-8's "
-    "latencies, those between 300, 600 and 800 cycles."
+    "The studies are of the three policies that the thesis has in them. With more CTAs, `core.ctas` alone limits how "
+    "many an SM holds; *c* is the number in the table of kernels. A mask of the model holds "
+    f"{MAX_WARPS} warps, so that {{cut}} end at c+2, and the means are over the counts that all have. Of figure 4-7's "
+    "counts, three are left out, of figure 4-8's latencies those between 300, 600 and 800 cycles."
+)
+REASONS = (
+    "Where the L2 waits for more than nine tenths of the time ({full}), a line takes {least:,.0f} cycles or more there "
+    "and back with fine RR, so that what a scheduler chooses changes little. "
+    "Stalls count while an SM has warps, and time goes on until the last SM has none: {tails}. Of the means of stalls, "
+    "lud's has the largest part: without it, they are {others}. `lockstep compare KERNEL --gpu gtx580 --size SIZE "
+    "--set core.scheduler=POLICY --json -` has `sm.util`, of which the table below is what is missing to 1, and "
+    "`l1.lat_rt_core_cycles`."
 )
 
 
@@ -190,6 +198,8 @@ class Run(NamedTuple):
     slots: float  # cycles of both schedulers of all SMs that had work
     waiting: float  # share of the cycles in which an L2 slice stands still, since it has no free MSHR
     ctas: int
+    empty: float  # share of the launch in which an SM has no CTA
+    round_trip: float  # core cycles from the L1 to what is behind it, and back
 
 
 Runs = Mapping[str, Run]
@@ -204,7 +214,8 @@ def _runs(results: Mapping[str, Result]) -> dict[str, Run]:
         stats, configuration = each["stats"], result["configuration"]
         slots = configuration["core.schedulers"] * stats["sm.active_core_cycles"]
         waiting = stats["l2.stall_mshrs_core_cycles"] / (configuration["l2.slices"] * each["cycles"])
-        found[run] = Run(each["cycles"], stats[STALL], slots, waiting, int(stats["sm.ctas"]))
+        empty, trip = 1 - stats["sm.util"], stats["l1.lat_rt_core_cycles"]
+        found[run] = Run(each["cycles"], stats[STALL], slots, waiting, int(stats["sm.ctas"]), empty, trip)
     return found
 
 
@@ -269,8 +280,12 @@ def page(results: Mapping[str, Result]) -> Page:
         blocks += [
             Text(CAUSE.format(waiting=sum(runs[_run(name, FINE)].waiting > 0.5 for name in names), all=len(names))),
             _enough(runs),
+            Text(_reasons(runs)),
+            _tails(runs),
             Text("Sensitivity", 2),
-            Text(STUDIES),
+            Text(
+                STUDIES.format(cut=" and ".join(name for name in STUDIED[CTAS] if len(_values(name, CTAS)) < len(MORE)))
+            ),
             *_study(runs, CTAS, "ctas", "Stalls by the CTAs of an SM, to those with fine RR (CH figure 4-7)"),
             *_study(runs, LATENCY, "latency", "Stalls by the cycles to DRAM, to those with fine RR (CH figure 4-8)"),
             _overheads(runs),
@@ -351,6 +366,31 @@ def _enough(runs: Runs) -> Table:
         f"With {MSHR_COUNTS[1]} MSHRs in each L2 slice: fine RR's time to that with {USUAL[MSHRS]}, and all to fine RR"
     )
     return Table("mshrs", title, ("", "fine RR", "L2 waits", *columns), rows)
+
+
+def _reasons(runs: Runs) -> str:
+    full = [name for name in FUNCTIONS if runs[_run(name, FINE)].waiting > FULL]
+    late = [
+        f"in {name}, region-p stalls less than simple-p, but its SMs have no CTA in {region.empty:.1%} of the launch, "
+        f"those of simple-p in {simple.empty:.1%}, which is {region.cycles / simple.cycles - 1:.1%} faster"
+        for name in FUNCTIONS
+        for region, simple in [(runs[_run(name, REGION)], runs[_run(name, SIMPLE)])]
+        if region.stalls < simple.stalls and region.cycles > simple.cycles
+    ]
+    others = {POLICIES[p]: _mean(_stalls(runs, name, p) for name in FUNCTIONS if name != "lud") for p in PEERS}
+    least = min((runs[_run(name, FINE)].round_trip for name in full), default=0.0)
+    tails = "; ".join(late) or "here, whoever stalls less is faster"
+    return REASONS.format(full=", ".join(full) or "nowhere", least=least, tails=tails, others=_listed(others))
+
+
+def _tails(runs: Runs) -> Table:
+    """What stalls do not count."""
+    rows = [
+        (name, *(runs[_run(name, policy)].empty for policy in POLICIES), runs[_run(name, FINE)].round_trip)
+        for name in FUNCTIONS
+    ]
+    columns = ("", *POLICIES.values(), "cycles to the L2 and back, fine RR")
+    return Table("tails", "Share of the launch in which an SM has no CTA, and the way of a line", columns, rows)
 
 
 def _to_fine(of: Mapping[str, Run]) -> list[float]:

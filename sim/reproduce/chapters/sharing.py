@@ -154,6 +154,7 @@ FEWER_STALLS, MORE_STALLS = ("MUM", "LIB", "backprop", "hotspot"), ("b+tree", "m
 ONLY_OWF = ("sgemm", "backprop", "stencil")
 BETTER_TWICE = ("sgemm", "b+tree", "LIB")  # with twice the registers than with sharing
 CLOSE = 0.05  # comparable
+FULL = 0.9  # of the cycles, a line waits for the L1
 
 INTRODUCTION = (
     "Section 7 of Jatala, Anantpur and Karkare (JR) compares register sharing with a Tesla C2050. Here is the same, "
@@ -285,7 +286,8 @@ def page(results: Mapping[str, Result]) -> Page:
         Text(_warps_text(figures)),
         _time(figures),
         Text(PARTS_OF_TIME),
-        *_limits(figures),
+        _limits(figures),
+        Text(_causes(figures)),
         _cycles(figures),
         Plot("cycles", "Decrease of idle and stall cycles (JR figure 11)", _decreases(figures)),
         _schedulers(figures),
@@ -452,19 +454,35 @@ def _time(figures: Figures) -> Table:
 LIMITS = {
     "a line waits for the L1": "lsu.waiting",
     "L1 miss rate": "l1.miss_rate",
+    "L2 miss rate": "l2.miss_rate",
     "cycles to the L2 and back": "l1.lat_rt_core_cycles",
     "DRAM row hits": "dram.row_hit_rate",
 }
 
 
-def _limits(figures: Figures) -> list[Table | Text]:
+def _limits(figures: Figures) -> Table:
     schemes = {LRR: LRR, "OWF, 0 %": PARTS[0], OWF: OWF}
     rows = [
         (name, *(each[scheme][key] for key in LIMITS.values() for scheme in schemes.values()))
         for name, each in figures.items()
     ]
     columns = ("", *(f"{label}: {scheme}" for label in LIMITS for scheme in schemes))
-    return [Table("limits", "What holds the SMs up", columns, rows)]
+    return Table("limits", "What holds the SMs up", columns, rows)
+
+
+def _causes(figures: Figures) -> str:
+    """What makes kernels slower with OWF than under LRR, by the table of times; and where warps cannot help."""
+    slower, changes = [], {row[0]: row[1 + len(KINDS) :] for row in _time(figures).rows}
+    labels = [f"{kind} by the {by}" for by in ("order", "pairs") for kind in (*KINDS, "")]
+    for name, schemes in figures.items():
+        if _speedup(schemes, OWF) < 1:
+            parts = {label: value for label, value in zip(labels, changes[name], strict=True) if label[0] != " "}
+            most = sorted(parts, key=parts.__getitem__, reverse=True)[:2]
+            slower.append(f"{name} ({', '.join(f'{label} {parts[label]:+.1f}' for label in most)})")
+    full = [name for name, schemes in figures.items() if schemes[LRR]["lsu.waiting"] > FULL]
+    lost = f"slower with OWF than under LRR, and what adds most to their time: {', '.join(slower)}" if slower else ""
+    held = f"where a line waits for the L1 in more than {FULL:.0%} of the cycles, warps cannot help: {', '.join(full)}"
+    return ". ".join(part[0].upper() + part[1:] for part in (lost, held if full else "") if part) + "."
 
 
 def _cycles(figures: Figures) -> Table:

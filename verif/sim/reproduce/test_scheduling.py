@@ -41,6 +41,8 @@ def result(job: Job) -> dict[str, Any]:
         scheduling.STALL: 400.0,
         "sm.active_core_cycles": 500.0,
         "sm.ctas": 64.0,
+        "sm.util": 0.75,
+        "l1.lat_rt_core_cycles": 800.0,
         "l2.stall_mshrs_core_cycles": 2000.0,
     }
     functions = [
@@ -105,6 +107,7 @@ def test_code_for_region_p_is_for_the_warps_that_an_sm_holds() -> None:
 
 def test_no_more_warps_than_a_mask_holds() -> None:
     assert scheduling._values("matrixMul", CTAS) == [3, 4, 6]
+    assert scheduling._values("lud", CTAS) == [5, 6, 8]
     assert scheduling._values("BlackScholes", CTAS) == [7, 8, 10, 13]
 
 
@@ -146,9 +149,10 @@ def test_studies_are_to_fine_round_robin_without_a_change(results: Results) -> N
     change(results, "cfd", REGION, stalls=6400, key=LATENCY, value=800)
     change(results, "stream", REGION, cycles=32_000, key=OVERHEAD, value=3)
     assert rows(results, "ctas", 2)["matrixMul", "region-p"] == (1.0, 1.0, 0.5, None)
-    assert rows(results, "ctas", 2)["mean", "region-p"] == pytest.approx((1.0, 1.0, 0.5**0.5, None))
+    assert rows(results, "ctas", 2)["mean", "region-p"] == pytest.approx((1.0, 1.0, 0.5 ** (1 / 6), None))
     assert rows(results, "latency", 2)["cfd", "region-p"] == (1.0, 1.0, 16.0)
-    assert rows(results, "overhead")["mean"] == pytest.approx((1.0, 1.0, 1.0, 1.0, 1.0, 2.0))
+    mean = 32 ** (1 / len(scheduling.STUDIED[OVERHEAD]))
+    assert rows(results, "overhead")["mean"] == pytest.approx((1.0, 1.0, 1.0, 1.0, 1.0, mean))
 
 
 def test_more_mshrs_are_to_fine_round_robin_with_as_many(results: Results) -> None:
@@ -160,6 +164,21 @@ def test_more_mshrs_are_to_fine_round_robin_with_as_many(results: Results) -> No
     mean = [value ** (1 / kernels) for value in (0.5, 2.0, 2.0, 2.0, 0.8, 4.0, 4.0, 4.0, 0.5)]
     assert found["mean"] == (pytest.approx(mean[0]), None, *map(pytest.approx, mean[1:]))
     assert found["mean with 16"] == (None, None, *[1.0] * 8)
+
+
+def test_reasons_are_of_the_runs(results: Results) -> None:
+    """Simple-p stalls more and is faster: 1,000 cycles for 1,250; one L2 waits all the time, eight slices for 8,000."""
+    change(results, "MonteCarlo", REGION, cycles=1250, stalls=300)
+    results[scheduling._run("MonteCarlo", REGION)]["functions"][0]["stats"]["sm.util"] = 0.625
+    stats = results[scheduling._run("cfd", FINE)]["functions"][0]["stats"]
+    stats.update({"l2.stall_mshrs_core_cycles": 8000, "l1.lat_rt_core_cycles": 2000})
+    for name in set(NAMES) - {"lud"}:
+        change(results, name, OLDEST, stalls=100)
+    text = scheduling._reasons(scheduling._runs(results))
+    assert "time (cfd), a line takes 2,000 cycles" in text and "oldest first 0.250" in text
+    assert "in MonteCarlo, region-p stalls less than simple-p, but its SMs have no CTA in 37.5% of" in text
+    assert "those of simple-p in 25.0%, which is 25.0% faster. Of" in text
+    assert rows(results, "tails")["MonteCarlo"] == (0.25, 0.25, 0.25, 0.25, 0.375, 800.0)
 
 
 def all_kernels(results: Results, values: dict[str, tuple[int, float]]) -> None:
