@@ -173,15 +173,14 @@ SPEEDUPS = (
 )
 
 LOCKS = (
-    "At 90 %, two to four registers need no lock, so that one of the first {first} micro-operations needs one even "
-    "with *unroll* (`lockstep ptx KERNEL --gpu tesla-c2050 --show registers`). Non-owners wait before they access "
-    "memory, and *dynamic* has nothing to do under LRR: {same}."
+    "At 90 %, few registers need no lock, so that one of the first {first} micro-operations needs one even with "
+    "*unroll* (`lockstep ptx KERNEL --gpu tesla-c2050 --show registers`). Non-owners wait before they access memory, "
+    "and *dynamic* has nothing to do under LRR: {same}."
 )
 
 WARPS = (
-    "Warps of an SM with work, on average: those resident, and those among them that do not wait for a lock. Of the "
-    "warps that sharing adds over *OWF, 0 %*, most wait: {share} on average of the kernels. What the pairs gain is "
-    "rather that a CTA is there when its partner ends."
+    "Resident warps of an SM with work, on average, and those among them that do not wait for a lock. Of the warps "
+    "that sharing adds over *OWF, 0 %*, in all kernels together, {share} wait."
 )
 
 PARTS_OF_TIME = (
