@@ -481,7 +481,15 @@ def _causes(figures: Figures) -> str:
     full = [name for name, schemes in figures.items() if schemes[LRR]["lsu.waiting"] > FULL]
     lost = f"slower with OWF than under LRR, and what adds most to their time: {', '.join(slower)}" if slower else ""
     held = f"where a line waits for the L1 in more than {FULL:.0%} of the cycles, warps cannot help: {', '.join(full)}"
-    return ". ".join(part[0].upper() + part[1:] for part in (lost, held if full else "") if part) + "."
+    empty = {name: [_shares(each, way)[-1] for way in (UNROLL, NO_OPTIONS)] for name, each in figures.items()}
+    late = ", ".join(
+        "{} has no CTA in {:.1f} % of LRR's cycles, without it {:.1f}".format(name, *empty[name])
+        for name, each in figures.items()
+        if _speedup(each, UNROLL, NO_OPTIONS) < 1 - CLOSE
+    )
+    ended = f"slower with *unroll* than without any option, since warps end later on some SMs: {late}" if late else ""
+    parts = (lost, held if full else "", ended)
+    return ". ".join(part[0].upper() + part[1:] for part in parts if part) + "."
 
 
 def _cycles(figures: Figures) -> Table:

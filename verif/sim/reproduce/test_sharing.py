@@ -177,6 +177,10 @@ def test_causes_are_the_largest_changes(results: dict[str, dict[str, Any]]) -> N
     text = sharing._causes(sharing._figures(results, sharing.LIMITED))
     assert "time: MUM (stall by the pairs +50.0, issuing by the order +0.0). Where" in text
     assert text.endswith("warps cannot help: LIB.")
+    change(results, "LIB", sharing.UNROLL, cycles=1250)
+    assert sharing._causes(sharing._figures(results, sharing.LIMITED)).endswith(
+        "LIB has no CTA in 25.0 % of LRR's cycles, without it 0.0."
+    )
 
 
 def test_unroll_and_dynamic_under_lrr(results: dict[str, dict[str, Any]]) -> None:
