@@ -483,13 +483,13 @@ def _causes(figures: Figures) -> str:
     held = f"where a line waits for the L1 in more than {FULL:.0%} of the cycles, warps cannot help: {', '.join(full)}"
     empty = {name: [_shares(each, way)[-1] for way in (UNROLL, NO_OPTIONS)] for name, each in figures.items()}
     late = ", ".join(
-        "{} has no CTA in {:.1f} % of LRR's cycles, without it {:.1f}".format(name, *empty[name])
+        "in {}, SMs have no CTA in {:.1f} % of LRR's cycles, without it in {:.1f}".format(name, *empty[name])
         for name, each in figures.items()
         if _speedup(each, UNROLL, NO_OPTIONS) < 1 - CLOSE
     )
     ended = f"slower with *unroll* than without any option, since warps end later on some SMs: {late}" if late else ""
-    parts = (lost, held if full else "", ended)
-    return ". ".join(part[0].upper() + part[1:] for part in parts if part) + "."
+    found = (lost, held if full else "", ended)
+    return ". ".join(sentence[0].upper() + sentence[1:] for sentence in found if sentence) + "."
 
 
 def _cycles(figures: Figures) -> Table:

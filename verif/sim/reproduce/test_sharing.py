@@ -179,7 +179,7 @@ def test_causes_are_the_largest_changes(results: dict[str, dict[str, Any]]) -> N
     assert text.endswith("warps cannot help: LIB.")
     change(results, "LIB", sharing.UNROLL, cycles=1250)
     assert sharing._causes(sharing._figures(results, sharing.LIMITED)).endswith(
-        "LIB has no CTA in 25.0 % of LRR's cycles, without it 0.0."
+        "in LIB, SMs have no CTA in 25.0 % of LRR's cycles, without it in 0.0."
     )
 
 
