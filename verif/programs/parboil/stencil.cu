@@ -91,7 +91,7 @@ int main(int argc, char **argv)
                "nx: points along x\n"
                "ny: points along y\n"
                "nz: points along z\n"
-               "t: the sweeps time\n");
+               "t: the number of sweeps\n");
         return -1;
     }
     int nx = atoi(argv[1]), ny = atoi(argv[2]), nz = atoi(argv[3]), sweeps = atoi(argv[4]);
