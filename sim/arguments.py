@@ -17,6 +17,13 @@ __all__ = ["pack"]
 POINTER_BYTES = 8
 # The NumPy kinds that a parameter of PTX type u, s, f or b takes. nvcc declares int as .u32, so signedness is free.
 KINDS = {"u": "iub", "s": "iub", "f": "f", "b": "iubfc"}
+KINDS_SHOWN = {
+    "u": "an integer of {} bytes",
+    "s": "an integer of {} bytes",
+    "f": "a float of {} bytes",
+    "b": "a number of {} bytes",
+    "struct": "{} bytes, a NumPy record, or for __half np.float16 and for cuComplex a complex number",
+}
 
 
 def pack(memory: Arena, kernel: Kernel, args: Sequence[Any]) -> bytes:
@@ -25,16 +32,16 @@ def pack(memory: Arena, kernel: Kernel, args: Sequence[Any]) -> bytes:
     Raises :class:`UsageError` when the number of arguments, or the type, size or range of one does not fit.
     """
     if not isinstance(args, Sequence):
-        raise UsageError(f"{kernel.name}: args = {type(args).__name__}: must be a list or a tuple")
+        raise UsageError(f"{kernel.shown}: args = {type(args).__name__}: must be a list or a tuple")
     if len(args) != len(kernel.parameters):
         takes = ", ".join(_declared(parameter) for parameter in kernel.parameters) or "none"
-        raise UsageError(f"{kernel.name}: {len(args)} arguments given, it takes {len(kernel.parameters)}: {takes}")
+        raise UsageError(f"{kernel.shown}: {len(args)} arguments given, it takes {len(kernel.parameters)}: {takes}")
     block = bytearray(kernel.param_bytes)
     for index, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
             data = _encode(memory, parameter, value)
         except UsageError as error:
-            raise UsageError(f"{kernel.name}: argument {index} ({_declared(parameter)}): {error}") from None
+            raise UsageError(f"{kernel.shown}: argument {index} ({_declared(parameter)}): {error}") from None
         block[parameter.offset : parameter.offset + parameter.bytes] = data
     return bytes(block)
 
@@ -54,10 +61,10 @@ def _encode(memory: Arena, parameter: Parameter, value: Any) -> bytes:
         if len(data) != parameter.bytes:
             raise UsageError(f"{len(data)} bytes given, it has {parameter.bytes}")
         return data
-    if parameter.is_array:
-        raise UsageError(f"a struct by value is given as bytes or as a NumPy record, not as {type(value).__name__}")
     if isinstance(value, np.generic):
         return _scalar(parameter, value)
+    if parameter.is_array:
+        raise UsageError(f"a struct by value is given as bytes or as a NumPy record, not as {type(value).__name__}")
     if isinstance(value, bool | int):
         return _integer(parameter, int(value))
     if isinstance(value, float):
@@ -81,8 +88,13 @@ def _pointer(memory: Arena, parameter: Parameter, value: Buffer | Texture) -> by
 
 
 def _scalar(parameter: Parameter, value: np.generic) -> bytes:
-    if value.dtype.kind not in KINDS[parameter.type[0]] or value.dtype.itemsize != parameter.bytes:
-        raise UsageError(f"np.{value.dtype} given, which has another type or size")
+    if parameter.is_array:  # C++ has these as structs
+        fits = value.dtype == np.float16 or value.dtype.kind == "c"
+    else:
+        fits = value.dtype.kind in KINDS[parameter.type[0]]
+    if not fits or value.dtype.itemsize != parameter.bytes:
+        takes = KINDS_SHOWN["struct" if parameter.is_array else parameter.type[0]].format(parameter.bytes)
+        raise UsageError(f"np.{value.dtype} given, {value.dtype.itemsize} bytes; it takes {takes}")
     return value.tobytes()
 
 

@@ -116,6 +116,16 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_argument("--quick", action="store_true", help="a few runs only")
     reproduce.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core)")
 
+    def cuda_options(to: argparse.ArgumentParser) -> None:
+        of = to.add_argument_group("CUDA C", "how a .cu file is compiled; it may be a whole program")
+        of.add_argument("-I", dest="include", metavar="DIR", action="append", default=[], help="a folder of headers")
+        of.add_argument("-D", dest="define", metavar="NAME[=VALUE]", action="append", default=[], help="a macro")
+        of.add_argument("--std", metavar="STD", help="c++11, c++14, c++17 or c++20 (default: c++17)")
+        of.add_argument("--arch", metavar="ARCH", help="whose PTX (default: sm_75); the GPU modelled is --gpu's")
+        of.add_argument("--name", dest="names", metavar="NAME", action="append", default=[], help="an instance of a "
+                        "kernel template: 'f<3>'; beside those that the program itself launches")  # fmt: skip
+        of.add_argument("--fast-math", action="store_true", help="fast, less exact mathematics")
+
     ptx = command("ptx", "Show what the compiler finds in kernels.")
     ptx.add_argument("file", metavar="FILE|KERNEL", help="a .ptx or .cu file, or one of `lockstep kernels`")
     ptx.add_argument("--show", choices=("regions", "hints", "registers"), default="regions", help="memory regions, by "
@@ -123,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
                      "each register, as allocated and renumbered by it (default: regions)")  # fmt: skip
     ptx.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose code (default: gtx480)")
     ptx.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.region_warps=20")
+    cuda_options(ptx)
 
     occupancy = command("occupancy", "Show how many CTAs an SM holds, and what limits them.")
     occupancy.add_argument("file", metavar="FILE|KERNEL", nargs="?", help="a .ptx or .cu file, or one of `lockstep "
@@ -136,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     occupancy.add_argument("--sharing", dest="percent", metavar="PERCENT", help="pairs of CTAs share so much of their "
                            "registers: as --with register-sharing --set sharing.percent=PERCENT")  # fmt: skip
     occupancy.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.registers=65536")
+    cuda_options(occupancy)
 
     command("kernels", "List the kernels.")
     command("gpus", "List the GPU descriptions.")

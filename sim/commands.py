@@ -239,23 +239,34 @@ def ptx(options: Namespace) -> int:
     from lockstep.sim import listing
 
     check_writable(options.json)
-    path, registers = _source(options.file)
+    path, registers = _source(options)
     found = listing.listing(path, description.load(options.gpu, _settings(options)), registers)
     if options.json != "-":
         found.show(options.show)
     return _finish(options, found.json(), [])
 
 
-def _source(text: str) -> tuple[Path, dict[str, int]]:
+def _source(options: Namespace) -> tuple[Path, dict[str, int]]:
     """The PTX of a file or of a kernel of ours, and the registers that its folder asks for."""
     from lockstep.sim import kernels, nvrtc
+    from lockstep.sim.cuda.options import Options
+    from lockstep.sim.ptx import program
 
-    path = Path(text)
+    path = Path(options.file)
+    given = {name: getattr(options, name) for name in ("include", "define", "std", "arch", "fast_math")}
+    given = {name: value for name, value in given.items() if value}
     if path.suffix == ".cu":
-        return nvrtc.compile_file(path), {}
+        compiled = nvrtc.compile_file(path, Options(**given), options.names)
+        if not any(".entry" in line for line in program.read(compiled.path).splitlines()):
+            templates = ", ".join(sorted(compiled.kernels))
+            only = f" but templates, of which --name compiles instances: {templates}" if templates else ""
+            raise UsageError(f"{path}: has no kernels{only}")
+        return compiled.path, {}
+    if given or options.names:
+        raise UsageError(f"{options.file}: is no .cu file: -I, -D, --std, --arch, --fast-math, --name are for CUDA C")
     if path.suffix == ".ptx":
         return path, {}
-    kernel = kernels.find(text)
+    kernel = kernels.find(options.file)
     return kernel.ptx, kernel.registers
 
 
@@ -276,7 +287,7 @@ def occupancy(options: Namespace) -> int:
         one = _needs(gpu, options)
         _show_residencies(options, gpu, [one])
         return _finish(options, asdict(one), [])
-    path, registers = _source(options.file)
+    path, registers = _source(options)
     loaded = Gpu(options.gpu, mechanisms=selected, settings=settings)
     gpu = loaded.description
     module = loaded.load(path, registers=registers)

@@ -29,7 +29,14 @@ class UsageError(Exception):
 
 
 class KernelFault(UsageError):
-    """The running kernel did something illegal; names kernel, PTX line, CTA, warp and lane."""
+    """The running kernel did something illegal; names kernel, line, CTA, warp and lane.
+
+    ``ptx``: file and line of the PTX; ``source``: those of the CUDA text, where the PTX says which. None: not known.
+    """
+
+    def __init__(self, message: str, ptx: tuple[str, int] | None = None, source: tuple[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.ptx, self.source = ptx, source
 
 
 FAULTS = {

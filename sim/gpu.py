@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from lockstep.sim import description
 from lockstep.sim.buffers import Buffer, Texture, as_array, as_dtype, as_shape
+from lockstep.sim.cuda.options import DEFAULT_ARCHITECTURE, DEFAULT_STANDARD, Options
 from lockstep.sim.device import Device
 from lockstep.sim.errors import UsageError
 from lockstep.sim.module import Module
@@ -152,10 +153,23 @@ class Gpu(Device):
 
     # -------------------------------------------------------------------------------------------------------- execution
 
-    def load(self, path_or_text: str | os.PathLike[str], registers: Mapping[str, int] | None = None) -> Module:
+    def load(
+        self,
+        path_or_text: str | os.PathLike[str],
+        registers: Mapping[str, int] | None = None,
+        *,
+        include: Sequence[str | os.PathLike[str]] = (),
+        define: Sequence[str] = (),
+        std: str = DEFAULT_STANDARD,
+        arch: str = DEFAULT_ARCHITECTURE,
+        fast_math: bool = False,
+    ) -> Module:
         """Load a module: a path to ``.ptx`` or ``.cu``, or the text of either (recognised by its line breaks).
 
         ``registers`` says by kernel how many registers each thread gets at least, up to the GPU's limit, when it needs
         fewer here: as many as with another compiler, for the same occupancy.
+
+        The other arguments are for CUDA C (:class:`~lockstep.sim.cuda.options.Options`). It may be a whole program:
+        what is for the host alone is cut away.
         """
-        return Module(self, path_or_text, registers)
+        return Module(self, path_or_text, registers, Options(include, define, std, arch, fast_math))

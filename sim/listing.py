@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.sim.errors import UsageError
 from lockstep.sim.output import table
 from lockstep.sim.ptx import program
 from lockstep.sim.ptx.assemble import assemble
 from lockstep.sim.ptx.build import drafts
 from lockstep.sim.ptx.draft import Draft
+from lockstep.sim.ptx.names import readable
 from lockstep.sim.ptx.parser import parse
 from lockstep.sim.ptx.passes.memory_regions import last, regions
 from lockstep.spec import registry
@@ -100,10 +102,14 @@ class Listing:
     latency: int
     warps: int
     kernels: list[Listed]
+    refused: dict[str, str]  # kernels that cannot be compiled -> why
 
     def show(self, what: str) -> None:
         """Print ``regions``, ``hints`` or ``registers``."""
         {"regions": self._regions, "hints": self._hints, "registers": self._registers}[what]()
+        if what != "hints":
+            for name, reason in self.refused.items():
+                print(f"{readable(name)}: refused: {reason}")
 
     def _regions(self) -> None:
         print(f"{self.path}: {self.latency} cycles for {self.warps} warps, {self.latency / self.warps:.1f} for each")
@@ -139,7 +145,13 @@ class Listing:
 
     def json(self) -> dict[str, Any]:
         kernels = [asdict(kernel) | {"global_loads": kernel.global_loads} for kernel in self.kernels]
-        return {"path": self.path, "latency_core_cycles": self.latency, "warps": self.warps, "kernels": kernels}
+        return {
+            "path": self.path,
+            "latency_core_cycles": self.latency,
+            "warps": self.warps,
+            "kernels": kernels,
+            "refused": self.refused,
+        }
 
 
 def _numbers(lines: list[int]) -> str:
@@ -160,12 +172,19 @@ def listing(path: Path, gpu: Gpu, registers: Mapping[str, int] | None = None) ->
     module = parse(text, str(path))
     passes = [one for one in registry.passes(gpu) if one.stage != RENUMBERING]
     numbered = [drafts(module, limit, [*passes, *chosen]) for chosen in ((), (DECLARATION,), (FIRST_USE,))]
+
+
+    if not any(function.entry for function in module.functions.values()):
+        raise UsageError(f"{path}: has no kernels")
+    passes = [one for one in registry.passes(gpu) if one != FIRST_USE]
+    allocated, refused = drafts(module, limit, passes)
+    renumbered, _ = drafts(module, limit, [*passes, FIRST_USE])
     load = hidden_by(gpu)
     kernels = [
         _listed(draft, _registers([each[name] for each in numbered], min(asked.get(name, 0), limit)), **load)
         for name, draft in numbered[0].items()
     ]
-    return Listing(str(path), text, **load, kernels=kernels)
+    return Listing(str(path), text, **load, kernels=kernels, refused=refused)
 
 
 def _registers(numbered: Sequence[Draft], least: int) -> Registers:
@@ -197,4 +216,4 @@ def _listed(draft: Draft, registers: Registers, latency: int, warps: int) -> Lis
 
     found = regions(draft.code, latency, warps)
     listed = [Region(lines(region), lines(last(draft.code, region))) for region in found]
-    return Listed(draft.kernel.name, draft.kernel.source_instructions, listed, registers)
+    return Listed(draft.kernel.shown, draft.kernel.source_instructions, listed, registers)

@@ -17,21 +17,26 @@ from lockstep.models.execution.isa import GRANULE, LOCAL_PHYSICAL
 from lockstep.models.occupancy import Occupancy, plan
 from lockstep.sim.arguments import POINTER_BYTES, pack
 from lockstep.sim.buffers import Texture, as_array, as_dtype
+from lockstep.sim.cuda import headers
+from lockstep.sim.cuda.options import Options
 from lockstep.sim.device import Device
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
-from lockstep.sim.ptx import program
-from lockstep.sim.ptx.kernel import Kernel
+from lockstep.sim.ptx import names, program
+from lockstep.sim.ptx.kernel import Kernel, Program
+from lockstep.sim.ptx.lines import source_line
 from lockstep.sim.run import Run
 from lockstep.spec import registry
 from lockstep.spec.parameters import MAX_WARPS
 
 if TYPE_CHECKING:
     from lockstep.models.gpu import Stop
+    from lockstep.sim.cuda.program import Cuda
 
 __all__ = ["Module"]
 
 IN_MEMORY = ("global", "const")
 BOUND = ("tex", "texref", "surfref", "samplerref")
+OWN_HEADERS = ("prelude.h", "__nv_nvrtc_builtin_header.h")
 MAX_BLOCK = (1024, 1024, 64)  # threads in x, y and z (CUDA C Programming Guide, all compute capabilities from 2.0)
 MAX_GRID_X = 2**31 - 1
 
@@ -39,42 +44,70 @@ Extent = int | Sequence[int]
 
 
 class Module:
-    """The kernels and variables of one PTX or CUDA file. Made by ``Gpu.load``."""
+    """The kernels and variables of one PTX or CUDA file. Made by ``Gpu.load``.
+
+    Instances of kernel templates that are launched by name, ``"f<3>"``, are compiled when they are first asked for.
+    """
 
     def __init__(
-        self, gpu: Device, path_or_text: str | os.PathLike[str], registers: Mapping[str, int] | None = None
+        self,
+        gpu: Device,
+        path_or_text: str | os.PathLike[str],
+        registers: Mapping[str, int] | None = None,
+        options: Options | None = None,
     ) -> None:
         self.gpu = gpu
         self._text: str | None = None
-        source = self._as_ptx(path_or_text)
-        description = gpu.description
-        limit = description.core.registers_per_thread
-        self.program = program.load(source, limit, registry.passes(description))
-        for name, count in (registers or {}).items():
-            kernel = self.kernel(name)
-            kernel.registers = max(kernel.registers, min(count, limit))
-        self._addresses = self._place_variables()
+        self._cuda: Cuda | None = None
+        self._registers: dict[str, int] = {}
+        self._addresses: dict[str, int] = {}
         self._textures: dict[str, Texture] = {}
         self._loaded = True
+        self.program = self._compiled(self._as_ptx(path_or_text, options or Options()))
+        if not self.program.kernels and not (self._cuda and self._cuda.kernels):
+            raise UsageError(f"{self._shown_path()}: has no kernels")
+        for name, count in (registers or {}).items():
+            self.kernel(name)  # which may be an instance of a template, to be compiled
+            self._registers[name] = count
+        self._reserve_registers()
+        self._place_variables()
 
-    def _as_ptx(self, path_or_text: str | os.PathLike[str]) -> str | os.PathLike[str]:
-        from lockstep.sim import nvrtc
+    def _as_ptx(self, path_or_text: str | os.PathLike[str], options: Options) -> str | os.PathLike[str]:
+        text = path_or_text if isinstance(path_or_text, str) and "\n" in path_or_text else None
+        path = Path(path_or_text) if text is None else None
+        if (path is not None and path.suffix == ".cu") or (text is not None and ".version" not in text):
+            from lockstep.sim.cuda.program import Cuda
 
-        if isinstance(path_or_text, str) and "\n" in path_or_text:
-            if ".version" not in path_or_text:
-                return nvrtc.compile_text(path_or_text)
-            self._text = path_or_text
-            return path_or_text
-        path = Path(path_or_text)
-        return nvrtc.compile_file(path) if path.suffix == ".cu" else path
+            self._cuda = Cuda(text, path, options)
+            return self._cuda.compile()
+        if options != Options():
+            raise UsageError(f"{path or '<text>'}: is PTX: include, define, std, arch and fast_math are for CUDA C")
+        self._text = text
+        return path_or_text
+
+    def _compiled(self, ptx: str | os.PathLike[str]) -> Program:
+        description = self.gpu.description
+        return program.load(ptx, description.core.registers_per_thread, registry.passes(description))
+
+    def _reserve_registers(self) -> None:
+        """Give kernels the registers that the user asks for."""
+        limit = self.gpu.description.core.registers_per_thread
+        for name, count in self._registers.items():
+            kernel = self.kernel(name)
+            kernel.registers = max(kernel.registers, min(count, limit))
+
+    def _shown_path(self) -> str:
+        return self._cuda.name if self._cuda else self.program.path
 
     # -------------------------------------------------------------------------------------------------------- variables
 
-    def _place_variables(self) -> dict[str, int]:
-        """Allocate and initialise the module-scope variables; returns their device addresses."""
-        memory = self.gpu.memory
-        variables = {name: v for name, v in self.program.variables.items() if v.space in IN_MEMORY}
-        addresses = {name: memory.allocate(v.bytes) for name, v in variables.items()}
+    def _place_variables(self) -> None:
+        """Allocate and initialise the module-scope variables that have no place yet."""
+        memory, addresses = self.gpu.memory, self._addresses
+        variables = {
+            name: v for name, v in self.program.variables.items() if v.space in IN_MEMORY and name not in addresses
+        }
+        addresses.update({name: memory.allocate(v.bytes) for name, v in variables.items()})
         for name, variable in variables.items():
             data = np.zeros(variable.bytes, np.uint8)
             if variable.initial is not None:
@@ -86,7 +119,6 @@ class Module:
                 pointer = (target + symbol.offset).to_bytes(POINTER_BYTES, "little")
                 data[offset : offset + POINTER_BYTES] = np.frombuffer(pointer, np.uint8)
             memory.write(addresses[name], data)
-        return addresses
 
     def unload(self) -> None:
         """Give the memory of the variables back; the module cannot be used any more."""
@@ -129,21 +161,37 @@ class Module:
 
     def _variable(self, name: str) -> Any:
         self._require_loaded()
-        found = _unmangled(name, self.program.variables)
+        found = names.find(name, self.program.variables)
         if found is None:
-            known = ", ".join(self.program.variables) or "none"
-            raise UsageError(f"{self.program.path}: no variable {name!r}; it has {known}")
+            known = names.listed(self.program.variables)
+            raise UsageError(f"{self._shown_path()}: no variable {name!r}; it has {known}")
         return self.program.variables[found]
 
     # ---------------------------------------------------------------------------------------------------------- kernels
 
     def kernel(self, name: str) -> Kernel:
-        """A kernel by its name, in C++ also without the mangling when it is unambiguous."""
-        found = _unmangled(name, self.program.kernels)
+        """A kernel by its name: PTX's, or the C++ name ("f", "a::f", "f<3>") if it is clear which one is meant."""
+        known = self.program.kernels | self.program.refused
+        found = names.find(name, known) or self._instance(name)
         if found is None:
-            known = ", ".join(self.program.kernels) or "none"
-            raise UsageError(f"{self.program.path}: no kernel {name!r}; it has {known}")
+            templates = ""
+            if self._cuda and (open := self._cuda.templates(known)):
+                templates = f"; templates, to be launched as name<arguments>: {', '.join(open)}"
+            listed = names.listed(known)
+            raise UsageError(f"{self._shown_path()}: no kernel {name!r}; the module has {listed}{templates}")
+        if found in self.program.refused:
+            raise UsageError(self.program.refused[found])
         return self.program.kernels[found]
+
+    def _instance(self, name: str) -> str | None:
+        """The PTX's name of an instance of a kernel template, compiled if need be."""
+        if self._cuda is None or not self._cuda.has_template(name):
+            return None
+        if not self._cuda.knows(name):
+            self.program = self._compiled(self._cuda.compile(name))
+            self._reserve_registers()
+            self._place_variables()
+        return self._cuda.lowered(name)
 
     def launch(self, name: str, grid: Extent, block: Extent, args: Sequence[Any] = (), shared_bytes: int = 0) -> Run:
         """Run a kernel to its end.
@@ -167,7 +215,7 @@ class Module:
         try:
             result = machine.launch(ready, grid, block, params, shared_bytes, memory, progress)
         except Busy as error:
-            raise UsageError(f"{kernel.name}: {error}") from None
+            raise UsageError(f"{kernel.shown}: {error}") from None
         except BaseException:
             self.gpu.show(machine.printed)
             raise
@@ -177,6 +225,10 @@ class Module:
             raise KernelFault(self._fault_text(kernel, result.fault))
         over_time = result.timeline, result.gauges
         run = Run(kernel.name, grid, block, self.gpu.description, result.raw, *over_time, wall, result.printed)
+
+
+            raise self._fault(kernel, result.fault)
+        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, result.timeline, wall, result.printed)
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run
@@ -185,16 +237,16 @@ class Module:
         description = self.gpu.description
         limit, threads = description.core.threads_per_cta, math.prod(block)
         if threads > limit:
-            raise UsageError(f"{kernel.name}: block {block} has {threads} threads; {description.name} allows {limit}")
+            raise UsageError(f"{kernel.shown}: block {block} has {threads} threads; {description.name} allows {limit}")
         others = description.launch.max_grid
         for what, extent, most in (("block", block, MAX_BLOCK), ("grid", grid, (MAX_GRID_X, others, others))):
             if any(value > maximum for value, maximum in zip(extent, most, strict=True)):
-                raise UsageError(f"{kernel.name}: {what} {extent}: beyond the limit {most}")
+                raise UsageError(f"{kernel.shown}: {what} {extent}: beyond the limit {most}")
         if kernel.required_block and block != kernel.required_block:
-            raise UsageError(f"{kernel.name}: block {block}: the kernel requires {kernel.required_block} (.reqntid)")
+            raise UsageError(f"{kernel.shown}: block {block}: the kernel requires {kernel.required_block} (.reqntid)")
         if kernel.max_block and threads > math.prod(kernel.max_block):
             most_threads = math.prod(kernel.max_block)
-            raise UsageError(f"{kernel.name}: block {block}: the kernel allows {most_threads} threads (.maxntid)")
+            raise UsageError(f"{kernel.shown}: block {block}: the kernel allows {most_threads} threads (.maxntid)")
 
     def occupancy(self, name: str, block: Extent, shared_bytes: int = 0) -> Occupancy:
         """How many CTAs of a kernel an SM holds, and what limits them. With none, a launch is refused."""
@@ -205,11 +257,11 @@ class Module:
     def _fit(self, kernel: Kernel, threads: int, shared_bytes: int) -> Occupancy:
         description = self.gpu.description
         if not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
-            raise UsageError(f"{kernel.name}: shared_bytes = {shared_bytes!r}: must be an integer, not negative")
+            raise UsageError(f"{kernel.shown}: shared_bytes = {shared_bytes!r}: must be an integer, not negative")
         shared, limit = kernel.shared_bytes + shared_bytes, description.scratchpad.bytes_per_cta
         if shared > limit:
             text = f"{shared} bytes of shared memory ({kernel.shared_bytes} static, {shared_bytes} dynamic)"
-            raise UsageError(f"{kernel.name}: {text}; {description.name} allows {limit} per CTA")
+            raise UsageError(f"{kernel.shown}: {text}; {description.name} allows {limit} per CTA")
         return plan(description, threads, kernel.registers, shared)
 
     def _check_resources(self, kernel: Kernel, threads: int, shared_bytes: int) -> None:
@@ -218,10 +270,10 @@ class Module:
         if fit.ctas == 0:
             shared = kernel.shared_bytes + shared_bytes
             need = f"a CTA of {threads} threads, {kernel.registers} registers each, {shared} bytes of shared memory"
-            raise UsageError(f"{kernel.name}: {need} does not fit on an SM: too many {' and '.join(fit.limited_by)}")
+            raise UsageError(f"{kernel.shown}: {need} does not fit on an SM: too many {' and '.join(fit.limited_by)}")
         local = description.core.sms * MAX_WARPS * 32 * kernel.local_bytes
         if local > 2**32 - LOCAL_PHYSICAL:
-            raise UsageError(f"{kernel.name}: {kernel.local_bytes} bytes of local memory per thread do not fit")
+            raise UsageError(f"{kernel.shown}: {kernel.local_bytes} bytes of local memory per thread do not fit")
 
     def _relocated(self, kernel: Kernel) -> Kernel:
         """The kernel with the addresses of variables and the handles of textures in its code."""
@@ -243,29 +295,45 @@ class Module:
             self._textures[symbol].texels.require_live(self.gpu.memory)
             return self._textures[symbol].handle
         if symbol in self.program.variables:
-            raise UsageError(f"{kernel.name}: the texture reference {symbol} is not set; use module.set_symbol")
-        raise UsageError(f"{self.program.path}: {kernel.name}: unknown symbol {symbol}")
+            raise UsageError(f"{kernel.shown}: the texture reference {symbol} is not set; use module.set_symbol")
+        raise UsageError(f"{self._shown_path()}: {kernel.shown}: unknown symbol {symbol}")
 
     # ----------------------------------------------------------------------------------------------------------- faults
 
-    def _fault_text(self, kernel: Kernel, stop: Stop) -> str:
+    def _fault(self, kernel: Kernel, stop: Stop) -> KernelFault:
         """One line: what happened, in which instruction, CTA, warp and lane, at which address."""
         line = int(kernel.code["line"][stop.pc]) if 0 <= stop.pc < len(kernel.code) else 0
-        place = f"{kernel.path}:{line}: {self._source_line(line)!r}" if line else kernel.path
+        place, source = kernel.path, None
+        if line:
+            text = self._ptx()
+            source = source_line(text, line, _is_users)
+            place = f"{kernel.path}:{line}: {_line(text, line)!r}"
+            if source:
+                place = f"{self._source_place(*source)} ({place})"
         where = f"CTA {stop.cta}, warp {stop.warp}"
         if stop.lane >= 0:
             where += f", lane {stop.lane}"
         if stop.code.name in WITH_ADDRESS:
             where += f", address {stop.address:#x}{self._nearest(stop.address)}"
         waits = f", which waits for {stop.waits}" if stop.waits else ""
-        return f"{kernel.name}: {FAULTS[stop.code.name]} at {place}, {where}{waits}, cycle {stop.cycle}"
+        message = f"{kernel.shown}: {FAULTS[stop.code.name]} at {place}, {where}{waits}, cycle {stop.cycle}"
+        return KernelFault(message, (kernel.path, line) if line else None, source)
 
-    def _source_line(self, line: int) -> str:
+    def _ptx(self) -> str:
         try:
-            lines = (self._text if self._text is not None else Path(self.program.path).read_text()).splitlines()
+            return self._text if self._text is not None else Path(self.program.path).read_text()
         except OSError:
             return ""
-        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+    def _source_place(self, file: str, line: int) -> str:
+        """A line of the CUDA text, as far as it can be read."""
+        own = self._cuda is not None and Path(file).name == "<text>"
+        try:
+            text = self._cuda.text if own and self._cuda else Path(file).read_text(errors="replace")
+        except OSError:
+            text = ""
+        found = _line(text, line)
+        return f"{file}:{line}" + (f": {found!r}" if found else "")
 
     def _nearest(self, address: int) -> str:
         """How an address lies to the allocation before it."""
@@ -276,20 +344,20 @@ class Module:
         return f" (byte {address - base} of an allocation of {size})"
 
 
+def _line(text: str, line: int) -> str:
+    lines = text.splitlines()
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+def _is_users(file: str) -> bool:
+    """Whether a source file is the user's, and no part of CUDA."""
+    path = Path(file)
+    return path.name not in OWN_HEADERS and not any(path.is_relative_to(folder) for folder in headers.folders())
+
+
 def _extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:
     items = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(items) <= 3 or not all(isinstance(i, int | np.integer) and i >= 1 for i in items):
         raise UsageError(f"{kernel}: {what} = {value}: must be one to three positive integers")
     x, y, z = (*(int(i) for i in items), 1, 1)[:3]
     return x, y, z
-
-
-def _unmangled(name: str, known: Any) -> str | None:
-    """``name`` itself, or the only C++ name that it is short for."""
-    if not isinstance(name, str):
-        raise UsageError(f"{name!r}: must be a name")
-    if name in known:
-        return name
-    prefix = f"{len(name)}{name}"
-    found = [k for k in known if k.startswith((f"_Z{prefix}", f"_ZL{prefix}"))]
-    return found[0] if len(found) == 1 else None

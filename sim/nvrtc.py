@@ -1,74 +1,168 @@
-"""CUDA C to PTX through NVRTC, which needs neither a GPU nor a CUDA installation: ``pip install lockstep-sm[cuda]``."""
+"""CUDA C to PTX through NVRTC, which needs neither a GPU nor a CUDA installation: ``pip install lockstep-sm[cuda]``.
+
+NVRTC takes device code alone; :mod:`lockstep.sim.cuda.source` cuts whole programs.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
+import re
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lockstep.models.cache import folder, kept
+from lockstep.sim.cuda import headers
+from lockstep.sim.cuda.options import Options
+from lockstep.sim.cuda.source import Source, device_part
 from lockstep.sim.errors import UsageError
 from lockstep.spec import files
 
-__all__ = ["compile_file", "compile_text"]
+__all__ = ["Compiled", "compile_file", "compile_text"]
 
-OPTIONS = ("--gpu-architecture=compute_75", "--std=c++17", "--generate-line-info")
+PRELUDE = Path(__file__).parent / "cuda" / "prelude.h"
 MISSING = "CUDA C needs NVRTC: pip install 'lockstep-sm[cuda]', or give the PTX instead"
+ALWAYS = ("--device-as-default-execution-space", f"--pre-include={PRELUDE.name}")
 
 
-def compile_file(path: Path) -> Path:
-    """The PTX file made from a ``.cu`` file; a file that was compiled before is not compiled again."""
+@dataclass(frozen=True)
+class Compiled:
+    """The PTX file of a CUDA text. ``names``: the PTX's names of the kernels that were asked for by C++ names.
+
+    ``kernels``: what the text calls its kernels; a template among them has no code before an instance is asked for.
+    """
+
+    path: Path
+    names: dict[str, str]
+    kernels: frozenset[str]
+
+
+def compile_file(path: Path, options: Options | None = None, names: Sequence[str] = ()) -> Compiled:
+    """The PTX made from a ``.cu`` file; a file that was compiled before is not compiled again."""
     try:
         text = path.read_text()
     except OSError as error:
         raise UsageError(f"{path}: cannot read the CUDA file: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: not a CUDA file: it is not UTF-8 text") from None
-    return compile_text(text, str(path), (path.resolve().parent,))
+    return compile_text(text, str(path), path.resolve().parent, options, names)
 
 
-def compile_text(text: str, name: str = "<text>", include: tuple[Path, ...] = ()) -> Path:
-    """The same for a text. Raises :class:`UsageError` with the compiler's first error."""
-    options = (*OPTIONS, *(f"--include-path={item}" for item in include))
-    library = _library()
-    version = (ctypes.c_int(), ctypes.c_int())
-    library.nvrtcVersion(ctypes.byref(version[0]), ctypes.byref(version[1]))
-    key = hashlib.sha256("\n".join([name, text, *options, *(str(v.value) for v in version)]).encode()).hexdigest()
-    place = folder() / "nvrtc" / f"{Path(name).stem.strip('<>')}-{key[:16]}.ptx"
+def compile_text(
+    text: str,
+    name: str = "<text>",
+    beside: Path | None = None,
+    options: Options | None = None,
+    names: Sequence[str] = (),
+) -> Compiled:
+    """The same for a text, whose headers lie in ``beside``. ``names``: instances of kernel templates, ``f<3>``.
 
-    def make() -> bytes:
-        return _compile(library, text, name, options)
-
-    # A header that is included may have changed: only a text without headers is sure to be the same.
-    ptx = make() if "#include" in text else kept(f"nvrtc/{key}", make)
+    Raises :class:`UsageError` with the compiler's first error.
+    """
+    options = options or Options()
+    source = device_part(text, name, beside, options.folders, options.define, names)
+    instances = [each for each in source.instances if each not in names]
+    try:
+        found = _kept(source, name, options, (*names, *instances))
+    except UsageError:
+        if not instances:
+            raise
+        found = _kept(source, name, options, tuple(names))  # not all that the host launches needs to be valid here
+    place = folder() / "nvrtc" / f"{Path(name).stem.strip('<>')}-{found['key'][:16]}.ptx"
+    ptx = found["ptx"].encode()
     if not place.is_file() or place.read_bytes() != ptx:
         place.parent.mkdir(parents=True, exist_ok=True)
         files.write(place, ptx)
-    return place
+    return Compiled(place, found["names"], source.kernels)
 
 
-def _compile(library: Any, text: str, name: str, options: tuple[str, ...]) -> bytes:
+def _kept(source: Source, name: str, options: Options, names: tuple[str, ...]) -> dict[str, Any]:
+    """What the compiler makes of a source; from the cache if it was made before."""
+    library = _library()
+    version = (ctypes.c_int(), ctypes.c_int())
+    library.nvrtcVersion(ctypes.byref(version[0]), ctypes.byref(version[1]))
+    _check_architecture(library, options.arch)
+    arguments = [*options.arguments(), *ALWAYS]
+    own = {PRELUDE.name: PRELUDE.read_text(), **headers.umbrellas(), **source.headers}
+    packages = [f"{package} {number}" for package, number, _ in headers.installed()]
+    place = str(Path(name).absolute())  # which the PTX names
+    key = hashlib.sha256(
+        json.dumps([place, source.text, own, arguments, names, [v.value for v in version], packages]).encode()
+    ).hexdigest()
+    arguments += [f"--include-path={path}" for path in headers.folders()]
+
+    def make() -> bytes:
+        ptx, lowered = _compile(library, source, own, name, arguments, names)
+        return json.dumps({"key": key, "ptx": ptx, "names": lowered}).encode()
+
+    return json.loads(kept(f"nvrtc/{key}", make))
+
+
+def _check_architecture(library: Any, arch: str) -> None:
+    count = ctypes.c_int()
+    library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
+    known = (ctypes.c_int * count.value)()
+    library.nvrtcGetSupportedArchs(known)
+    if int("".join(filter(str.isdigit, arch))) not in known:
+        raise UsageError(f"arch = {arch!r}: this NVRTC knows {', '.join(f'sm_{number}' for number in known)}")
+
+
+def _compile(
+    library: Any, source: Source, own: dict[str, str], name: str, arguments: Sequence[str], names: Sequence[str]
+) -> tuple[str, dict[str, str]]:
     program = ctypes.c_void_p()
-    library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), name.encode(), 0, None, None)
+    texts, titles = _strings(own.values()), _strings(own)
+    library.nvrtcCreateProgram(ctypes.byref(program), source.text.encode(), name.encode(), len(own), texts, titles)
     try:
-        arguments = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-        if library.nvrtcCompileProgram(program, len(options), arguments):
-            log = _result(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program).decode()
-            lines = [line.strip() for line in log.splitlines() if line.strip()]
-            raise UsageError(next((line for line in lines if "error" in line), f"{name}: NVRTC failed"))
-        return _result(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program)
+        for each in names:
+            library.nvrtcAddNameExpression(program, each.encode())
+        if library.nvrtcCompileProgram(program, len(arguments), _strings(arguments)):
+            log = _result(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)
+            raise UsageError(_error(log, name, source))
+        ptx = _result(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program)
+        return ptx, {each: _lowered(library, program, each) for each in names}
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _result(size_of: Any, get: Any, program: ctypes.c_void_p) -> bytes:
+def _lowered(library: Any, program: ctypes.c_void_p, name: str) -> str:
+    lowered = ctypes.c_char_p()
+    library.nvrtcGetLoweredName(program, name.encode(), ctypes.byref(lowered))
+    return (lowered.value or b"").decode()
+
+
+def _error(log: str, name: str, source: Source) -> str:
+    """The first error, and what is known of its cause."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    error = next((line for line in lines if "error" in line), f"{name}: NVRTC failed")
+    if error.startswith("__nv_name_map"):  # NVRTC's own file of the instances that are asked for
+        return f"{name}: {error.partition(': error: ')[2]}"
+    header = re.search(r'cannot open source file "([^"]+)"', error)
+    if header and (hint := headers.to_install(header[1])):
+        return f"{error.partition(':')[0]}: {hint}"
+    undefined = re.search(r'identifier "(?:.*::)?(\w+)" is undefined', error)
+    if undefined and undefined[1] in source.dropped:
+        return f"{error}: {source.dropped[undefined[1]]} has it for the host alone"
+    if source.missing:
+        return f"{error}; headers not found (-I): {', '.join(source.missing)}"
+    return error
+
+
+def _strings(items: Any) -> Any:
+    encoded = [item.encode() for item in items]
+    return (ctypes.c_char_p * len(encoded))(*encoded)
+
+
+def _result(size_of: Any, get: Any, program: ctypes.c_void_p) -> str:
     size = ctypes.c_size_t()
     size_of(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)
     get(program, text)
-    return text.value
+    return text.value.decode()
 
 
 def _library() -> Any:

@@ -38,7 +38,7 @@ def residencies(module: Module, block: int | None, dynamic_bytes: int) -> list[R
         for extent in [(block,)] if block else _blocks(module, name):
             fit = module.occupancy(name, extent, dynamic_bytes)
             needs = math.prod(extent), kernel.registers, kernel.shared_bytes + dynamic_bytes
-            found.append(residency(module.gpu.description, fit, *needs, name))
+            found.append(residency(module.gpu.description, fit, *needs, kernel.shown))
     return found
 
 

@@ -15,20 +15,32 @@ from lockstep.spec.passes import Pass
 
 
 def build(module: ast.Module, registers_per_thread: int, passes: Sequence[Pass] = ()) -> Program:
-    """The program of a module. Raises :class:`UsageError`."""
-    kernels = {name: assemble(draft) for name, draft in drafts(module, registers_per_thread, passes).items()}
+    """The program of a module. Raises :class:`UsageError` if none of its kernels can be compiled."""
+    made, refused = drafts(module, registers_per_thread, passes)
+    kernels = {name: assemble(draft) for name, draft in made.items()}
     variables = {name: v for name, v in module.variables.items() if v.space not in ("shared", "local")}
-    return Program(module.path, kernels, variables, function_addresses(module))
+    return Program(module.path, kernels, variables, function_addresses(module), refused)
 
 
-def drafts(module: ast.Module, registers_per_thread: int, passes: Sequence[Pass] = ()) -> dict[str, Draft]:
-    """The kernels of a module, by name, after all stages. Raises :class:`UsageError`."""
+def drafts(
+    module: ast.Module, registers_per_thread: int, passes: Sequence[Pass] = ()
+) -> tuple[dict[str, Draft], dict[str, str]]:
+    """The kernels of a module, by name, after all stages, and why the others cannot be compiled.
+
+    Raises :class:`UsageError` if this is so of all.
+    """
     addresses = function_addresses(module)
-    return {
-        name: _draft(module, function, addresses, registers_per_thread, passes)
-        for name, function in module.functions.items()
-        if function.entry and function.defined
-    }
+    made: dict[str, Draft] = {}
+    refused: dict[str, str] = {}
+    for name, function in module.functions.items():
+        if function.entry and function.defined:
+            try:
+                made[name] = _draft(module, function, addresses, registers_per_thread, passes)
+            except UsageError as error:
+                refused[name] = str(error)
+    if refused and not made:
+        raise UsageError(next(iter(refused.values())))
+    return made, refused
 
 
 def _draft(

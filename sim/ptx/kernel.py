@@ -8,6 +8,7 @@ import numpy as np
 
 from lockstep.models.execution import isa
 from lockstep.sim.ptx import ast
+from lockstep.sim.ptx.names import readable
 
 
 @dataclass(slots=True)
@@ -56,6 +57,11 @@ class Kernel:
     branch_table: list[int] = field(default_factory=list)  # targets of ``brx.idx``
     tables: dict[str, np.ndarray] = field(default_factory=dict)  # what passes tell the model beside the code
 
+    @property
+    def shown(self) -> str:
+        """The name as people write it."""
+        return readable(self.name)
+
 
 @dataclass(slots=True)
 class Program:
@@ -65,3 +71,4 @@ class Program:
     kernels: dict[str, Kernel]
     variables: dict[str, ast.Variable]  # module scope: global, const, texref, surfref, samplerref
     functions: dict[str, int] = field(default_factory=dict)  # functions used as data -> the value of their address
+    refused: dict[str, str] = field(default_factory=dict)  # kernels that cannot be compiled -> why, in one line
