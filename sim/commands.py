@@ -272,6 +272,7 @@ def _source(options: Namespace) -> tuple[Path, dict[str, int]]:
 
 def occupancy(options: Namespace) -> int:
     from lockstep.sim.gpu import Gpu
+    from lockstep.sim.listing import show_refused
     from lockstep.sim.occupancy import residencies
 
     check_writable(options.json)
@@ -296,6 +297,8 @@ def occupancy(options: Namespace) -> int:
         module = loaded.load(path, registers=dict.fromkeys(module.program.kernels, options.registers))
     found = residencies(module, options.threads, options.scratchpad)
     _show_residencies(options, gpu, found)
+    if options.json != "-":
+        show_refused(module.program.refused)
     return _finish(options, [asdict(r) for r in found], [])
 
 

@@ -108,8 +108,7 @@ class Listing:
         """Print ``regions``, ``hints`` or ``registers``."""
         {"regions": self._regions, "hints": self._hints, "registers": self._registers}[what]()
         if what != "hints":
-            for name, reason in self.refused.items():
-                print(f"{readable(name)}: refused: {reason}")
+            show_refused(self.refused)
 
     def _regions(self) -> None:
         print(f"{self.path}: {self.latency} cycles for {self.warps} warps, {self.latency / self.warps:.1f} for each")
@@ -152,6 +151,12 @@ class Listing:
             "kernels": kernels,
             "refused": self.refused,
         }
+
+
+def show_refused(refused: Mapping[str, str]) -> None:
+    """Print the kernels of a module that cannot be compiled, and why."""
+    for name, reason in refused.items():
+        print(f"{readable(name)}: refused: {reason}")
 
 
 def _numbers(lines: list[int]) -> str:

@@ -141,7 +141,7 @@ def _error(log: str, name: str, source: Source) -> str:
     error = next((line for line in lines if "error" in line), f"{name}: NVRTC failed")
     if error.startswith("__nv_name_map"):  # NVRTC's own file of the instances that are asked for
         return f"{name}: {error.partition(': error: ')[2]}"
-    header = re.search(r'cannot open source file "([^"]+)"', error)
+    header = re.search(r'open source file "([^"]+)"', error)
     if header and (hint := headers.to_install(header[1])):
         return f"{error.partition(':')[0]}: {hint}"
     undefined = re.search(r'identifier "(?:.*::)?(\w+)" is undefined', error)

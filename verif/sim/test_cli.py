@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -290,3 +291,69 @@ def test_a_warm_run_imports_no_more_than_it_needs(fill: Path) -> None:
     for _ in range(2):  # the first one fills the caches
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
     assert result.returncode == 0, result.stderr
+
+
+# --------------------------------------------------------------------------------------------------------- CUDA C
+
+WHOLE = """#include <vector>
+#include "size.h"
+template <int N> __global__ void scale(float *x) { x[threadIdx.x] *= N + sinf(x[SIZE]); }
+__global__ void bad(int **x) { x[0] = (int *)malloc(SIZE + 4); }
+int main() { std::vector<float> v; }
+"""
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "size.h").write_text("#ifndef SIZE\n#define SIZE 4\n#endif\n")
+    file = tmp_path / "whole.cu"
+    file.write_text(WHOLE)
+    return file
+
+
+def instructions(shown: str) -> int:
+    found = re.search(r"PTX instructions (\d+)", shown)
+    assert found
+    return int(found[1])
+
+
+def test_a_whole_program(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("-I", whole.parent / "headers", "-D", "SIZE=8", "--name", "scale<3>")
+    code, shown, _ = lockstep(capsys, "ptx", whole, *options)
+    assert code == 0 and "scale<3>: PTX instructions" in shown
+    assert re.search(r"^bad: refused: .*malloc", shown, re.MULTILINE)
+    exact = instructions(shown)
+    code, shown, _ = lockstep(capsys, "ptx", whole, *options, "--fast-math", "--std", "c++14", "--arch", "sm_80")
+    assert code == 0 and instructions(shown) < exact
+    code, shown, _ = lockstep(capsys, "occupancy", whole, *options, "--json", "-")
+    assert code == 0 and {row["kernel"] for row in json.loads(shown)} == {"scale<3>"}
+    code, shown, _ = lockstep(capsys, "occupancy", whole, *options)
+    assert code == 0 and re.search(r"^bad: refused: .*malloc", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "headers not found (-I): size.h"),
+        (("-I", "nowhere"), "include: nowhere: no such folder"),
+        (("-D", "SIZE=4", "--std", "c++98"), "must be one of c++11"),
+        (("-D", "SIZE=4", "--name", "scale<int>"), "scale"),
+    ],
+)
+def test_a_whole_program_that_does_not_compile(
+    whole: Path, options: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, error = lockstep(capsys, "ptx", whole, *options)
+    assert code == 2 and words in error and error.count("\n") == 1
+
+
+def test_a_program_of_templates(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole.write_text("".join(line for line in WHOLE.splitlines(keepends=True) if "malloc" not in line))
+    code, _, error = lockstep(capsys, "occupancy", whole, "-D", "SIZE=4")
+    assert code == 2 and "whole.cu: has no kernels but templates, of which --name compiles instances: scale" in error
+
+
+def test_options_for_cuda_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = lockstep(capsys, "ptx", "saxpy", "-D", "N=3")
+    assert code == 2 and "saxpy: is no .cu file" in error

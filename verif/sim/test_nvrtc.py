@@ -1,4 +1,4 @@
-"""CUDA C through NVRTC: compiled, kept, wrong, and without the library."""
+"""CUDA C through NVRTC: compiled, kept, with options, instances of templates, wrong, and without the packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lockstep.sim import Gpu, UsageError, nvrtc
+from lockstep.sim import Gpu, KernelFault, UsageError, nvrtc
+from lockstep.sim.cuda import headers
+from lockstep.sim.cuda.options import Options
 
 SOURCE = """
 __global__ void twice(float *x, int n) {
@@ -37,22 +39,22 @@ def test_text_is_recognised(tmp_path: Path) -> None:
 
 
 def test_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = nvrtc.compile_text(SOURCE)
+    first = nvrtc.compile_text(SOURCE).path
     assert ".entry _Z5twicePfi" in first.read_text()
     monkeypatch.setattr(nvrtc, "_compile", lambda *_: pytest.fail("compiled again"))
-    assert nvrtc.compile_text(SOURCE) == first
+    assert nvrtc.compile_text(SOURCE).path == first
     whole = first.read_text()
     first.write_text(whole[:100])
-    assert nvrtc.compile_text(SOURCE).read_text() == whole, "a damaged file is written anew"
+    assert nvrtc.compile_text(SOURCE).path.read_text() == whole, "a damaged file is written anew"
 
 
 def test_headers_may_change(tmp_path: Path) -> None:
     (tmp_path / "factor.h").write_text("#define FACTOR 3.0f\n")
     file = tmp_path / "scaled.cu"
     file.write_text('#include "factor.h"\n' + SOURCE.replace("2.0f", "FACTOR"))
-    assert "0f40400000" in nvrtc.compile_file(file).read_text()
+    assert "0f40400000" in nvrtc.compile_file(file).path.read_text()
     (tmp_path / "factor.h").write_text("#define FACTOR 5.0f\n")
-    assert "0f40A00000" in nvrtc.compile_file(file).read_text()
+    assert "0f40A00000" in nvrtc.compile_file(file).path.read_text()
 
 
 def test_an_error_names_file_and_line(tmp_path: Path) -> None:
@@ -69,3 +71,200 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", missing)
     with pytest.raises(UsageError, match=r"pip install 'lockstep-sm\[cuda\]'"):
         Gpu("gtx480").load(SOURCE)
+
+
+# -------------------------------------------------------------------------------------------------------------- options
+
+OPTIONAL = """
+#include <factor.h>
+#if __cplusplus > 201703L
+#define LATEST 1
+#else
+#define LATEST 0
+#endif
+__global__ void k(float *x) { x[0] = FACTOR; x[1] = LATEST; x[2] = sinf(x[3]); x[4] = ADDED; x[5] = __CUDA_ARCH__; }
+"""
+
+
+def compiled(**options: object) -> str:
+    return nvrtc.compile_text(OPTIONAL, options=Options(**options)).path.read_text()  # type: ignore[arg-type]
+
+
+def test_options(tmp_path: Path) -> None:
+    (tmp_path / "factor.h").write_text("#define FACTOR 3.0f\n")
+    plain = compiled(include=[tmp_path], define=["ADDED"])
+    assert ".target sm_75" in plain and "sin.approx" not in plain
+    changed = compiled(include=[str(tmp_path)], define=["ADDED=6"], std="c++20", arch="sm_80", fast_math=True)
+    assert ".target sm_80" in changed and "sin.approx" in changed
+    for value in (3.0, 1.0, 6.0, 800.0):
+        assert (
+            f"0f{np.float32(value).view(np.uint32):08X}" in changed or str(np.float32(value).view(np.uint32)) in changed
+        )
+    with pytest.raises(UsageError, match=r"FACTOR.*headers not found \(-I\): factor\.h"):
+        compiled()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"include": "folder"}, "include = 'folder': must be a list"),
+        ({"include": ["/nowhere"]}, "include: /nowhere: no such folder"),
+        ({"define": "N=3"}, "define = 'N=3': must be a list"),
+        ({"define": ["3N"]}, "define: '3N': must be NAME or NAME=VALUE"),
+        ({"std": "c++98"}, r"std = 'c\+\+98': must be one of c\+\+11"),
+        ({"arch": "fermi"}, "arch = 'fermi': must be as sm_75"),
+        ({"arch": "sm_20"}, "arch = 'sm_20': this NVRTC knows sm_75"),
+    ],
+)
+def test_wrong_options(options: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Gpu("gtx480").load(SOURCE, **options)  # type: ignore[arg-type]
+
+
+def test_options_are_for_cuda_alone() -> None:
+    ptx = nvrtc.compile_text(SOURCE).path
+    with pytest.raises(UsageError, match="is PTX: include"):
+        Gpu("gtx480").load(ptx, define=["N=3"])
+
+
+# ------------------------------------------------------------------------------------------------- names of kernels
+
+TEMPLATES = """
+__device__ int counter;
+template <int N> __global__ void f(int *x) { x[threadIdx.x] = N; counter++; }
+template <class T, int N> __global__ void g(T *x) { x[0] = N; }
+namespace a { __global__ void h(int *x) { x[0] = 7; } }
+int main() { f<3><<<1, 1>>>(0); }
+"""
+
+
+def test_templates_by_name() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    module = gpu.load(TEMPLATES)
+    x = gpu.to_device(np.zeros(1, np.int32))
+    for name, value in (("f<3>", 3), ("f< 2+2 >", 4), ("h", 7), ("g<int, 5>", 5), ("a::h", 7), ("f<4>", 4)):
+        module.launch(name, 1, 1, [x])
+        assert gpu.from_device(x)[0] == value, name
+    assert module.get_symbol("counter", np.int32)[0] == 3
+    assert module.kernel("f<4>").shown == "f<4>"
+
+
+def test_unknown_names() -> None:
+    module = Gpu("gtx480").load(TEMPLATES)
+    with pytest.raises(UsageError, match=r"no kernel 'k'; the module has f<3>, a::h; templates, .*: g$"):
+        module.launch("k", 1, 1)
+    with pytest.raises(UsageError, match=r"^g<int>: .*g"):
+        module.launch("g<int>", 1, 1)
+    module.kernel("f<4>")
+    with pytest.raises(UsageError, match=r"'f' may be f<3>\(int\*\) or f<4>\(int\*\)"):
+        module.launch("f", 1, 1)
+
+
+def test_registers_of_an_instance() -> None:
+    module = Gpu("gtx480").load(TEMPLATES, registers={"f<4>": 40})
+    module.kernel("f<5>")
+    assert module.kernel("f<4>").registers == 40
+
+
+def test_no_kernels() -> None:
+    with pytest.raises(UsageError, match="<text>: has no kernels"):
+        Gpu("gtx480").load("int main() {\n}\n")
+
+
+# --------------------------------------------------------------------------------------------------- what goes wrong
+
+
+def test_one_kernel_that_cannot_be_compiled() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    module = gpu.load(
+        "__global__ void bad(int **x) { x[0] = (int *)malloc(4); }\n__global__ void good(int *x) { x[0] = 3; }"
+    )
+    x = gpu.to_device(np.zeros(1, np.int32))
+    module.launch("good", 1, 1, [x])
+    assert gpu.from_device(x)[0] == 3
+    with pytest.raises(UsageError, match="malloc"):
+        module.launch("bad", 1, 1, [x])
+
+
+def test_a_fault_names_the_source(tmp_path: Path) -> None:
+    (tmp_path / "inner.h").write_text("#pragma once\n__device__ void store(int *x) {\n    x[1 << 28] = 1;\n}\n")
+    file = tmp_path / "far.cu"
+    text = '#include <cstdio>\n#include "inner.h"\nint main() {}\n\n__global__ void outer(int *x) { x[1 << 28] = 1; }\n'
+    file.write_text(text + "__global__ void calls(int *x) { store(x); }\n")
+    gpu = Gpu("gtx480", core_sms=1)
+    module, x = gpu.load(file), gpu.to_device(np.zeros(1, np.int32))
+    for kernel, place, line in (("outer", file, 5), ("calls", tmp_path / "inner.h", 3)):
+        with pytest.raises(
+            KernelFault, match=rf"{place.name}:{line}: '.*x\[1 << 28\] = 1;.*' \(.*\.ptx:\d+: 'st\."
+        ) as caught:
+            module.launch(kernel, 1, 1, [x])
+        assert caught.value.source == (str(place), line)
+        assert caught.value.ptx and "st." in Path(caught.value.ptx[0]).read_text().splitlines()[caught.value.ptx[1] - 1]
+    with pytest.raises(KernelFault, match=r"<text>:2: 'x\[1 << 28\] = 1;"):
+        gpu.load("__global__ void k(int *x) {\n    x[1 << 28] = 1;\n}").launch("k", 1, 1, [x])
+
+
+def test_a_function_of_the_host() -> None:
+    with pytest.raises(UsageError, match=r"\"f\" is undefined: <text>:1 has it for the host alone"):
+        Gpu("gtx480").load("int f(int x) { return x; }\n__global__ void k(int *x) { x[0] = f(3); }")
+
+
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headers, "installed", lambda: ())
+    for header, package in (("cuda_fp16.h", r"'lockstep-sm\[cuda\]'"), ("curand_kernel.h", "nvidia-curand")):
+        with pytest.raises(UsageError, match=rf"<text>\(1\): <{header}> comes with .*: pip install {package}$"):
+            nvrtc.compile_text(f"#include <{header}>\n{SOURCE}")
+        nvrtc.compile_text(f"#ifdef NEVER\n#include <{header}>\n#endif\n{SOURCE}")
+
+
+# ---------------------------------------------------------------------------------------------- CUDA's own headers
+
+
+def test_halves_as_arguments() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    module = gpu.load("#include <cuda_fp16.h>\n__global__ void k(__half *x, __half a) { x[0] = a; }")
+    x = gpu.to_device(np.zeros(1, np.float16))
+    module.launch("k", 1, 1, [x, np.float16(1.5)])
+    assert gpu.from_device(x)[0] == 1.5
+    for value in (np.float32(1), np.int16(1)):
+        with pytest.raises(UsageError, match=rf"np\.{value.dtype} given, .*; it takes 2 bytes.*np\.float16"):
+            module.launch("k", 1, 1, [x, value])
+
+
+def test_what_the_host_compiler_has_included() -> None:
+    text = (
+        "__global__ void k(uint64_t *x, float *y) { x[0] = UINT_MAX + offsetof(int2, y); y[0] = M_PI * FLT_EPSILON; }"
+    )
+    assert nvrtc.compile_text(text).path.is_file()
+
+
+def test_texture_references() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    text = """
+    texture<uchar4, 2, cudaReadModeNormalizedFloat> image;
+    texture<float> line;
+    __global__ void k(float *x) { float4 t = tex2D(image, 1, 0); x[0] = t.y; x[1] = tex1Dfetch(line, 2); }
+    """
+    module, x = gpu.load(text), gpu.to_device(np.zeros(2, np.float32))
+    module.set_symbol("line", gpu.texture(np.arange(4, dtype=np.float32)))
+    texels = np.zeros((1, 2, 4), np.uint8)
+    texels[0, 1, 1] = 255
+    module.set_symbol("image", gpu.texture(texels, channels=4, as_float=True))
+    module.launch("k", 1, 1, [x])
+    assert gpu.from_device(x).tolist() == [1, 2]
+
+
+def test_the_parts_of_cub_for_blocks() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    text = """
+    #include <cub/cub.cuh>
+    __global__ void k(const int *x, int *sum) {
+        using Reduce = cub::BlockReduce<int, 64>;
+        __shared__ Reduce::TempStorage storage;
+        int total = Reduce(storage).Sum(x[threadIdx.x]);
+        if (threadIdx.x == 0) *sum = total;
+    }
+    """
+    module, x = gpu.load(text), gpu.to_device(np.zeros(1, np.int32))
+    module.launch("k", 1, 64, [gpu.to_device(np.arange(64, dtype=np.int32)), x])
+    assert gpu.from_device(x)[0] == 64 * 63 // 2
