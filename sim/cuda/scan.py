@@ -53,11 +53,12 @@ class Token(NamedTuple):
 
 
 class Macro(NamedTuple):
-    """What a ``#define`` says: the words of its body, and whether it is used like a function or is a declaration."""
+    """What a ``#define`` says."""
 
-    words: frozenset[str]
+    words: frozenset[str]  # of its body
     takes_arguments: bool
-    whole: bool  # has a block or a semicolon in it
+    whole: bool  # makes declarations: has a block or a semicolon in it
+    bracket: bool  # only opens a scope, or only closes it
 
 
 @dataclass
@@ -124,7 +125,9 @@ def directive(token: Token) -> tuple[str, str]:
 
 
 def macro(body: str, takes_arguments: bool = False) -> Macro:
-    return Macro(frozenset(_WORD.findall(body)), takes_arguments, any(mark in body for mark in "{;"))
+    bracket = body.count("{") != body.count("}")
+    whole = not bracket and any(mark in body for mark in "{;")
+    return Macro(frozenset(_WORD.findall(body)), takes_arguments, whole, bracket)
 
 
 class _Scanner:
@@ -143,6 +146,9 @@ class _Scanner:
                 index = opened
             elif self.tokens[index].kind == "directive" or self.text(index) in ("}", ";"):
                 index += 1
+            elif (found := self.macros.get(self.text(index))) and found.bracket:
+                index += 1
+                index = self.behind_brackets(index) if found.takes_arguments and self.text(index) == "(" else index
             elif self.text(index) in ("public", "private", "protected") and self.text(index + 1) == ":":
                 index += 2
             else:
@@ -171,8 +177,6 @@ class _Scanner:
             if self.text(end) != "(":
                 return None
             end = self.behind_brackets(end)
-        if self.text(end) == "{":
-            return None
         if self.text(end) == ";":
             end += 1
         return Item(index, end, "macro", frozenset({self.text(index)}))

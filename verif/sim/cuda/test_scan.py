@@ -77,6 +77,11 @@ def test_scopes_are_entered() -> None:
     assert [set(item.names) for item in items(source)] == [{"x"}, {"y"}, {"z"}]
 
 
+def test_macros_that_open_and_close_scopes() -> None:
+    source = "#define BEGIN(name) namespace name {\n#define END }\nBEGIN(a)\nint x;\nEND\nint main() {}"
+    assert [set(item.names) for item in items(source)] == [{"x"}, {"main"}]
+
+
 def test_macros_that_make_declarations_stand_alone() -> None:
     source = "#define MAKE(T) __global__ void k_##T(T *x) {}\nMAKE(int)\nMAKE(float)\nint main() { return 0; }"
     assert [item.kind for item in items(source)] == ["macro", "macro", "function"]

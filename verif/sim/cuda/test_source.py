@@ -125,16 +125,19 @@ def test_headers(tmp_path: Path) -> None:
     (tmp_path / "deep" / "b.h").write_text("#define B 3\n")
     (tmp_path / "deep" / "table.inc").write_text("1, 2,\n3\n")
     (tmp_path / "other" / "c.h").write_text("#define C 4\n")
+    (tmp_path / "deep" / "body.inc").write_text("x[0] = 3;\n")
     text = (
         '#include "deep/a.h"\n#include <c.h>\n#include "none.h"\n#include <stdio.h>\n#include <cuda_fp16.h>\n'
-        '__constant__ int t[] = {\n#include "deep/table.inc"\n};\n__global__ void k() {}\n'
+        '__constant__ int t[] = {\n#include "deep/table.inc"\n};\n'
+        '__global__ void k(int *x) {\n#include "deep/body.inc"\n}\n'
     )
     source = device_part(text, "x.cu", tmp_path, (tmp_path / "other",))
-    a, b, c, table = (str(tmp_path / name) for name in ("deep/a.h", "deep/b.h", "other/c.h", "deep/table.inc"))
+    names = ("deep/a.h", "deep/b.h", "other/c.h", "deep/table.inc", "deep/body.inc")
+    a, b, c, table, body = (str(tmp_path / name) for name in names)
     assert source.text.splitlines()[:5] == [f'#include "{a}"', f'#include "{c}"', "", "", "#include <cuda_fp16.h>"]
     assert source.headers == {
         a: f'#pragma once\n#include "{b}"\n\n__device__ int a(int x);\n', b: "#define B 3\n", c: "#define C 4\n",
-        table: "1, 2,\n3\n",
+        table: "1, 2,\n3\n", body: "x[0] = 3;\n",
     }  # fmt: skip
     assert source.missing == ("none.h",)
 

@@ -14,6 +14,7 @@ ret;
 add;
 .loc 2 7 1, function_name $L1, inlined_at 1 11 4
 mul;
+.loc 1 12 1
 .loc 3 9 1, function_name $L1, inlined_at 2 7 1
 .loc 1 0 0
 bar;
@@ -38,6 +39,6 @@ def test_lines() -> None:
 
 def test_code_of_others_is_where_it_was_inlined() -> None:
     assert found(10, "/own/x.h") == ("/own/x.cu", 11)
-    assert found(11) == ("/cuda/f.h", 9)
-    assert found(11, "/cuda/f.h") == ("/own/x.h", 7)
-    assert found(11, "/cuda/f.h", "/own/x.h") == ("/own/x.cu", 11)
+    assert found(12) == ("/cuda/f.h", 9)
+    assert found(12, "/cuda/f.h") == ("/own/x.h", 7)
+    assert found(12, "/cuda/f.h", "/own/x.h") == ("/own/x.cu", 11)
