@@ -30,6 +30,9 @@ _TOKEN = re.compile(
 _DIRECTIVE = re.compile(r"#\s*(\w*)\s*(.*)", re.DOTALL)
 _MACRO = re.compile(r"(\w+)(\(?)(.*)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_$]\w*")
+_NEVER = re.compile(r"(0|false)\s*(//.*|/\*.*)?$", re.DOTALL)
+_DEPTH = {"if": 1, "ifdef": 1, "ifndef": 1, "endif": -1}
+_BRANCHES = ("else", "elif", "elifdef", "elifndef")
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 # Words before brackets that do not make a declaration a function.
 _ATTRIBUTES = frozenset(
@@ -86,10 +89,20 @@ class Text:
     tokens: list[Token] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        switched_off = 0  # depth of conditions, from an #if 0 on
         for match in _TOKEN.finditer(self.text):
-            kind = match.lastgroup or ""
-            if kind != "blank":
-                self.tokens.append(Token(kind, match.group(), *match.span()))
+            token = Token(match.lastgroup or "", match.group(), *match.span())
+            if token.kind == "directive":
+                name, rest = directive(token)
+                if switched_off:
+                    ends = switched_off == 1 and name in (*_BRANCHES, "endif")
+                    switched_off = 0 if ends else switched_off + _DEPTH.get(name, 0)
+                    if not ends:
+                        continue
+                elif name == "if" and _NEVER.match(rest):
+                    switched_off = 1
+            if token.kind != "blank" and (not switched_off or token.kind == "directive"):
+                self.tokens.append(token)
 
     def directives(self) -> Iterator[tuple[int, str, str]]:
         """Index, name and rest of every preprocessor line."""
@@ -259,9 +272,9 @@ class _Declaration:
     def _condition(self, token: Token) -> None:
         """A text has all branches; only one of them opens and closes brackets."""
         name, _ = directive(token)
-        if name in ("if", "ifdef", "ifndef"):
+        if _DEPTH.get(name) == 1:
             self.conditions.append(self.open.copy())
-        elif name in ("else", "elif", "elifdef", "elifndef"):
+        elif name in _BRANCHES:
             self.open = self.conditions[-1].copy() if self.conditions else []
         elif name == "endif" and self.conditions:
             self.conditions.pop()

@@ -72,6 +72,11 @@ def test_heads_by_condition() -> None:
     assert (first.names, second.names) == ({"f"}, {"g"})
 
 
+def test_what_is_switched_off_need_not_be_code() -> None:
+    source = "#if 0 // off\nisn't {\n#ifdef A\n}}\n#endif\n{{\n#else\nint x;\n#endif\n#if 0\n{\n#endif\nint y;"
+    assert [set(item.names) for item in items(source)] == [{"x"}, {"y"}]
+
+
 def test_scopes_are_entered() -> None:
     source = 'namespace a { inline namespace b { int x; } }\nextern "C" {\nint y;\n}\nnamespace { int z; }'
     assert [set(item.names) for item in items(source)] == [{"x"}, {"y"}, {"z"}]

@@ -31,7 +31,7 @@ LATENCY = 60
 
 def found(body: str, warps: int) -> tuple[list[list[str]], list[str]]:
     """The regions, and the loads with hints: by the names of the registers that they load."""
-    (draft,) = drafts(parse(HEAD + body + "\nret;\n}\n", "test.ptx"), 63).values()
+    (draft,) = drafts(parse(HEAD + body + "\nret;\n}\n", "test.ptx"), 63)[0].values()
     lines = (HEAD + body).splitlines()
 
     def name(index: int) -> str:
@@ -128,7 +128,7 @@ def test_every_kernel_gets_its_hints_once(kernel: str) -> None:
 
 
 def test_the_pass_changes_nothing_when_it_runs_again() -> None:
-    (draft,) = drafts(parse(kernels.find("gemm").ptx.read_text(), "gemm.ptx"), 63).values()
+    (draft,) = drafts(parse(kernels.find("gemm").ptx.read_text(), "gemm.ptx"), 63)[0].values()
     hints(draft, latency=600, warps=48)
     once = [micro.flags for micro in draft.code.list]
     hints(draft, latency=600, warps=48)
