@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ __all__ = ["Module"]
 IN_MEMORY = ("global", "const")
 BOUND = ("tex", "texref", "surfref", "samplerref")
 OWN_HEADERS = ("prelude.h", "__nv_nvrtc_builtin_header.h")
+IS_PTX = re.compile(r"^\s*\.version\b", re.MULTILINE)
 MAX_BLOCK = (1024, 1024, 64)  # threads in x, y and z (CUDA C Programming Guide, all compute capabilities from 2.0)
 MAX_GRID_X = 2**31 - 1
 
@@ -75,7 +77,7 @@ class Module:
     def _as_ptx(self, path_or_text: str | os.PathLike[str], options: Options) -> str | os.PathLike[str]:
         text = path_or_text if isinstance(path_or_text, str) and "\n" in path_or_text else None
         path = Path(path_or_text) if text is None else None
-        if (path is not None and path.suffix == ".cu") or (text is not None and ".version" not in text):
+        if (path is not None and path.suffix == ".cu") or (text is not None and not IS_PTX.search(text)):
             from lockstep.sim.cuda.program import Cuda
 
             self._cuda = Cuda(text, path, options)

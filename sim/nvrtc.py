@@ -18,7 +18,7 @@ from typing import Any
 from lockstep.models.cache import folder, kept
 from lockstep.sim.cuda import headers
 from lockstep.sim.cuda.options import Options
-from lockstep.sim.cuda.source import Source, device_part
+from lockstep.sim.cuda.source import Source, device_part, source_text
 from lockstep.sim.errors import UsageError
 from lockstep.spec import files
 
@@ -43,13 +43,7 @@ class Compiled:
 
 def compile_file(path: Path, options: Options | None = None, names: Sequence[str] = ()) -> Compiled:
     """The PTX made from a ``.cu`` file; a file that was compiled before is not compiled again."""
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot read the CUDA file: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a CUDA file: it is not UTF-8 text") from None
-    return compile_text(text, str(path), path.resolve().parent, options, names)
+    return compile_text(source_text(path), str(path), path.resolve().parent, options, names)
 
 
 def compile_text(

@@ -109,7 +109,7 @@ using namespace cuda::std;  // its headers are there if a kernel mentions std
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
 
-// Texture references, which CUDA has given up: a constant that holds a texture object.
+// References to textures and surfaces, which CUDA has given up: constants that hold an object.
 template <typename T, int dimensions, cudaTextureReadMode mode>
 struct lockstep_texture_result {
     typedef T type;
@@ -159,3 +159,9 @@ template <typename T, int d, cudaTextureReadMode m>
 __device__ __forceinline__ typename lockstep_texture<T, d, m>::result tex3D(const lockstep_texture<T, d, m> &t, float x, float y, float z) {
     return tex3D<typename lockstep_texture<T, d, m>::result>(t.object, x, y, z);
 }
+
+template <typename T, int dimensions = cudaSurfaceType1D>
+struct lockstep_surface {
+    cudaSurfaceObject_t object;
+    __device__ __forceinline__ operator cudaSurfaceObject_t() const { return object; }
+};

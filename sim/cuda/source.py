@@ -15,7 +15,7 @@ from lockstep.sim.cuda import headers
 from lockstep.sim.cuda.scan import CONSTANT, DEVICE, Item, Macro, Text, directive, launches, macro
 from lockstep.sim.errors import UsageError
 
-TEXTURES = frozenset({"texture"})
+REFERENCES = frozenset({"texture", "surface"})
 FUNCTIONS_FOR_BOTH = frozenset({"constexpr", "consteval"})
 KEPT_DIRECTIVES = frozenset("if ifdef ifndef elif elifdef elifndef else endif define undef".split())
 BUILTIN_WORDS = frozenset("bool char const double false float int long short signed true unsigned void".split())
@@ -116,7 +116,7 @@ class _Cutter:
             if path is None and headers.device_header(header) is None and not headers.for_host(header):
                 self.missing[header] = None
             if path is not None and str(path) not in self.files:
-                self._read(_text(path), str(path), path.parent)
+                self._read(source_text(path), str(path), path.parent)
         return file
 
     def _mark_whole(self) -> None:
@@ -173,7 +173,7 @@ class _Cutter:
             case "function":
                 return "reached" if head & FUNCTIONS_FOR_BOTH else "host"
             case "variable":
-                if head & TEXTURES:
+                if head & REFERENCES:
                     return "root"
                 return "reached" if head & CONSTANT else "host"
             case "using" if self._of_standard(file, item):
@@ -228,8 +228,8 @@ class _Cutter:
             self._blank(file, member)
         if item.kind == "using" and "namespace" in item.head:
             return self._known_namespace(file, item)
-        if item.kind == "variable" and self._expanded(item.head) & TEXTURES:
-            self._texture(file, item)
+        if item.kind == "variable" and self._expanded(item.head) & REFERENCES:
+            self._reference(file, item)
         gone = {index for member in dropped for index in range(member.first, member.last)}
         kept = [index for index in range(item.first, item.last) if index not in gone]
         return (word for index in kept for word in text.words(index, index + 1))
@@ -257,11 +257,11 @@ class _Cutter:
         return (token.text for token in tokens if token.kind == "word" and name != "std")
 
     @staticmethod
-    def _texture(file: _File, item: Item) -> None:
-        """A texture reference becomes a constant that holds a texture object."""
+    def _reference(file: _File, item: Item) -> None:
+        """A reference to a texture or surface becomes a constant that holds an object."""
         for token in file.text.tokens[item.first : item.last]:
-            if token.text in TEXTURES:
-                file.edits.append((token.start, token.end, "__constant__ lockstep_texture"))
+            if token.text in REFERENCES:
+                file.edits.append((token.start, token.end, f"__constant__ lockstep_{token.text}"))
                 return
 
     def _kernels(self, everything: list[tuple[_File, Item]]) -> frozenset[str]:
@@ -311,8 +311,12 @@ def _edited(file: _File) -> str:
     return "".join(pieces) + file.text.text[at:]
 
 
-def _text(path: Path) -> str:
+def source_text(path: Path) -> str:
+    """The text of a CUDA file or header; what is not UTF-8, as in old comments, becomes question marks."""
     try:
-        return path.read_text(errors="replace")
+        text = path.read_bytes().decode("utf-8-sig", errors="replace")
     except OSError as error:
-        raise UsageError(f"{path}: cannot read the header: {error.strerror}") from None
+        raise UsageError(f"{path}: cannot read the CUDA file: {error.strerror}") from None
+    if "\0" in text:
+        raise UsageError(f"{path}: not a CUDA file: it is not text")
+    return text.replace("\r\n", "\n")

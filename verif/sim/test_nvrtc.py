@@ -73,6 +73,18 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
         Gpu("gtx480").load(SOURCE)
 
 
+def test_texts_of_all_ages(tmp_path: Path) -> None:
+    file = tmp_path / "old.cu"
+    file.write_bytes(
+        "\ufeff".encode() + b"// \xa9 1999\r\n#define A \\\r\n 3\r\n__global__ void k(int *x) { x[0] = A; }\r\n"
+    )
+    assert ".entry" in nvrtc.compile_file(file).path.read_text()
+    assert Gpu("gtx480").load("// see p.version\n__global__ void k() {}").kernel("k")
+    file.write_bytes(b"\x7fELF\0\0")
+    with pytest.raises(UsageError, match=r"old\.cu: not a CUDA file"):
+        nvrtc.compile_file(file)
+
+
 # -------------------------------------------------------------------------------------------------------------- options
 
 OPTIONAL = """
@@ -243,15 +255,20 @@ def test_texture_references() -> None:
     text = """
     texture<uchar4, 2, cudaReadModeNormalizedFloat> image;
     texture<float> line;
-    __global__ void k(float *x) { float4 t = tex2D(image, 1, 0); x[0] = t.y; x[1] = tex1Dfetch(line, 2); }
+    surface<void, cudaSurfaceType2D> plane;
+    __global__ void k(float *x) {
+        float4 t = tex2D(image, 1, 0); x[0] = t.y; x[1] = tex1Dfetch(line, 2); surf2Dwrite(3.0f, plane, 4, 0);
+    }
     """
     module, x = gpu.load(text), gpu.to_device(np.zeros(2, np.float32))
     module.set_symbol("line", gpu.texture(np.arange(4, dtype=np.float32)))
     texels = np.zeros((1, 2, 4), np.uint8)
     texels[0, 1, 1] = 255
     module.set_symbol("image", gpu.texture(texels, channels=4, as_float=True))
+    plane = gpu.texture(np.zeros((1, 2), np.float32))
+    module.set_symbol("plane", plane)
     module.launch("k", 1, 1, [x])
-    assert gpu.from_device(x).tolist() == [1, 2]
+    assert gpu.from_device(x).tolist() == [1, 2] and gpu.from_device(plane.texels)[0].tolist() == [0, 3]
 
 
 def test_the_parts_of_cub_for_blocks() -> None:

@@ -142,5 +142,6 @@ def test_headers(tmp_path: Path) -> None:
     assert source.missing == ("none.h",)
 
 
-def test_texture_references_become_objects() -> None:
+def test_references_become_objects() -> None:
+    assert cut("surface<void, 2> s;\n") == "__constant__ lockstep_surface<void, 2> s;\n"
     assert cut("static texture<float, 2> t;\n") == "static __constant__ lockstep_texture<float, 2> t;\n"
