@@ -43,6 +43,10 @@ SPECIALS: dict[str, tuple[Special, int]] = {
     **{f"%nclusterid.{axis}": (Special[f"NCTAID_{axis.upper()}"], 32) for axis in "xyz"},
 }  # fmt: skip
 
+# What CUDA keeps of a CTA's shared memory from compute capability 8.0 on (CUDA C Programming Guide): 1 KiB, in which
+# groups of several warps meet.
+RESERVED = ast.Variable("%reserved_smem_offset_1", "shared", "b8", align=16, count=1024, bytes=1024, is_array=True)
+
 
 class BadOperand(Exception):
     """A known instruction with operands that it cannot have; the message says why."""
@@ -185,6 +189,8 @@ class Scope:
 
     def read_special(self, operand: ast.Special, target: int) -> Micro:
         """The micro-operation that reads a special register."""
+        if operand.name == "%reserved_smem_offset_1":
+            return move(32, target, Source(Fetch.WORD, storage=self._static("", RESERVED)))
         found = SPECIALS.get(operand.name)
         if found is None and operand.name.startswith(("%envreg", "%pm")):
             found = isa.Special.ZERO, 32

@@ -285,3 +285,27 @@ def test_the_parts_of_cub_for_blocks() -> None:
     module, x = gpu.load(text), gpu.to_device(np.zeros(1, np.int32))
     module.launch("k", 1, 64, [gpu.to_device(np.arange(64, dtype=np.int32)), x])
     assert gpu.from_device(x)[0] == 64 * 63 // 2
+
+
+def test_groups_of_several_warps_meet_in_reserved_memory() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    text = """
+    #include <cooperative_groups.h>
+    #include <cooperative_groups/reduce.h>
+    namespace cg = cooperative_groups;
+    __global__ void k(int *x) {
+        __shared__ int own[128];
+        auto block = cg::this_thread_block();
+        auto tile = cg::tiled_partition<64>(block);
+        own[threadIdx.x] = x[threadIdx.x];
+        int sum = cg::reduce(tile, own[threadIdx.x], cg::plus<int>());
+        tile.sync();
+        x[threadIdx.x] = sum + own[threadIdx.x];
+    }
+    """
+    module = gpu.load(text, arch="sm_80")
+    values = np.arange(128, dtype=np.int32)
+    x = gpu.to_device(values)
+    module.launch("k", 1, 128, [x])
+    assert (gpu.from_device(x) == values + np.repeat(values.reshape(2, 64).sum(1), 64)).all()
+    assert module.kernel("k").shared_bytes == 128 * 4 + 1024
