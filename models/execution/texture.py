@@ -7,7 +7,9 @@ weighted sum is exact enough in f64 to be rounded once, to f32. Only texels that
 
 Address modes act on texel indices: clamp to the edge, wrap around, mirror at the edges, or zero outside (border).
 Wrap and mirror need normalized coordinates, and clamp otherwise. Integer coordinates are texel indices, not filtered.
-Channels that a texture lacks read as zero. A texel of integers that reads as float is in [0, 1] or [-1, 1].
+A layered fetch has the layer, clamped, before its coordinates; the layers of a 1-D texture are the rows of a 2-D one,
+those of a 2-D texture the planes of a 3-D one. Channels that a texture lacks read as zero. A texel of integers that
+reads as float is in [0, 1] or [-1, 1].
 """
 
 from __future__ import annotations
@@ -141,7 +143,7 @@ def _channel(x, texture, offset, channel):
 
 @jit
 def _fetch_lane(x, instruction, texture, dimensions, lane):
-    """Fetch for one lane; returns the address of its (base) texel."""
+    """Fetch for one lane; returns the address of its (base) texel. ``rnd`` is 1 for a layered fetch."""
     scale = f64(1.0 / (1 << 8 * dimensions))  # of the weights
     as_float = instruction.sub == 1
     normalized = as_float and texture.normalized != 0
@@ -150,11 +152,16 @@ def _fetch_lane(x, instruction, texture, dimensions, lane):
     if not normalized and (mode == WRAP or mode == MIRROR):
         mode = i64(CLAMP)
     size_x, size_y, size_z = _size(texture, 0), _size(texture, 1), _size(texture, 2)
-    i, weight_x = _position(_coordinate(x, instruction, 0, lane), as_float, normalized, linear, size_x)
+    first = i64(instruction.rnd)
+    layer_y, layer_z = i64(0), i64(0)
+    if first != 0:
+        layer = min(_coordinate(x, instruction, 0, lane), _size(texture, dimensions) - 1)
+        layer_y, layer_z = (layer, i64(0)) if dimensions == 1 else (i64(0), layer)
+    i, weight_x = _position(_coordinate(x, instruction, first, lane), as_float, normalized, linear, size_x)
     j, weight_y = i64(0), i64(0)
     k, weight_z = i64(0), i64(0)
     if dimensions > 1:
-        j, weight_y = _position(_coordinate(x, instruction, 1, lane), as_float, normalized, linear, size_y)
+        j, weight_y = _position(_coordinate(x, instruction, first + 1, lane), as_float, normalized, linear, size_y)
     if dimensions > 2:
         k, weight_z = _position(_coordinate(x, instruction, 2, lane), as_float, normalized, linear, size_z)
     texels = words_i64(scratch_address(x, 1), RESULTS)
@@ -165,8 +172,8 @@ def _fetch_lane(x, instruction, texture, dimensions, lane):
     for corner in range(1 << dimensions if linear else 1):
         a, b, c = corner & 1, (corner >> 1) & 1, corner >> 2
         at_x = _inside(i + a, size_x, mode)
-        at_y = _inside(j + b, size_y, mode) if dimensions > 1 else i64(0)
-        at_z = _inside(k + c, size_z, mode) if dimensions > 2 else i64(0)
+        at_y = _inside(j + b, size_y, mode) if dimensions > 1 else layer_y
+        at_z = _inside(k + c, size_z, mode) if dimensions > 2 else layer_z
         weight = weight_x if a else 256 - weight_x
         if dimensions > 1:
             weight *= weight_y if b else 256 - weight_y
@@ -188,8 +195,8 @@ def _fetch_lane(x, instruction, texture, dimensions, lane):
                 bits = i64(f32_bits(filtered)) if filtered == filtered else i64(NAN_F32)
             words_u32(register_address(x, register), LANES)[lane] = u32(bits)
     edge = i64(CLAMP) if mode == BORDER else mode
-    base_y = _inside(j, size_y, edge) if dimensions > 1 else i64(0)
-    base_z = _inside(k, size_z, edge) if dimensions > 2 else i64(0)
+    base_y = _inside(j, size_y, edge) if dimensions > 1 else layer_y
+    base_z = _inside(k, size_z, edge) if dimensions > 2 else layer_z
     return i64(texture.address) + _texel_offset(texture, _inside(i, size_x, edge), base_y, base_z)
 
 

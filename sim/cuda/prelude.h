@@ -144,20 +144,24 @@ struct lockstep_texture {
     cudaTextureObject_t object;
 };
 template <typename T, int d, cudaTextureReadMode m>
-__device__ __forceinline__ typename lockstep_texture<T, d, m>::result tex1Dfetch(const lockstep_texture<T, d, m> &t, int x) {
-    return tex1Dfetch<typename lockstep_texture<T, d, m>::result>(t.object, x);
+using lockstep_result = typename lockstep_texture<T, d, m>::result;
+
+template <typename T, int d, cudaTextureReadMode m>
+__device__ __forceinline__ lockstep_result<T, d, m> tex1Dfetch(const lockstep_texture<T, d, m> &t, int x) {
+    return tex1Dfetch<lockstep_result<T, d, m>>(t.object, x);
 }
 template <typename T, int d, cudaTextureReadMode m>
-__device__ __forceinline__ typename lockstep_texture<T, d, m>::result tex1D(const lockstep_texture<T, d, m> &t, float x) {
-    return tex1D<typename lockstep_texture<T, d, m>::result>(t.object, x);
+__device__ __forceinline__ lockstep_result<T, d, m> tex1D(const lockstep_texture<T, d, m> &t, float x) {
+    return tex1D<lockstep_result<T, d, m>>(t.object, x);
 }
 template <typename T, int d, cudaTextureReadMode m>
-__device__ __forceinline__ typename lockstep_texture<T, d, m>::result tex2D(const lockstep_texture<T, d, m> &t, float x, float y) {
-    return tex2D<typename lockstep_texture<T, d, m>::result>(t.object, x, y);
+__device__ __forceinline__ lockstep_result<T, d, m> tex2D(const lockstep_texture<T, d, m> &t, float x, float y) {
+    return tex2D<lockstep_result<T, d, m>>(t.object, x, y);
 }
 template <typename T, int d, cudaTextureReadMode m>
-__device__ __forceinline__ typename lockstep_texture<T, d, m>::result tex3D(const lockstep_texture<T, d, m> &t, float x, float y, float z) {
-    return tex3D<typename lockstep_texture<T, d, m>::result>(t.object, x, y, z);
+__device__ __forceinline__ lockstep_result<T, d, m> tex3D(
+    const lockstep_texture<T, d, m> &t, float x, float y, float z) {
+    return tex3D<lockstep_result<T, d, m>>(t.object, x, y, z);
 }
 
 template <typename T, int dimensions = cudaSurfaceType1D>

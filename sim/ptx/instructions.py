@@ -749,13 +749,18 @@ def atom(scope: Scope, instruction: ast.Instruction) -> Micro:
 # ------------------------------------------------------------------------------------------------ textures and surfaces
 
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
+_LAYERED = {"a1d": 1, "a2d": 2}
 
 
-def _coordinates(scope: Scope, values: tuple[ast.Operand, ...], dimensions: int, kind: str) -> dict[int, int]:
-    """Registers of the coordinates, at their place in ``v``. A three-dimensional one has a fourth, which is ignored."""
-    if len(values) not in ((dimensions, 4) if dimensions == 3 else (dimensions,)):
-        raise BadOperand(f"takes {dimensions} coordinate{'s' if dimensions > 1 else ''}, not {len(values)}")
-    registers = [scope.in_register(value, 32, kind) for value in values[:dimensions]]
+def _coordinates(
+    scope: Scope, values: tuple[ast.Operand, ...], dimensions: int, kind: str, layered: bool = False
+) -> dict[int, int]:
+    """Registers of the coordinates, behind a layer, at their place in ``v``. With three a fourth is ignored."""
+    count = dimensions + layered
+    if len(values) not in ((count, 4) if count == 3 else (count,)):
+        raise BadOperand(f"takes {count} coordinate{'s' if count > 1 else ''}, not {len(values)}")
+    kinds = ["u32"] * layered + [kind] * dimensions
+    registers = [scope.in_register(value, 32, each) for value, each in zip(values, kinds, strict=False)]
     if any(bits != 32 for _, bits in registers):
         raise BadOperand("coordinates have 32 bits")
     return {4 + index: register for index, (register, _) in enumerate(registers)}
@@ -768,7 +773,9 @@ def tex(scope: Scope, instruction: ast.Instruction) -> Micro:
     level = modifiers.has("level")
     coordinate_kind = modifiers.kind(("s32", "f32"))
     kind = modifiers.kind(("u32", "s32", "f32"))
-    dimensions = _DIMENSIONS[modifiers.need(_DIMENSIONS)]
+    geometry = modifiers.need(_DIMENSIONS | _LAYERED)
+    dimensions = (_DIMENSIONS | _LAYERED)[geometry]
+    layered = geometry in _LAYERED
     modifiers.need(("v4",))
     modifiers.finish()
     target, texel, *levels = operands(instruction, 2 + level)
@@ -782,7 +789,8 @@ def tex(scope: Scope, instruction: ast.Instruction) -> Micro:
     return Micro(
         Group.TEXTURE, Texture[f"TEX_{dimensions}D"], Category.TEXTURE, (scope.source(texel.texture, "u64"),),
         sub=int(coordinate_kind == "f32"), flags=Flag.SIGNED if kind == "s32" else 0, vec=4, bytes=4,
-        results=dict(enumerate(results)), operands=_coordinates(scope, texel.coordinates, dimensions, coordinate_kind),
+        rnd=int(layered), results=dict(enumerate(results)),
+        operands=_coordinates(scope, texel.coordinates, dimensions, coordinate_kind, layered),
     )  # fmt: skip
 
 
@@ -1056,5 +1064,3 @@ def elect(scope: Scope, instruction: ast.Instruction) -> Micro:
         Group.WARP, Warp.ELECT, Category.SYNCHRONIZATION, (scope.source(mask, "b32"),), scope.result(value, "b32"),
         Write.WORD, pdst=scope.predicate_result(predicate),
     )  # fmt: skip
-
-

@@ -309,3 +309,22 @@ def test_groups_of_several_warps_meet_in_reserved_memory() -> None:
     module.launch("k", 1, 128, [x])
     assert (gpu.from_device(x) == values + np.repeat(values.reshape(2, 64).sum(1), 64)).all()
     assert module.kernel("k").shared_bytes == 128 * 4 + 1024
+
+
+def test_layered_textures() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    text = """
+    __global__ void k(cudaTextureObject_t rows, cudaTextureObject_t planes, int layer, float *x) {
+        x[0] = tex1DLayered<float>(rows, 1.5f, layer);
+        x[1] = tex2DLayered<float>(planes, 2.5f, 1.5f, layer);
+        x[2] = tex2DLayered<float>(planes, 2.0f, 1.0f, 0);
+    }
+    """
+    rows, planes = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    module, x = gpu.load(text), gpu.to_device(np.zeros(3, np.float32))
+    textures = gpu.texture(rows), gpu.texture(planes, filter="linear")
+    for layer in (0, 1, 2, -1):
+        module.launch("k", 1, 1, [*textures, np.int32(layer), x])
+        row, plane = (range(count)[layer if -1 <= layer < count else -1] for count in (3, 2))
+        corners = planes[0, 0:2, 1:3].mean()
+        assert gpu.from_device(x).tolist() == [rows[row, 1], planes[plane, 1, 2], corners], layer
