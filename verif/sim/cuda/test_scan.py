@@ -73,7 +73,7 @@ def test_heads_by_condition() -> None:
 
 
 def test_what_is_switched_off_need_not_be_code() -> None:
-    source = "#if 0 // off\nisn't {\n#ifdef A\n}}\n#endif\n{{\n#else\nint x;\n#endif\n#if 0\n{\n#endif\nint y;"
+    source = "#if 0 // off\nisn't {\n#ifdef A\n}}\n#endif\nint z;\n#else\nint x;\n#endif\n#if 0\n{\n#endif\nint y;"
     assert [set(item.names) for item in items(source)] == [{"x"}, {"y"}]
 
 
