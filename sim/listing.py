@@ -176,14 +176,10 @@ def listing(path: Path, gpu: Gpu, registers: Mapping[str, int] | None = None) ->
     text, limit, asked = program.read(path), gpu.core.registers_per_thread, registers or {}
     module = parse(text, str(path))
     passes = [one for one in registry.passes(gpu) if one.stage != RENUMBERING]
-    numbered = [drafts(module, limit, [*passes, *chosen]) for chosen in ((), (DECLARATION,), (FIRST_USE,))]
-
-
     if not any(function.entry for function in module.functions.values()):
         raise UsageError(f"{path}: has no kernels")
-    passes = [one for one in registry.passes(gpu) if one != FIRST_USE]
-    allocated, refused = drafts(module, limit, passes)
-    renumbered, _ = drafts(module, limit, [*passes, FIRST_USE])
+    compiled = [drafts(module, limit, [*passes, *chosen]) for chosen in ((), (DECLARATION,), (FIRST_USE,))]
+    numbered, refused = [made for made, _ in compiled], compiled[0][1]
     load = hidden_by(gpu)
     kernels = [
         _listed(draft, _registers([each[name] for each in numbered], min(asked.get(name, 0), limit)), **load)

@@ -224,13 +224,9 @@ class Module:
         wall = time.perf_counter() - start
         if result.fault is not None:
             self.gpu.show(result.printed)
-            raise KernelFault(self._fault_text(kernel, result.fault))
+            raise self._fault(kernel, result.fault)
         over_time = result.timeline, result.gauges
         run = Run(kernel.name, grid, block, self.gpu.description, result.raw, *over_time, wall, result.printed)
-
-
-            raise self._fault(kernel, result.fault)
-        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, result.timeline, wall, result.printed)
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run

@@ -89,7 +89,7 @@ def check(draft: Draft) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_kernel_is_in_the_order_of_its_declarations_whatever_the_allocation(path: Path) -> None:
-    for draft in drafts(parse(path.read_text(), str(path)), 255).values():
+    for draft in drafts(parse(path.read_text(), str(path)), 255)[0].values():
         check(draft)
         places = list(draft.physical)
         for seed in range(SEEDS):
@@ -118,7 +118,7 @@ ret;
 
 def test_declarations_are_those_of_the_ptx() -> None:
     """%f1 comes first, with %r2 in the same place, then %r1, and the long value at the end."""
-    draft = drafts(parse(PTX, "k.ptx"), 255, (DECLARATION,))["k"]
+    draft = drafts(parse(PTX, "k.ptx"), 255, (DECLARATION,))[0]["k"]
     places = sorted((where, draft.physical[register]) for register, where in draft.code.declared.items())
     assert [place for _, place in places] == [0, 1, 0, 2]
 
