@@ -131,6 +131,13 @@ READING = (
     "where the MSHRs are taken, nearly all do. With `dyncta.blocked=0` they don't count; then C_mem is lowest where "
     "the memory is busiest, so the limit rises there. Both readings stand in the table of speed-ups."
 )
+APART = (
+    "Where the best limit is more than 5 % faster than DYNCTA. *Windows* are those of a core in a launch; *rose* and "
+    "*fell* are the shares of them after which the limit did, which it can't beyond N. A limit of DYNCTA starts at N/2 "
+    "in every launch, and rises in every window with 16 cycles of C_idle or fewer than 128 of C_mem. And a paused CTA "
+    "is not one that is not there: its warps issue while all others wait, so that more requests are on their way than "
+    "with a static limit. The last columns have the round trip with the static limit and with DYNCTA."
+)
 POWER = (
     "Power is that of the cores, after KA's section 5.2: a core that is on draws half of what it draws when it issues "
     "in every cycle, one that is turned off draws nothing (*gated*), or that half (*not gated*). Efficiency is "
@@ -209,6 +216,10 @@ class Run(NamedTuple):
     idle: float  # C_idle
     asleep: float  # share of cycles in which cores are off
     limit: float  # mean limit
+    windows: float  # of a core in a launch, with DYNCTA
+    rose: float  # share of windows after which the limit rose ...
+    fell: float  # ... or fell
+    paused: float  # share of the cycles with CTAs in which some are paused
     over_time: list[dict[str, list[float]]]  # of each launch
 
     @property
@@ -229,6 +240,7 @@ def _run(result: Result) -> Run:
     stats, cores = result["stats"], result["configuration"]["core.sms"]
     occupied, cycles = stats["sm.active_core_cycles"], result["cycles"]
     blocked = stats["issue.c_mem_blocked_core_cycles"]
+    windows = cycles * cores / result["configuration"]["dyncta.window"]
     return Run(
         cycles=cycles,
         act=stats["issue.ract"],
@@ -239,6 +251,10 @@ def _run(result: Result) -> Run:
         idle=stats["issue.c_idle_core_cycles"] / occupied,
         asleep=stats["sm.asleep_core_cycles"] / (cycles * cores),
         limit=stats.get("dyncta.mean_limit", 0.0),
+        windows=windows / cores / result["launches"],
+        rose=stats.get("dyncta.raised", 0.0) / windows,
+        fell=stats.get("dyncta.lowered", 0.0) / windows,
+        paused=stats.get("dyncta.paused_core_cycles", 0.0) / occupied,
         over_time=result["timeline"],
     )
 
@@ -292,6 +308,8 @@ def page(results: Mapping[str, Result]) -> Page:
             "best": [_best(runs, name)[1] for name in names],
         })),
         _latencies(runs, names),
+        Text(APART),
+        _apart(runs, names),
     ]  # fmt: skip
     if whole:
         blocks.append(Plot("time", "Limit over time, a mean over the cores (KA figure 8)", _over_time(runs)))
@@ -371,6 +389,23 @@ def _latencies(runs: Runs, names: Sequence[str]) -> Table:
         rows.append((name, base.latency, own.latency / base.latency, own.occupied / base.occupied, own.limit))
     columns = ("", "lat_rt, baseline", "lat_rt, to it", "util, to it", "mean limit")
     return Table("latency", "Round trip and utilisation with DYNCTA (KA figure 11)", columns, rows)
+
+
+def _apart(runs: Runs, names: Sequence[str]) -> Table:
+    """Where the best static limit leaves DYNCTA behind, and why."""
+    rows = []
+    for name in names:
+        (best, at), own = _best(runs, name), runs[f"{name}, {DYNCTA}"]
+        if best > 1.05 * _speed(runs, name, DYNCTA):
+            static = runs[f"{name}, {BASE if at == APPLICATIONS[name].most else at}"]
+            rows.append((
+                name, best, at, _speed(runs, name, DYNCTA), own.limit, own.windows, own.rose, own.fell, own.paused,
+                static.latency, own.latency,
+            ))  # fmt: skip
+    columns = (
+        "", "best", "at", "DYNCTA", "mean limit", "windows", "rose", "fell", "some paused", "lat_rt, static", "DYNCTA",
+    )  # fmt: skip
+    return Table("apart", "What holds DYNCTA back", columns, rows)
 
 
 def _efficiency(runs: Runs, name: str, what: str, gated: bool = True) -> float:

@@ -34,7 +34,8 @@ Results = dict[str, dict[str, Any]]
 def results() -> Results:
     """Runs of 1,000 cycles on 30 cores, which issue in half of them."""
     timeline = [{"core_cycle": [500, 1000], "dyncta.limit": [2.0, 3.0]}] * 2
-    one = {"cycles": 1000, "configuration": {"core.sms": 30}, "timeline": timeline}
+    configuration = {"core.sms": 30, "dyncta.window": 100}
+    one = {"cycles": 1000, "launches": 2, "configuration": configuration, "timeline": timeline}
     return {name: {**one, "stats": dict(STATS)} for name in dyncta.jobs(False)}
 
 
@@ -106,6 +107,13 @@ def test_speed_ups(results: Results) -> None:
     assert speeds["PVC"] == (0.5, 1.25, 2.0, 1.0, 3.6)
     assert speeds["mean"][2] == pytest.approx((27 + 2) / 28)
     assert speeds["geometric mean"][2] == pytest.approx(2 ** (1 / 28))
+
+
+def test_what_holds_it_back(results: Results) -> None:
+    """Ten windows of 30 cores in two launches; the limit rises after a tenth of them, and falls after a fifth."""
+    change(results, "KM, 2", 500, l1__lat_rt_core_cycles=300)
+    change(results, f"KM, {DYNCTA}", dyncta__raised=30, dyncta__lowered=60, dyncta__paused_core_cycles=13_500)
+    assert table(results, "apart") == {"KM": (2.0, 2, 1.0, 2.0, 5.0, 0.1, 0.2, 0.5, 300, 600)}
 
 
 def test_power_is_of_cores_that_are_on_and_that_issue(results: Results) -> None:
