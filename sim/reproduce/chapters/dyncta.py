@@ -603,21 +603,23 @@ def _axes(count: int = 1, height: float = 3.2) -> tuple[Any, Sequence[Axes]]:
 
 
 def _bars(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """Bars side by side for every application; what is above three times the mean is cut, with its value."""
+    """Bars side by side for every application; the highest are cut, and have their values above them."""
     figure, (axes,) = _axes()
-    width, top = 0.8 / len(series), 0.0
+    width = 0.8 / len(series)
     every = sorted(value for values in series.values() for value in values)
-    top = max(2.0, every[-max(1, len(every) // 12)] * 1.1)
+    top = max(2.0, every[-max(1, len(every) // 8)] * 1.1)
     for k, (label, values) in enumerate(series.items()):
         places = [place + (k - (len(series) - 1) / 2) * width for place in range(len(names))]
         axes.bar(places, [min(value, top) for value in values], width, color=GREYS[k], edgecolor="black",
                  linewidth=0.4, label=label)  # fmt: skip
         for place, value in zip(places, values, strict=True):
             if value > top:
-                axes.text(place, top, f"{value:.1f}", ha="center", va="bottom", fontsize=7, rotation=90)
+                axes.text(place, 1.02 * top, f"{value:.1f}", ha="center", va="bottom", fontsize=7, rotation=90)
     axes.axhline(1, color="black", linewidth=0.6)
     axes.set_xticks(range(len(names)), names, rotation=60)
     axes.set_xlim(-0.6, len(names) - 0.4)
+    if every[-1] > top:
+        axes.set_ylim(0, 1.15 * top)
     axes.legend(frameon=False, ncols=len(series), loc="lower left", bbox_to_anchor=(0, 1.08))
     return svg(figure)
 
