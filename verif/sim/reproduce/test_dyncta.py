@@ -20,6 +20,7 @@ STATS = {
     "issue.ract": 0.5,
     "sm.active_core_cycles": 27_000.0,
     "l1.lat_rt_core_cycles": 600.0,
+    "l1.miss_rate": 0.4,
     "issue.c_mem_core_cycles": 2700.0,
     "issue.c_mem_blocked_core_cycles": 5400.0,
     "issue.c_idle_core_cycles": 1350.0,
@@ -96,7 +97,7 @@ def test_classes(results: Results) -> None:
     change(results, f"CP, {BASE}", issue__ract=0.67)
     change(results, f"NW, {BASE}", sm__active_core_cycles=23_000)
     classes = table(results, "classes")
-    assert classes["PVC"] == pytest.approx((0.5, 0.1, 0.3, 0.2, 0.05, "Type-M", "Type-M"))
+    assert classes["PVC"] == pytest.approx((0.5, 0.1, 0.3, 0.2, 0.05, 0.4, "Type-M", "Type-M"))
     assert (classes["CP"][-2], classes["NW"][-2], classes["HOT"][-2]) == ("Type-C", "Type-X", "Type-M")
 
 
@@ -147,6 +148,13 @@ def test_meshes_have_their_own_baselines(results: Results) -> None:
     change(results, f"CP, {BASE}, dyncta56", 2000)
     change(results, f"CP, {DYNCORE}, dyncta110", sm__asleep_core_cycles=15_000)
     assert table(results, "meshes")["CP"] == pytest.approx((2.0, 1.0, 0.5, 1.0, 2 / 3, 0.5))
+
+
+def test_reasons_have_figures(results: Results) -> None:
+    change(results, f"SAD, {BASE}", l1__miss_rate=0.012)
+    change(results, "KM, 1", l1__lat_rt_core_cycles=2345)
+    text = markdown(dyncta.page(results), "dyncta")
+    assert "loads 1.2% miss" in text and "600 cycles, and 2,345 with one CTA" in text and "share: 0 of our 28" in text
 
 
 def test_a_quick_look_has_no_statements(results: Results) -> None:
