@@ -139,12 +139,12 @@ APART = (
     "with a static limit. The last columns have the round trip with the static limit and with DYNCTA."
 )
 REASONS = (
-    "Where it is not so: of SAD's loads {sad:.1%} miss the L1 of 32 KB, which holds its search window, so fewer CTAs have "
-    "little to gain: the best limit brings {sad_best:.1%}. AES reads its tables through the constant cache, and issues "
-    "in {aes:.0%} of the cycles. In KM, some CTA is paused in {km:.0%} of the cycles, and its warps issue while the "
-    "others wait: the round trip is {km_own:,.0f} cycles, and {km_static:,.0f} with one CTA. Classes differ most by the "
-    "empty share: {empty} of our {all} applications leave the cores without CTAs for more than a fifth of the cycles. "
-    "What else separates our classes from KA's is not measured."
+    "Where it is not so: of SAD's loads {sad:.1%} miss the L1 of 32 KB, which holds its search window, so fewer CTAs "
+    "have little to gain: the best limit brings {sad_best:.1%}. AES reads its tables through the constant cache, and "
+    "issues in {aes:.0%} of the cycles. In KM, some CTA is paused in {km:.0%} of the cycles, and its warps issue "
+    "while the others wait: the round trip is {km_own:,.0f} cycles, and {km_static:,.0f} with one CTA. Classes differ"
+    " most by the empty share: {empty} of our {all} applications leave the cores without CTAs for more than a fifth "
+    "of the cycles. What else separates our classes from KA's is not measured."
 )
 POWER = (
     "Power is that of the cores, after KA's section 5.2: a core that is on draws half of what it draws when it issues "
@@ -603,8 +603,8 @@ def _reasons(runs: Runs) -> str:
     base = {name: runs[f"{name}, {BASE}"] for name in APPLICATIONS}
     own = runs[f"KM, {DYNCTA}"]
     return REASONS.format(
-        sad=base["SAD"].misses, sad_best=_best(runs, "SAD")[0] - 1, aes=base["AES"].act, km=own.paused, km_own=own.latency,
-        km_static=runs["KM, 1"].latency, empty=sum(1 - run.occupied > EMPTY for run in base.values()), all=len(base),
+        sad=base["SAD"].misses, sad_best=_best(runs, "SAD")[0] - 1, aes=base["AES"].act, km=own.paused,
+        km_own=own.latency, km_static=runs["KM, 1"].latency, empty=sum(1 - run.occupied > EMPTY for run in base.values()), all=len(base),
     )  # fmt: skip
 
 
