@@ -604,7 +604,8 @@ def _reasons(runs: Runs) -> str:
     own = runs[f"KM, {DYNCTA}"]
     return REASONS.format(
         sad=base["SAD"].misses, sad_best=_best(runs, "SAD")[0] - 1, aes=base["AES"].act, km=own.paused,
-        km_own=own.latency, km_static=runs["KM, 1"].latency, empty=sum(1 - run.occupied > EMPTY for run in base.values()), all=len(base),
+        km_own=own.latency, km_static=runs["KM, 1"].latency,
+        empty=sum(1 - run.occupied > EMPTY for run in base.values()), all=len(base),
     )  # fmt: skip
 
 
