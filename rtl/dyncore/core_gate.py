@@ -37,9 +37,9 @@ class CoreGate(wiring.Component):
     Parameters
     ----------
     sms : int
-        SMs of the GPU, 2 to 128.
+        SMs of the GPU, 1 to 128.
     off : int
-        How many are turned off, less than ``sms``.
+        How many are turned off, at most ``sms``; a GPU that is to go on has more.
     window : int
         Cycles, 256 to 65535.
     threshold : int
@@ -64,12 +64,12 @@ class CoreGate(wiring.Component):
         for an argument out of range.
     """
 
-    LARGEST: ClassVar = {"sms": MAX_SMS, "off": MAX_SMS - 1, "window": MAX_WINDOW, "threshold": MAX_THRESHOLD}
-    LEAST: ClassVar = {"sms": 2, "off": 1, "window": MIN_WINDOW, "threshold": 0}
+    LARGEST: ClassVar = {"sms": MAX_SMS, "off": MAX_SMS, "window": MAX_WINDOW, "threshold": MAX_THRESHOLD}
+    LEAST: ClassVar = {"sms": 1, "off": 1, "window": MIN_WINDOW, "threshold": 0}
 
     def __init__(self, *, sms: int = 30, off: int = 8, window: int = 2048, threshold: int = 40960) -> None:
         for what, value in dict(sms=sms, off=off, window=window, threshold=threshold).items():
-            least, largest = self.LEAST[what], min(self.LARGEST[what], sms - 1 if what == "off" else MAX_THRESHOLD)
+            least, largest = self.LEAST[what], min(self.LARGEST[what], sms if what == "off" else MAX_THRESHOLD)
             if not least <= value <= largest:
                 raise ValueError(f"{what} must be {least} to {largest}, not {value}")
         self._sms, self._window, self._threshold = sms, window, threshold

@@ -10,11 +10,11 @@ from typing import Any
 BLOCK = "dyncore.core_gate"
 CONFIGURATIONS = {
     "few": {"sms": 5, "off": 2, "window": 256, "threshold": 850},
-    "one": {"sms": 2, "off": 1, "window": 256, "threshold": 300},
+    "one": {"sms": 1, "off": 1, "window": 256, "threshold": 150},
     "odd": {"sms": 7, "off": 3, "window": 301, "threshold": 1405},
     "shipped": {"sms": 15, "off": 4, "window": 2048, "threshold": 20480},
     "paper": {"sms": 30, "off": 8, "window": 2048, "threshold": 40960},
-    "largest": {"sms": 128, "off": 127, "window": 65535, "threshold": 128 * 65535},
+    "largest": {"sms": 128, "off": 128, "window": 65535, "threshold": 128 * 65535},
 }
 IDLE_CHANGES = (r"cycle",)
 

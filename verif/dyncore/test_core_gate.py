@@ -54,8 +54,8 @@ def test_the_first_window_decides_nothing() -> None:
 
 def test_sizes_are_checked() -> None:
     for wrong, text in (
-        ({"sms": 1}, "sms must be 2 to 128, not 1"),
-        ({"off": 30}, "off must be 1 to 29, not 30"),
+        ({"sms": 129}, "sms must be 1 to 128, not 129"),
+        ({"off": 31}, "off must be 1 to 30, not 31"),
         ({"window": 128}, "window must be 256 to 65535, not 128"),
     ):
         with pytest.raises(ValueError, match=text):

@@ -14,7 +14,7 @@ def compiled() -> int:
     """Launch a kernel on every path; how many compilations of the GPU's loop the cache did not save."""
     kernel = kernels.find("saxpy")
     for mechanisms in ([], *([name] for name in registry.MECHANISMS)):
-        gpu = Gpu("gtx480", mechanisms, core_sms=1)
+        gpu = Gpu("gtx480", mechanisms, core_sms=2)
         kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
     return sum(model.run.stats.cache_misses.values())
 

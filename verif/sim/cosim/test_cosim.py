@@ -106,6 +106,9 @@ def test_replacing_the_model_leaves_the_same_records(block: str, parameters: Map
 COUNTS_FOR_EVER = {  # the cycles of a quantum, or of a window
     "warppool.request_selector",
     "sharing.dynamic_warp_execution",
+    "dyncta.cta_limiter",
+    "dyncore.activity_counter",
+    "dyncore.core_gate",
 }
 
 
