@@ -25,7 +25,7 @@ class ActivityCounter(wiring.Component):
     Parameters
     ----------
     window : int
-        Cycles, 256 to 65535.
+        Cycles, 16 to 65535.
 
     Members
     -------

@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import multiplex
-from lockstep.spec.dyncore.parameters import MAX_THRESHOLD, MAX_WINDOW, MIN_WINDOW
+from lockstep.spec.dyncore.parameters import MAX_THRESHOLD, MAX_WINDOW, least_window
 from lockstep.spec.parameters import MAX_SMS
 
 WORD_BITS = 64  # of ``busy``
@@ -41,7 +41,7 @@ class CoreGate(wiring.Component):
     off : int
         How many are turned off, at most ``sms``; a GPU that is to go on has more.
     window : int
-        Cycles, 256 to 65535.
+        Cycles, 16 or ``sms`` + 2 to 65535.
     threshold : int
         In cycles with an issue, added up over SMs.
 
@@ -65,11 +65,12 @@ class CoreGate(wiring.Component):
     """
 
     LARGEST: ClassVar = {"sms": MAX_SMS, "off": MAX_SMS, "window": MAX_WINDOW, "threshold": MAX_THRESHOLD}
-    LEAST: ClassVar = {"sms": 1, "off": 1, "window": MIN_WINDOW, "threshold": 0}
+    LEAST: ClassVar = {"sms": 1, "off": 1, "threshold": 0}
 
     def __init__(self, *, sms: int = 30, off: int = 8, window: int = 2048, threshold: int = 40960) -> None:
         for what, value in dict(sms=sms, off=off, window=window, threshold=threshold).items():
-            least, largest = self.LEAST[what], min(self.LARGEST[what], sms if what == "off" else MAX_THRESHOLD)
+            least = least_window(sms) if what == "window" else self.LEAST[what]
+            largest = min(self.LARGEST[what], sms if what == "off" else MAX_THRESHOLD)
             if not least <= value <= largest:
                 raise ValueError(f"{what} must be {least} to {largest}, not {value}")
         self._sms, self._window, self._threshold = sms, window, threshold

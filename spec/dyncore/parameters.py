@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lockstep.spec.mechanism import Parameters
 from lockstep.spec.parameters import MAX_SMS, Gpu, integer
 
-MIN_WINDOW, MAX_WINDOW = 256, 65535  # longer than the sum over all SMs takes
+MIN_WINDOW, MAX_WINDOW = 16, 65535
 MAX_THRESHOLD = MAX_SMS * MAX_WINDOW
 
 COUNTER, GATE = "dyncore.activity_counter", "dyncore.core_gate"
@@ -24,6 +24,11 @@ class Dyncore:
     )
 
 
+def least_window(sms: int) -> int:
+    """The sum over all SMs takes a cycle for each, the decision another."""
+    return max(MIN_WINDOW, sms + 2)
+
+
 def off(gpu: Gpu) -> int:
     """How many SMs are turned off."""
     return gpu.sections["dyncore"].off or max(1, 2 * gpu.core.sms // 7)
@@ -37,9 +42,13 @@ def threshold(gpu: Gpu) -> int:
 
 def check(gpu: Gpu) -> list[str]:
     """What contradicts itself, one line per error."""
-    if off(gpu) < gpu.core.sms:
-        return []
-    return [f"dyncore.off = {off(gpu)}: must be less than core.sms = {gpu.core.sms}"]
+    window, least = gpu.sections["dyncore"].window, least_window(gpu.core.sms)
+    errors = []
+    if off(gpu) >= gpu.core.sms:
+        errors.append(f"dyncore.off = {off(gpu)}: must be less than core.sms = {gpu.core.sms}")
+    if window < least:
+        errors.append(f"dyncore.window = {window}: must be {least} at least with core.sms = {gpu.core.sms}")
+    return errors
 
 
 def arguments(gpu: Gpu) -> Parameters:

@@ -9,7 +9,7 @@ from typing import Any
 
 BLOCK = "dyncore.activity_counter"
 CONFIGURATIONS = {
-    "short": {"window": 256},
+    "short": {"window": 40},
     "odd": {"window": 301},
     "shipped": {"window": 2048},
     "largest": {"window": 65535},

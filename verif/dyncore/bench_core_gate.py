@@ -9,15 +9,16 @@ from typing import Any
 
 BLOCK = "dyncore.core_gate"
 CONFIGURATIONS = {
-    "few": {"sms": 5, "off": 2, "window": 256, "threshold": 850},
-    "one": {"sms": 1, "off": 1, "window": 256, "threshold": 150},
-    "odd": {"sms": 7, "off": 3, "window": 301, "threshold": 1405},
+    "few": {"sms": 5, "off": 2, "window": 23, "threshold": 76},
+    "one": {"sms": 1, "off": 1, "window": 16, "threshold": 10},
+    "odd": {"sms": 6, "off": 5, "window": 19, "threshold": 76},
     "shipped": {"sms": 15, "off": 4, "window": 2048, "threshold": 20480},
     "paper": {"sms": 30, "off": 8, "window": 2048, "threshold": 40960},
     "largest": {"sms": 128, "off": 128, "window": 65535, "threshold": 128 * 65535},
 }
 IDLE_CHANGES = (r"cycle",)
 
+LONG = 200  # a window of more cycles is cut short in a simulator
 BELOW, EQUAL, ABOVE = range(3)
 
 
@@ -60,7 +61,7 @@ class Environment:
     def preset(self) -> dict[str, int]:
         """Leave out most of a window, once its decision has fallen."""
         p, rng = self.p, self.rng
-        if self.cycle != p["sms"] + 4:
+        if p["window"] <= LONG or self.cycle != p["sms"] + 4:
             return {}
         self.cycle = p["window"] - rng.randint(1, 12)
         return {"cycle": self.cycle}

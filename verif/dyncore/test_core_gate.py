@@ -56,7 +56,7 @@ def test_sizes_are_checked() -> None:
     for wrong, text in (
         ({"sms": 129}, "sms must be 1 to 128, not 129"),
         ({"off": 31}, "off must be 1 to 30, not 31"),
-        ({"window": 128}, "window must be 256 to 65535, not 128"),
+        ({"window": 31}, "window must be 32 to 65535, not 31"),
     ):
         with pytest.raises(ValueError, match=text):
             CoreGate(**wrong)

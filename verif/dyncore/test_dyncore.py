@@ -50,6 +50,11 @@ def test_time_shows_how_many_sleep() -> None:
     assert timeline["dyncta.limit"][0] >= 1
 
 
+def test_a_window_is_longer_than_the_sum_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "saxpy", "--with", "dyncore", "--set", "dyncore.window=16"]) == 2
+    assert "dyncore.window = 16: must be 17 at least with core.sms = 15" in capsys.readouterr().err
+
+
 def test_one_sm_cannot_be_turned_off(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "saxpy", "--with", "dyncore", "--set", "core.sms=1"]) == 2
     assert "dyncore.off = 1: must be less than core.sms = 1" in capsys.readouterr().err
