@@ -10,6 +10,7 @@ import pytest
 from lockstep.sim import Gpu, KernelFault, cli
 from lockstep.sim.job import Job, execute
 from lockstep.spec.parameters import SCHEDULERS
+from lockstep.verif import combinations
 
 FALLS = {"dyncta.idle_high": 2047, "dyncta.memory_low": 0, "dyncta.memory_high": 0}
 """The limit falls after every window but one with 2047 cycles of C_idle, which no kernel here has."""
@@ -77,6 +78,15 @@ def counts(device: Gpu) -> dict[str, list[int]]:
 def test_a_limit_that_stays_at_the_most_changes_nothing(kernel: str) -> None:
     limited = run(kernel, "dyncta", dyncta__first="most", dyncta__idle_high=0)
     assert counts(limited) == counts(run(kernel))
+
+
+@pytest.mark.parametrize("interval", [1, 4])
+@pytest.mark.parametrize("kernel", ["bfs", "kmeans", "hotspot", "gemm"])
+def test_skipping_changes_nothing(kernel: str, interval: int) -> None:
+    """With windows that are short enough for limits, pauses and SMs that are off."""
+    settings = {"core.issue_interval": interval, "dyncta.window": 64, "dyncore.window": 256} | FALLS
+    found = [combinations.run(kernel, ["dyncta", "dyncore"], skip, settings) for skip in (True, False)]
+    assert found[0].raw == found[1].raw and not found[0].wrong
 
 
 def test_a_limit_that_falls_pauses_ctas() -> None:
