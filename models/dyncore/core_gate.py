@@ -9,6 +9,7 @@ PORTS = ports("dyncore.core_gate")
 STATE = record(
     [
         ("sms", "i8"),  # parameters
+        ("off", "i8"),
         ("window", "i8"),
         ("threshold", "i8"),
         ("cycle", "i8"),

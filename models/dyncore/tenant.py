@@ -7,14 +7,14 @@ it looks at has held since then, and nothing that it says changes before.
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
+from lockstep.models.clocked import clock
 from lockstep.models.core.state import SM
 from lockstep.models.dyncore import activity_counter, core_gate
 from lockstep.models.execution.isa import Fault
 from lockstep.models.gpu import RUN
-from lockstep.models.jit import addressof, call, i64, inline, jit, pointer_to, record, slots
+from lockstep.models.jit import addressof, i64, inline, jit, pointer_to, record, slots
 from lockstep.models.time import NEVER
-from lockstep.spec.dyncore.parameters import COUNTER, GATE, Dyncore
-from lockstep.spec.parameters import layout
+from lockstep.spec.dyncore.parameters import COUNTER, GATE
 
 COUNTS = record(
     [
@@ -35,7 +35,6 @@ STATE = record(
 )
 WHOLE = record(
     [
-        ("dyncore", layout(Dyncore)),
         ("states", "i8"),
         ("next", "i8"),  # cycle of the gate's next clock edge
         ("core_gate", instance(GATE, core_gate.STATE)),
@@ -57,16 +56,9 @@ def see(state, sm):
 
 @inline
 def _clock(state, sm, cycles, active):
-    io, binding = state.activity_counter.io, state.activity_counter.binding
+    io = state.activity_counter.io
     io.i.active = active
-    different = i64(0)
-    while cycles > 0:
-        different |= call(binding.step, binding.handle, addressof(io))
-        passed = min(call(binding.idle, binding.handle, addressof(io)), cycles - 1)
-        if passed > 0:
-            call(binding.skip, binding.handle, passed)
-        cycles -= 1 + passed
-    if different != 0:
+    if clock(state.activity_counter.binding, addressof(io), cycles) != 0:
         sm.fault = Fault.DIFFERENCE
 
 
@@ -81,11 +73,11 @@ def update(state, sm):
 def watch(whole, run):
     """Right behind the gate's decision: its clock edges up to then, and what the SMs learn of it."""
     now, sms = i64(run.now), i64(run.sms)
-    io = whole.core_gate.io
+    gate, io = whole.core_gate, whole.core_gate.io
     if whole.next == 0:
         whole.next = now
         return now + sms + 1
-    first = sms - _off(whole, sms)
+    first = sms - i64(gate.state.off)
     io.i.busy[0] = 0
     io.i.busy[1] = 0
     for s in range(sms):
@@ -93,8 +85,9 @@ def watch(whole, run):
         if s >= first and at_sm(i64(run.sm) + s * SM_BYTES).ctas_resident != 0:
             io.i.busy[s - first >> 6] |= i64(1) << (s - first & 63)
     drained, off = i64(io.o.drained), i64(io.o.off)
-    if _edges(whole, now) != 0:
+    if clock(gate.binding, addressof(io), now - i64(whole.next)) != 0:
         run.fault = Fault.DIFFERENCE
+    whole.next = now
     counts = at_state(i64(whole.states)).counts
     counts.drained += i64(io.o.drained > drained)
     counts.returned += i64(io.o.drained < drained)
@@ -104,28 +97,7 @@ def watch(whole, run):
         state.gauges.drained = io.o.drained
         state.gauges.off = io.o.off
         update(state, at_sm(i64(run.sm) + s * SM_BYTES))
-    return now + i64(whole.dyncore.window)
-
-
-@inline
-def _off(whole, sms):
-    """How many SMs may be turned off."""
-    return i64(whole.dyncore.off) if whole.dyncore.off != 0 else max(2 * sms // 7, i64(1))
-
-
-@inline
-def _edges(whole, now):
-    """The clock edges of the cycles before this one."""
-    io, binding = whole.core_gate.io, whole.core_gate.binding
-    different = i64(0)
-    while whole.next < now:
-        different |= call(binding.step, binding.handle, addressof(io))
-        whole.next += 1
-        passed = min(call(binding.idle, binding.handle, addressof(io)), now - i64(whole.next))
-        if passed > 0:
-            call(binding.skip, binding.handle, passed)
-            whole.next += passed
-    return different
+    return now + i64(gate.state.window)
 
 
 STATE_BYTES, SM_BYTES = STATE.itemsize, SM.itemsize

@@ -52,10 +52,6 @@ class ActivityCounter(wiring.Component):
         self.so_far = Signal(range(window))  # of this window
         self.was_active = Signal()  # a cycle ago
 
-    @property
-    def window(self) -> int:
-        return self._window
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         last, counted = Signal(), Signal.like(self.count)

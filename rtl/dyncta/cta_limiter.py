@@ -119,10 +119,6 @@ class CtaLimiter(wiring.Component):
         self.was_idle = Signal()  # a cycle ago
         self.was_memory = Signal()
 
-    @property
-    def window(self) -> int:
-        return self._window
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         self._pause(m)

@@ -92,7 +92,7 @@ def test_skipping_changes_nothing(kernel: str, interval: int) -> None:
 
 def test_a_limit_that_falls_pauses_ctas() -> None:
     """Three CTAs on one SM: two are paused one after the other, and resumed as those before them end."""
-    settings = under(FALLS | {"core.sms": 1, "dyncta.first": "most", "dyncta.window": 700})
+    settings: dict[str, Any] = FALLS | {"core.sms": 1, "dyncta.first": "most", "dyncta.window": 700}
     device = run("hotspot", "dyncta", size="small", **settings)
     raw, timeline = device.runs[0].raw, device.runs[0].timeline
     assert (raw["dyncta.lowered"].sum(), raw["dyncta.raised"].sum()) == (2, 0)
@@ -106,10 +106,6 @@ def test_a_limit_takes_no_cta_that_would_be_paused() -> None:
     raw = device.runs[0].raw
     assert raw["dyncta.raised"].sum() == 0
     assert raw["dyncta.paused"].sum() == 0 and raw["sm.resident_cta_cycles"].sum() <= raw["sm.cycles"].sum()
-
-
-def under(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key.replace(".", "__"): value for key, value in settings.items()}
 
 
 def relay(names: tuple[str, ...], settings: dict[str, Any], ctas: int = 8, threads: int = 64, rounds: int = 1) -> int:

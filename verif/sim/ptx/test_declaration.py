@@ -28,13 +28,7 @@ def declared(draft: Draft, *registers: int) -> Draft:
 
 
 def renumbered(draft: Draft) -> list[int]:
-    """The places after the pass, which is idempotent and takes no register more."""
-    registers = draft.kernel.registers
-    renumber(draft)
-    places = list(draft.physical)
-    renumber(draft)
-    assert draft.physical == places and draft.kernel.registers == registers
-    return places
+    return test_first_use.renumbered(draft, renumber)
 
 
 def test_what_is_declared_first_comes_first_whatever_the_code_names_first() -> None:

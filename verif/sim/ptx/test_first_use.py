@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def add_long(result: int, *sources: int) -> Micro:
     return Micro(Group.LONG, Long.ADD, Category.INTEGER, read, result, Write.PAIR)
 
 
-def renumbered(draft: Draft) -> list[int]:
+def renumbered(draft: Draft, renumber: Callable[[Draft], None] = renumber) -> list[int]:
     """The places after the pass, which is idempotent and takes no register more."""
     registers = draft.kernel.registers
     renumber(draft)
