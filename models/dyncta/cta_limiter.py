@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots, without_lowest
-from lockstep.spec.dyncta.parameters import FIRSTS, MOST
+from lockstep.spec.dyncta.parameters import HALF, MOST, ONE
 from lockstep.spec.parameters import MAX_CTAS
-
-HALF, ONE, ALL = range(len(FIRSTS))
 
 PORTS = ports("dyncta.cta_limiter")
 STATE = record(

@@ -12,10 +12,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lockstep.rtl.bits import popcount
-from lockstep.spec.dyncta.parameters import FIRSTS, MAX_WINDOW, MIN_WINDOW, MOST, counter_bits
+from lockstep.spec.dyncta.parameters import ALL, HALF, MAX_WINDOW, MIN_WINDOW, MOST, ONE, counter_bits
 from lockstep.spec.parameters import MAX_CTAS
-
-HALF, ONE, ALL = range(len(FIRSTS))
 
 
 class CtaLimiter(wiring.Component):

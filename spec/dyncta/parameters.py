@@ -11,6 +11,7 @@ COUNTER_BITS = 11  # of C_idle and C_mem (section 4.3), or as few as a shorter w
 MOST = (1 << COUNTER_BITS) - 1
 MIN_WINDOW, MAX_WINDOW = 16, 65535
 FIRSTS = ("half", "one", "most")
+HALF, ONE, ALL = range(len(FIRSTS))
 
 LIMITER = "dyncta.cta_limiter"
 
