@@ -150,7 +150,10 @@ def _parser() -> argparse.ArgumentParser:
     cuda_options(occupancy)
 
     command("kernels", "List the kernels.")
-    command("gpus", "List the GPU descriptions.")
+    gpus = command("gpus", "List the GPU descriptions, or explain one: each value, what it means, and its source.")
+    gpus.add_argument("gpu", metavar="NAME|FILE.toml", nargs="?", help="the one to explain")
+    gpus.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
+    gpus.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter: l1.mshrs=64")
     command("mechanisms", "List the mechanisms.")
     _hardware(command)
     return parser

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
+import textwrap
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -356,6 +358,10 @@ def mechanisms(options: Namespace) -> int:
 
 def gpus(options: Namespace) -> int:
     check_writable(options.json)
+    if options.gpu:
+        return _explain(options)
+    if options.mechanisms or options.set:
+        raise UsageError("--with and --set need the GPU that they change: lockstep gpus NAME")
     found = [description.load(name) for name in description.names()]
     if options.json != "-":
         columns = ("name", "SMs", "warps", "schedulers", "L1 KB", "L2 KB", "DRAM GB/s", "source")
@@ -367,6 +373,21 @@ def gpus(options: Namespace) -> int:
             for g in found
         ])  # fmt: skip
     return _finish(options, [description.values(gpu) for gpu in found], [])
+
+
+def _explain(options: Namespace) -> int:
+    explained = description.explain(options.gpu, _settings(options), _mechanisms(options.mechanisms))
+    if options.json != "-":
+        section, width = "", shutil.get_terminal_size().columns
+        for each in explained:
+            name, _, key = each.key.partition(".")
+            if name != section:
+                section = name
+                print(f"[{section}]")
+            value = f"{key} = {each.value} {each.unit}".rstrip()
+            print(textwrap.fill(f"{value}: {each.meaning} ({each.allowed})", width, subsequent_indent="    "))
+            print(textwrap.fill(each.source or "no source", width, initial_indent="    ", subsequent_indent="    "))
+    return _finish(options, [asdict(each) for each in explained], [])
 
 
 def blocks(options: Namespace) -> int:

@@ -1,16 +1,18 @@
 """GPU descriptions: from a TOML file and overrides to :class:`lockstep.spec.parameters.Gpu`, with all checks.
 
-A file is the whole description: it has every parameter, so that reading it tells everything about the GPU. An override
-is ``"section.key"`` (``"pipelines.float.latency"`` for a pipeline) and a value. Every error is a :class:`UsageError` of
-one line that names the file, the parameter and what is allowed.
+A file is the whole description: it has every parameter, so that reading it tells everything about the GPU; or it has a
+``base``, another description's name or file, and what differs from it. An override is ``"section.key"``
+(``"pipelines.float.latency"`` for a pipeline) and a value. Every error is a :class:`UsageError` of one line that names
+the file, the parameter and what is allowed. The comment behind a value in a file is its source, which :func:`explain`
+shows.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import Field, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,11 @@ from lockstep.sim.errors import UsageError, closest
 from lockstep.spec import parameters, registry
 from lockstep.spec.parameters import CATEGORIES, Gpu, Pipeline, check
 
-__all__ = ["PARAMETERS", "load", "names", "parse_setting", "values"]
+__all__ = ["PARAMETERS", "Explained", "explain", "load", "names", "parse_setting", "values"]
 
 FOLDER = Path(__file__).parent / "gpus"
 IDENTITY = ("name", "source", "compute_capability")
-
+BASE = "base"
 
 SECTIONS = parameters.SECTIONS | registry.SECTIONS
 
@@ -59,23 +61,18 @@ def load(
     Raises :class:`UsageError` for an unknown GPU or file, an unknown, missing or mistyped parameter, a value out of
     range, and for parameters that contradict each other.
     """
-    path = _find(os.fspath(gpu))
-    try:
-        table = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot read the GPU description: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not a TOML file: {error}") from None
     place = str(gpu)
-    identity = {key: _identity(place, table, key) for key in IDENTITY}
-    settings = _flatten(place, {key: value for key, value in table.items() if key not in IDENTITY})
-    settings = DEFAULTS | _defaults(set(parameters.OPTIONAL) - table.keys()) | settings
-    for key in settings:
-        _known(place, key)
+    identity: dict[str, str] = {}
+    settings: dict[str, Any] = {}
+    for file in _files(os.fspath(gpu)):
+        own, changes = _written(file)
+        identity |= own
+        settings |= changes
+    sections = {key.split(".")[0] for key in settings}
+    settings = DEFAULTS | _defaults(set(parameters.OPTIONAL) - sections) | settings
     if missing := [key for key in PARAMETERS if key not in settings]:
-        raise UsageError(f"{place}: {missing[0]} is missing ({len(missing)} in all); a description has every parameter")
-    for key, value in settings.items():
-        _check(place, key, value)
+        rule = f"a description has every parameter, or a {BASE}"
+        raise UsageError(f"{place}: {missing[0]} is missing ({len(missing)} in all); {rule}")
     try:
         mechanisms = registry.resolve(selected)
     except ValueError as error:
@@ -90,6 +87,41 @@ def load(
     if errors := check(description) or timing.check(description) or registry.check(description):
         raise UsageError(f"{place}{' with overrides' if overrides else ''}: {errors[0]}")
     return description
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A parameter of a GPU. ``source``: where its value comes from; empty if its file does not say."""
+
+    key: str
+    value: int | str
+    unit: str
+    allowed: str
+    meaning: str
+    source: str
+
+
+def explain(
+    gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, selected: Iterable[str] = ()
+) -> list[Explained]:
+    """Every parameter of a description, with what it means and where its value comes from; as :func:`load` takes it."""
+    described = load(gpu, overrides, selected)
+    files = _files(os.fspath(gpu))
+    sources = dict.fromkeys(DEFAULTS | _defaults(parameters.OPTIONAL), "default")
+    for file in files:
+        sources |= {key: comment if file is files[-1] else _from(file, comment) for key, comment in _comments(file)}
+    sources |= dict.fromkeys(registry.defaults(described.mechanisms), "default of a mechanism")
+    sources |= dict.fromkeys(overrides or {}, "override")
+    found = values(described)
+    return [
+        Explained(key, found[key], f.metadata["unit"], _allowed(f), f.metadata["doc"], sources.get(key, ""))
+        for key, f in PARAMETERS.items()
+    ]
+
+
+def _allowed(parameter: Field[Any]) -> str:
+    metadata = parameter.metadata
+    return ", ".join(metadata["allowed"]) if "allowed" in metadata else f"{metadata['low']} to {metadata['high']}"
 
 
 def values(gpu: Gpu) -> dict[str, Any]:
@@ -118,11 +150,71 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text}: {value!r} is not an integer") from None
 
 
-def _find(gpu: str) -> Path:
+def _files(gpu: str) -> list[Path]:
+    """The files of a description, of which each changes what those before it say."""
+    files = [_find(gpu, Path())]
+    while (base := _table(files[0]).get(BASE)) is not None:
+        if not isinstance(base, str):
+            raise UsageError(f"{files[0]}: {BASE} must be the name or the file of a GPU description, not {base!r}")
+        file = _find(base, files[0].parent)
+        if any(file.samefile(other) for other in files):
+            raise UsageError(f"{files[0]}: {BASE} = {base!r}: {file} has this description as its own {BASE}")
+        files.insert(0, file)
+    return files
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot read the GPU description: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not a TOML file: {error}") from None
+
+
+def _written(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """What one file says: of the GPU's identity, and of its parameters. With a base it need not say everything."""
+    table, place = _table(path), _shown(path)
+    base = table.pop(BASE, None)
+    identity = {key: _identity(place, table, key) for key in IDENTITY if key in table or base is None}
+    settings = _flatten(place, {key: value for key, value in table.items() if key not in IDENTITY})
+    for key, value in settings.items():
+        _check(place, _known(place, key), value)
+    if base is not None:
+        identity = {"name": path.stem, "source": f"{base}, with changes"} | identity
+    return identity, settings
+
+
+def _comments(path: Path) -> Iterator[tuple[str, str]]:
+    """The comments behind the values of a file, by parameter; "" where there is none."""
+    import tomlkit
+    from tomlkit.items import InlineTable, Table
+
+    for section, table in tomlkit.parse(path.read_text()).items():
+        for key in table if isinstance(table, Table) else ():
+            item = table.value.item(key)
+            comment = item.trivia.comment.lstrip("# ")
+            if isinstance(item, InlineTable):
+                yield from ((f"{section}.{key}.{name}", comment) for name in item)
+            else:
+                yield f"{section}.{key}", comment
+
+
+def _from(file: Path, comment: str) -> str:
+    return f"{_shown(file)}: {comment}" if comment else _shown(file)
+
+
+def _shown(file: Path) -> str:
+    """A file as messages name it: one of ours by its name."""
+    return file.stem if file.parent == FOLDER else str(file)
+
+
+def _find(gpu: str, folder: Path) -> Path:
+    """A description by name, or by its file, which is relative to a folder."""
     if gpu.endswith(".toml"):
-        if not Path(gpu).is_file():
-            raise UsageError(f"{gpu}: no such file")
-        return Path(gpu)
+        if not (folder / gpu).is_file():
+            raise UsageError(f"{folder / gpu}: no such file")
+        return folder / gpu
     if gpu not in names():
         known = ", ".join(names())
         raise UsageError(f"GPU {gpu!r}: not known{closest(gpu, names())}; known are {known}, or give a FILE.toml")
@@ -160,15 +252,16 @@ def _known(place: str, key: str) -> str:
 
 def _check(place: str, key: str, value: Any) -> Any:
     metadata = PARAMETERS[key].metadata
-    if allowed := metadata.get("allowed"):
-        if value not in allowed:
-            raise UsageError(f"{place}: {key} = {value!r}: must be one of {', '.join(allowed)}")
+    allowed = _allowed(PARAMETERS[key])
+    if "allowed" in metadata:
+        if value not in metadata["allowed"]:
+            raise UsageError(f"{place}: {key} = {value!r}: must be one of {allowed}")
         return value
     if isinstance(value, bool) or not isinstance(value, int):
         raise UsageError(f"{place}: {key} = {value!r}: must be an integer")
-    low, high, unit = metadata["low"], metadata["high"], metadata["unit"]
-    if not low <= value <= high:
-        raise UsageError(f"{place}: {key} = {value}: must be {low} to {high}{f' {unit}' if unit else ''}")
+    unit = metadata["unit"]
+    if not metadata["low"] <= value <= metadata["high"]:
+        raise UsageError(f"{place}: {key} = {value}: must be {allowed}{f' {unit}' if unit else ''}")
     return value
 
 

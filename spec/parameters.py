@@ -232,7 +232,7 @@ class L2:
 class Dram:
     """Channels with banks, open rows and FR-FCFS. Timings in DRAM command cycles."""
 
-    channels: int = integer(6, 1, MAX_CHANNELS, "channels", "")
+    channels: int = integer(6, 1, MAX_CHANNELS, "channels", "each with banks and a bus of its own")
     banks: int = integer(8, 1, MAX_DRAM_BANKS, "banks", "per channel")
     row_bytes: int = integer(2048, 256, 16384, "bytes", "row buffer of one bank, a power of two")
     bus_bytes: int = integer(8, 1, 256, "bytes", "data bus of a channel, per half cycle")
@@ -337,6 +337,8 @@ def check(gpu: Gpu) -> list[str]:
         ("core.threads", core.threads, "32 * core.warps", 32 * core.warps),
         ("core.threads_per_cta", core.threads_per_cta, "core.threads", core.threads),
         ("core.active_warps", core.active_warps, "core.warps", core.warps),
+        ("core.schedulers", core.schedulers, "core.warps", core.warps),
+        ("core.registers_per_thread", core.registers_per_thread, "core.registers / 32", core.registers // LANES),
         ("core.fetch_width", core.fetch_width, "core.instruction_buffer", core.instruction_buffer),
         ("core.register_unit", core.register_unit, "core.registers", core.registers),
         ("scratchpad.bytes_per_cta", scratchpad.bytes_per_cta, "scratchpad.bytes", scratchpad.bytes),

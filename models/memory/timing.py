@@ -110,6 +110,13 @@ def check(gpu: Gpu) -> list[str]:
     for name, value in (("l1.queue", l1.queue), ("dram.queue", dram.queue)):
         if value < 2:
             errors.append(f"{name} = {value}: must be at least 2, for a miss and the dirty line that it evicts")
+    for name, part, whole_name, whole in (
+        ("dram.tRAS", dram.tRAS, "dram.tRC", dram.tRC),
+        ("dram.tRP", dram.tRP, "dram.tRC", dram.tRC),
+        ("dram.tRCD", dram.tRCD, "dram.tRAS", dram.tRAS),
+    ):
+        if part > whole:
+            errors.append(f"{name} = {part}: is a part of {whole_name} = {whole}, and must not exceed it")
     for name, total, least in (
         ("l1.latency", l1.latency, l1.latency - hit_delay(gpu) + 1),
         ("l2.latency", l2.latency, l2.latency - slice_delay(gpu) + 1),

@@ -139,6 +139,18 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert "gtx580" in lockstep(capsys, "gpus")[1] and "saxpy" in lockstep(capsys, "kernels")[1]
 
 
+def test_a_gpu_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = lockstep(capsys, "gpus", "gtx480", "--set", "core.sms=4", "--with", "dyncta", "--json", "-")
+    explained = {row["key"]: row for row in json.loads(out)}
+    assert code == 0 and explained["core.sms"]["value"] == 4 and explained["core.sms"]["source"] == "override"
+    assert explained["l1.mshrs"]["unit"] == "MSHRs" and "Kloosterman" in explained["l1.mshrs"]["source"]
+    code, out, _ = lockstep(capsys, "gpus", "gtx480")
+    assert code == 0 and "mshrs = 32 MSHRs: lines in flight (1 to 256)\n    Kloosterman table 3.2\n" in out
+    for wrong in (["gpus", "--with", "dyncta"], ["gpus", "gtx48"], ["gpus", "gtx480", "--set", "dram.tRAS=41"]):
+        code, out, error = lockstep(capsys, *wrong)
+        assert code == 2 and not out and error.count("\n") == 1
+
+
 def test_version_and_help() -> None:
     for option, text in (("--version", "lockstep 0."), ("--help", "compare")):
         result = subprocess.run([*COMMAND, option], capture_output=True, text=True)

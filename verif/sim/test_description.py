@@ -14,6 +14,7 @@ from lockstep.sim import description
 from lockstep.sim.errors import UsageError
 from lockstep.spec import parameters
 
+SOURCES = "Kloosterman|Jatala|Chen|Kayiran|public|derived:|assumed|unused:|GPGPU-Sim"
 FILES = sorted(description.FOLDER.glob("*.toml"))
 
 
@@ -52,7 +53,7 @@ def test_every_value_has_a_source(file: Path) -> None:
             written = {key for key in written if not key.startswith(f"{section}.")}
     assert len(values) == 1 + sum("." in key for key in written) - 2 * len(parameters.CATEGORIES)
     for line in values:
-        assert re.search(r"\S  +# (KL|JR|CH|KA|public|derived:|assumed|unused:|GPGPU-Sim) ?\S?", line), line
+        assert re.search(rf"\S  +# ({SOURCES}) ?\S?", line), line
 
 
 @pytest.mark.parametrize("name", description.names())
@@ -177,6 +178,10 @@ def test_parse_setting() -> None:
         ({"scratchpad.bytes": 16384}, ("scratchpad.bytes_per_cta",)),
         ({"scratchpad.banks": 24}, ("scratchpad.banks", "power of two")),
         ({"core.instruction_buffer": 1}, ("core.fetch_width",)),
+        ({"dram.tRAS": 41}, ("dram.tRAS = 41", "dram.tRC = 40")),
+        ({"dram.tRP": 41}, ("dram.tRP = 41", "dram.tRC = 40")),
+        ({"dram.tRCD": 29}, ("dram.tRCD = 29", "dram.tRAS = 28")),
+        ({"core.registers_per_thread": 64, "core.registers": 2016}, ("core.registers_per_thread = 64", "= 63")),
     ],
 )
 def test_refused_overrides(overrides: dict, words: tuple[str, ...]) -> None:
@@ -189,15 +194,76 @@ def test_unknown_gpu() -> None:
 
 
 def test_refused_files(tmp_path: Path) -> None:
-    refused(changed(tmp_path, r"^mshrs = 32 +# KL.*", "mshr = 32"), None, "mine.toml", "l1.mshr", "l1.mshrs")
-    refused(changed(tmp_path, r"^mshrs = 32 +# KL.*", ""), None, "l1.mshrs is missing")
+    refused(changed(tmp_path, r"^mshrs = 32 +# Kloosterman.*", "mshr = 32"), None, "mine.toml", "l1.mshr", "l1.mshrs")
+    refused(changed(tmp_path, r"^mshrs = 32 +# Kloosterman.*", ""), None, "l1.mshrs is missing")
     refused(changed(tmp_path, r"^\[scratchpad\]", "[scratchpda]"), None, "[scratchpda]", "did you mean scratchpad")
-    refused(changed(tmp_path, r"^mshrs = 32 +# KL.*", "mshrs = '32'"), None, "l1.mshrs", "integer")
+    refused(changed(tmp_path, r"^mshrs = 32 +# Kloosterman.*", "mshrs = '32'"), None, "l1.mshrs", "integer")
     refused(changed(tmp_path, r"^name = .*", "name = 3"), None, "name")
     refused(changed(tmp_path, r"^compute_capability = .*", "compute_capability = 'two'"), None, "compute_capability")
     refused(changed(tmp_path, r"^\[l1\]", "[l1"), None, "not a TOML file")
 
 
 def test_a_file_of_a_user(tmp_path: Path) -> None:
-    gpu = description.load(changed(tmp_path, r"^mshrs = 32 +# KL.*", "mshrs = 48"))
+    gpu = description.load(changed(tmp_path, r"^mshrs = 32 +# Kloosterman.*", "mshrs = 48"))
     assert gpu.l1.mshrs == 48
+
+
+MINE = """base = "gtx480"
+[l1]
+mshrs = 48  # what if
+[pipelines]
+float = { latency = 30 }
+"""
+
+
+def derived(tmp_path: Path, name: str = "mine", base: str = "gtx480", text: str = MINE) -> Path:
+    file = tmp_path / f"{name}.toml"
+    file.write_text(text.replace("gtx480", base))
+    return file
+
+
+def test_a_description_that_says_what_differs_from_another(tmp_path: Path) -> None:
+    base, gpu = description.load("gtx480"), description.load(derived(tmp_path))
+    assert (gpu.name, gpu.source, gpu.compute_capability) == ("mine", "gtx480, with changes", "2.0")
+    before, after = description.values(base), description.values(gpu)
+    changed = {key: after[key] for key in description.PARAMETERS if after[key] != before[key]}
+    assert changed == {"l1.mshrs": 48, "pipelines.float.latency": 30}
+
+
+def test_a_base_that_has_a_base(tmp_path: Path) -> None:
+    """The base's path is relative to the file that names it, not to where the command runs."""
+    derived(tmp_path)
+    text = 'base = "gtx480"\nname = "ours"\n[l1]\nways = 2\n'
+    gpu = description.load(derived(tmp_path, "second", "mine.toml", text))
+    assert (gpu.name, gpu.l1.mshrs, gpu.l1.ways) == ("ours", 48, 2)
+
+
+def test_refused_bases(tmp_path: Path) -> None:
+    refused(derived(tmp_path, base="gtx48"), None, "gtx48", "did you mean gtx480")
+    refused(derived(tmp_path, base="other.toml"), None, "other.toml", "no such file")
+    refused(derived(tmp_path, base="mine.toml"), None, "mine.toml", "base")
+    derived(tmp_path, "second", "mine.toml")
+    refused(derived(tmp_path, base="second.toml"), None, "second.toml", "base")
+    refused(derived(tmp_path, text="base = 3"), None, "base must be", "3")
+    refused(derived(tmp_path, text='base = "gtx480"\n[l1]\nmshr = 3'), None, "mine.toml", "l1.mshr", "l1.mshrs")
+
+
+@pytest.mark.parametrize("name", description.names())
+def test_every_value_is_explained(name: str) -> None:
+    explained = description.explain(name)
+    assert [each.key for each in explained] == list(description.PARAMETERS)
+    assert {each.key: each.value for each in explained}.items() <= description.values(description.load(name)).items()
+    for each in explained:
+        assert each.meaning and each.source and each.allowed, each
+        assert each.unit or isinstance(each.value, str) or each.allowed == "0 to 1", each
+
+
+def test_where_values_come_from(tmp_path: Path) -> None:
+    overrides = {"core.sms": 3}
+    sources = {each.key: each.source for each in description.explain(derived(tmp_path), overrides, ["sharing"])}
+    assert sources["l1.mshrs"] == "what if"
+    assert sources["l1.ways"] == "gtx480: Kloosterman table 3.2"
+    assert sources["core.sms"] == "override"
+    assert sources["core.scheduler"] == "default of a mechanism"
+    assert sources["warppool.queues"] == sources["mesh.columns"] == "default"
+    assert sources["pipelines.float.latency"] == ""
