@@ -38,6 +38,7 @@ def _parameters() -> dict[str, Field[Any]]:
 PARAMETERS: dict[str, Field[Any]] = _parameters()
 """Every parameter by its full name, with unit, range and meaning in its metadata."""
 
+
 def _defaults(sections: Iterable[str]) -> dict[str, Any]:
     return {key: f.default for key, f in PARAMETERS.items() if key.split(".")[0] in sections}
 
@@ -51,9 +52,7 @@ def names() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
-def load(
-    gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, selected: Iterable[str] = ()
-) -> Gpu:
+def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, selected: Iterable[str] = ()) -> Gpu:
     """The description called ``gpu``, or in the file ``gpu`` (a path that ends in ``.toml``), with overrides applied.
 
     ``selected`` are the mechanisms.
