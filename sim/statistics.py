@@ -34,7 +34,7 @@ _SM = (
     of_gpu("gpu.core_cycles", CYCLES, "from launch to the end of the last CTA and of its memory traffic",
            lambda c: c("gpu.cycles")),
     counted("sm.active_core_cycles", CYCLES, "sm.cycles", "with at least one resident CTA, added up over SMs"),
-    of_sm("sm.util", RATIO, "KA's util: share of the launch in which an SM has a CTA, mean over SMs",
+    of_sm("sm.util", RATIO, "Kayiran's util: share of the launch in which an SM has a CTA, mean over SMs",
           lambda c: ratio(c("sm.cycles"), c("gpu.cycles") * c.sms)),
     counted("sm.ctas", "CTAs", "sm.ctas", "CTAs executed"),
     counted("sm.warps", "warps", "sm.warps", "warps executed"),
@@ -58,31 +58,32 @@ _ISSUE = (
           lambda c: ratio(c("sm.warp_instructions"), c("gpu.cycles"))),
     of_sm("issue.lanes", "lanes", "mean lanes that execute per warp instruction",
           lambda c: ratio(c("sm.thread_instructions"), c("sm.warp_instructions"))),
-    of_sm("issue.slots_used", RATIO, "KL's issue %: warp instructions to issue slots of SMs with work",
+    of_sm("issue.slots_used", RATIO, "Kloosterman's issue %: warp instructions to issue slots of SMs with work",
           lambda c: ratio(c("sm.warp_instructions") * max(c.gpu.core.issue_interval, c.gpu.core.scheduler_overhead),
                           c("sm.cycles") * c.gpu.core.schedulers)),
     counted("issue.issued_core_cycles", CYCLES, "sm.issued_cycles", "at least one instruction issued"),
     counted("issue.stall_core_cycles", CYCLES, "sm.stall_cycles",
-            "JR's stall: nothing issued, a warp was ready, the pipelines of all ready ones were blocked"),
+            "Jatala's stall: nothing issued, a warp was ready, the pipelines of all ready ones were blocked"),
     counted("issue.idle_core_cycles", CYCLES, "sm.idle_cycles",
-            "JR's idle: nothing issued, warps resident, none ready"),
+            "Jatala's idle: nothing issued, warps resident, none ready"),
     *(counted(f"issue.stall_{pipe}_core_cycles", CYCLES, "sm.stall_pipe_cycles",
               f"the {pipe.upper()} pipelines held back a ready warp, whether or not another one issued", index)
       for index, pipe in enumerate(PIPES)),
     counted("issue.scheduler_stall_core_cycles", CYCLES, "sm.scheduler_stall_cycles",
-            "CH's stall cycles: a scheduler had warps and could have issued, but did not; added up over schedulers"),
+            "Chen's stall cycles: a scheduler had warps and could have issued, but did not; added up over schedulers"),
     counted("issue.c_mem_core_cycles", CYCLES, "sm.memory_wait_cycles",
-            "KA's C_mem: no issue under way, all unfinished warps wait for memory or at a barrier, "
+            "Kayiran's C_mem: no issue under way, all unfinished warps wait for memory or at a barrier, "
             "at least one for memory"),
     counted("issue.c_mem_blocked_core_cycles", CYCLES, "sm.memory_blocked_cycles",
             "likewise, but the load/store unit takes no access of those that don't wait"),
     counted("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
-            "KA's C_idle: idle cycles without those of C_mem and those of an issue under way"),
+            "Kayiran's C_idle: idle cycles without those of C_mem and those of an issue under way"),
     counted("issue.gated_core_cycles", CYCLES, "sm.gated_cycles",
             "a mechanism held back a warp that was ready, whether or not another one issued"),
     counted("issue.refused_grants", "issue slots", "sm.refused_grants",
             "a mechanism refused the instruction that a scheduler had granted; counted as idle, not as a stall"),
-    of_sm("issue.ract", RATIO, "KA's RACT: share of the launch in which SMs issue; an issue counts all its interval",
+    of_sm("issue.ract", RATIO,
+          "Kayiran's RACT: share of the launch in which SMs issue; an issue counts all its interval",
           lambda c: ratio(c("sm.active_cycles"), c("gpu.cycles") * c.sms)),
     *(counted(f"instructions.{category}", "instructions", "sm.categories",
               f"warp instructions of the category {category}", index) for index, category in enumerate(CATEGORIES)),
@@ -107,10 +108,11 @@ _LSU = (
           lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
     counted("lsu.uncoalesced", "instructions", "lsu.uncoalesced", "instructions that need more than one line"),
     counted("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "a line waits in the load/store unit for the L1"),
-    of_sm("lsu.waiting", RATIO, "KL's throughput limit: share of the cycles of SMs with work in which a line waits",
+    of_sm("lsu.waiting", RATIO,
+          "Kloosterman's throughput limit: share of the cycles of SMs with work in which a line waits",
           lambda c: ratio(c("sm.lsu_busy_cycles"), c("sm.cycles"))),
     counted("lsu.stalled_core_cycles", CYCLES, "sm.lsu_stalled_cycles", "the L1 refused a line"),
-    of_sm("lsu.stalled", RATIO, "KL's LSU-stalled %: share of the cycles of SMs with work",
+    of_sm("lsu.stalled", RATIO, "Kloosterman's LSU-stalled %: share of the cycles of SMs with work",
           lambda c: ratio(c("sm.lsu_stalled_cycles"), c("sm.cycles"))),
 )  # fmt: skip
 
@@ -141,7 +143,7 @@ _L1 = (
     counted("l1.fetches", "lines", "l1.fetches", "lines or parts of one, asked from the L2"),
     counted("l1.out_bytes", "bytes", "l1.bytes_out", "data sent to the L2, without headers"),
     counted("l1.in_bytes", "bytes", "l1.bytes_in", "data received from the L2, without headers"),
-    of_sm("l1.lat_rt_core_cycles", CYCLES, "KA's lat_rt: mean round trip of a fetch, from the L1 and back to it",
+    of_sm("l1.lat_rt_core_cycles", CYCLES, "Kayiran's lat_rt: mean round trip of a fetch, from the L1 and back to it",
           lambda c: ratio(c("l1.round_trip"), c("l1.fetches"))),
 )  # fmt: skip
 
@@ -225,7 +227,7 @@ _ALU = tuple(name for name in CATEGORIES[: CATEGORIES.index("shared")] if not na
 
 
 def _chen(name: str, unit: str, doc: str, formula: Callable[[Counts], float]) -> Statistic:
-    return Statistic(f"chen.{name}", unit, f"CH table 3-1: {doc}", formula, True)
+    return Statistic(f"chen.{name}", unit, f"Chen table 3-1: {doc}", formula, True)
 
 
 # Names as in the paper. The model has one cache for data and textures, and one for constants and kernel parameters.
@@ -290,9 +292,9 @@ def markdown() -> str:
         "",
         "Counts are sums over SMs, slices or channels, and over launches; ratios are ratios of such sums. Those with",
         "*SM* are given for every SM too (`run.per_sm`); `run.timeline` has occupancy and IPC over time.",
-        "Instructions are warp instructions; a line is one request of the coalescer. JR, KL, KA and CH are the works",
-        "on register sharing, on WarpPool, RegLess and Scavenger, on",
-        "DYNCTA, and on warp scheduling and power, whose figures are compared with.",
+        "Instructions are warp instructions; a line is one request of the coalescer. Jatala, Kloosterman, Kayiran and",
+        "Chen are the first authors of the works on register sharing, on WarpPool, RegLess and Scavenger, on DYNCTA, and",
+        "on warp scheduling and power, whose figures are compared with.",
     ]
     for title, group in GROUPS.items():
         lines += ["", f"## {title}", "", "| name | unit | per | meaning |", "|---|---|---|---|"]

@@ -24,7 +24,7 @@ def coalescer(gpu: Gpu) -> Parameters:
 
 
 def hidden_by(gpu: Gpu) -> dict[str, int]:
-    """The latency of a load in core cycles, and the warps that hide it: l and w of CH section 4.4."""
+    """The latency of a load in core cycles, and the warps that hide it: l and w of Chen section 4.4."""
     return dict(latency=gpu.dram.latency, warps=gpu.core.region_warps or gpu.core.warps)
 
 

@@ -40,14 +40,14 @@ COUNTERS = record(
     [
         ("cycles", "i8"),  # with at least one resident CTA
         ("issued_cycles", "i8"),  # at least one instruction issued
-        ("active_cycles", "i8"),  # KA: N_act, an issue is under way; one takes ``issue_interval`` cycles
+        ("active_cycles", "i8"),  # Kayiran: N_act, an issue is under way; one takes ``issue_interval`` cycles
         ("stall_cycles", "i8"),  # a warp was ready, every ready one's pipeline was blocked
         ("idle_cycles", "i8"),  # warps resident, none ready
         ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
         ("scheduler_stall_cycles", "i8"),  # summed over schedulers: could have issued, had warps, issued nothing
-        ("memory_wait_cycles", "i8"),  # KA: C_mem
+        ("memory_wait_cycles", "i8"),  # Kayiran: C_mem
         ("memory_blocked_cycles", "i8"),  # some wait for memory, and the LSU does not take the accesses of the others
-        ("other_idle_cycles", "i8"),  # KA: C_idle
+        ("other_idle_cycles", "i8"),  # Kayiran: C_idle
         ("gated_cycles", "i8"),  # a gate of a mechanism held back a warp that was ready otherwise
         ("refused_grants", "i8"),  # issue slots lost to a claim
         ("asleep_cycles", "i8"),  # without a CTA, and allowed none

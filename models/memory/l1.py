@@ -69,7 +69,7 @@ L1_STATISTICS = record(
         ("bytes_out", "i8"),  # data in them
         ("replies_in", "i8"),
         ("bytes_in", "i8"),
-        ("round_trip", "i8"),  # sum over fetches: core cycles from the request to the reply (KA's lat_rt)
+        ("round_trip", "i8"),  # sum over fetches: core cycles from the request to the reply (Kayiran's lat_rt)
         ("tokens_in", "i8"),  # accesses that get an answer
         ("tokens_out", "i8"),
     ]

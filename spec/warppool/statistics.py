@@ -9,7 +9,8 @@ from lockstep.spec.statistics import CYCLES, RATIO, Counts, counted, of_sm, rati
 STATISTICS = (
     counted("warppool.requests", "requests", "warppool.requests", "loads that WarpPool sent to the L1"),
     counted("warppool.merged", "lines", "warppool.merged", "lines of instructions that these serve"),
-    of_sm("warppool.lines_per_request", RATIO, "KL's instructions per L1 request: lines served per load request",
+    of_sm("warppool.lines_per_request", RATIO,
+          "Kloosterman's instructions per L1 request: lines served per load request",
           lambda c: ratio(c("warppool.merged"), c("warppool.requests"))),
     *(counted(f"warppool.{kind.name.lower()}", "lines", "warppool.mappings",
               f"with the mapping *{kind.name.lower()}*", int(kind)) for kind in Mapping),

@@ -266,8 +266,8 @@ def test_a_scheduler_issues_once_per_interval(interval: int, schedulers: int) ->
 @pytest.mark.parametrize("overhead", [1, 2, 3])
 @pytest.mark.parametrize("interval", [1, 2])
 def test_a_scheduler_looks_for_an_instruction_once_per_overhead(interval: int, overhead: int) -> None:
-    """CH figure 4-9: an overhead up to the interval costs nothing while there is always work; a warp that becomes ready
-    in between waits for the next time."""
+    """Chen figure 4-9: an overhead up to the interval costs nothing while there is always work; a warp that becomes
+    ready in between waits for the next time."""
     settings = {"core.issue_interval": interval, "core.scheduler_overhead": overhead, "pipes.alu": 4}
     assert rate(INDEPENDENT["float"], settings) == max(interval, overhead) / 2
     latency = {"pipelines.integer.latency": 17}

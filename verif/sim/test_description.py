@@ -97,7 +97,7 @@ def test_what_the_papers_fix() -> None:
 
 @pytest.mark.parametrize(("name", "side", "cores", "controllers"), [("dyncta56", 8, 56, 8), ("dyncta110", 11, 110, 11)])
 def test_what_the_paper_fixes_of_meshes(name: str, side: int, cores: int, controllers: int) -> None:
-    """KA section 5.3 and table 1; all else is as on dyncta30, and so is what a slice and DRAM take themselves."""
+    """Kayiran section 5.3 and table 1; all else is as on dyncta30, and so is what a slice and DRAM take themselves."""
     gpu, smaller = description.load(name), description.load("dyncta30")
     assert (gpu.core.sms, gpu.dram.channels, gpu.l2.slices) == (cores, controllers, controllers)
     assert gpu.mesh == parameters.Mesh(

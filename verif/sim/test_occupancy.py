@@ -53,7 +53,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict]
 
 
 def test_registers_that_sharing_would_use(capsys: pytest.CaptureFixture[str]) -> None:
-    """JR: three CTAs of hotspot leave 5120 of an SM's registers unused."""
+    """Jatala: three CTAs of hotspot leave 5120 of an SM's registers unused."""
     [found] = answer(capsys, "hotspot", "--gpu", "tesla-c2050", "--threads", 256)
     assert (found["registers"], found["ctas"], found["warps"], found["occupancy"]) == (36, 3, 24, 0.5)
     assert (found["limited_by"], found["unused_registers"]) == (["registers"], 5120)

@@ -1,4 +1,6 @@
-"""LIB: GPGPU-Sim's LIBOR market model, CTAs of 192 threads (JR table 2), a path per thread, 14 KB of local memory each.
+"""LIB: GPGPU-Sim's LIBOR market model, CTAs of 192 threads (Jatala table 2).
+
+Each thread has a path, and 14 KB of local memory.
 
 full has the original's 80 rates, 40 steps, 15 swaptions and 96,000 paths; a warp takes so long over its path that it
 needs a launch.no_progress above the default. steady has the first 3 steps of the first 23,040 paths (120 CTAs).
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 TITLE = "Greeks of swaptions in the LIBOR market model"
 SUITE = "GPGPU-Sim"
 PTX = "lib.ptx"
-REGISTERS = {"Pathcalc_Portfolio_KernelGPU": 36}  # JR table 2
+REGISTERS = {"Pathcalc_Portfolio_KernelGPU": 36}  # Jatala table 2
 REASON = "float32, __expf and __fdividef (2^-21), compounded over the steps, against float64"
 TOLERANCE = {
     "value": Close(rtol=2e-5, atol=3e-4, reason=f"{REASON}; 15 differences of numbers near 1, times 100"),

@@ -1,7 +1,7 @@
 // Greeks of a portfolio of swaptions by Monte Carlo in the LIBOR market model, after M. Giles's program, the LIB of
 // GPGPU-Sim's benchmarks. A thread follows a path: forwards in time, keeping every rate of every step in local memory,
 // then the adjoint of the same steps backwards. All paths have the same shocks, as in the original's test. No loop is
-// unrolled, which keeps it within the registers of JR table 2.
+// unrolled, which keeps it within the registers of Jatala table 2.
 #define RATES 80      // at most
 #define STEPS 40      // at most, and the rates that are left after them
 #define SWAPTIONS 15  // at most

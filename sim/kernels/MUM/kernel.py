@@ -1,4 +1,6 @@
-"""MUM: MUMmerGPU's matches of short DNA queries in a reference, CTAs of 256 threads (JR table 2), a query per thread.
+"""MUM: MUMmerGPU's matches of short DNA queries in a reference, a query per thread.
+
+CTAs have 256 threads (Jatala table 2).
 
 full has the sizes of GPGPU-Sim's input, 50,000 queries of 25 bases against 20,000, and MUMmerGPU's least match, 20; the
 sequences are random, every second query is from the reference, and half of these have an error. The suffix tree is
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 TITLE = "matches of DNA queries by a suffix tree"
 SUITE = "GPGPU-Sim"
 PTX = "mum.ptx"
-REGISTERS = {"mummergpuKernel": 28}  # JR table 2
+REGISTERS = {"mummergpuKernel": 28}  # Jatala table 2
 
 BLOCK = 256
 BASES, END = b"ACGT", ord("$")

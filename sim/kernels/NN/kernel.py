@@ -1,4 +1,4 @@
-"""NN: GPGPU-Sim's digit recogniser, a launch per layer: CTAs of 13 x 13, 5 x 5 (JR table 3), 1 and 1 threads.
+"""NN: GPGPU-Sim's digit recogniser, a launch per layer: CTAs of 13 x 13, 5 x 5 (Jatala table 3), 1 and 1 threads.
 
 full has the original's 28 images of 29 x 29 pixels; steady computes the first 8. tiny computes the first maps and
 neurons of each layer alone, which is too few for the next: the rest is 1. Images and weights are random, small
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TITLE = "neural network that recognises digits"
 SUITE = "GPGPU-Sim"
 PTX = "nn.ptx"
-REGISTERS = {"executeSecondLayer": 24}  # JR table 3
+REGISTERS = {"executeSecondLayer": 24}  # Jatala table 3
 REASON = "float32 sums of up to 1251 terms of mixed sign and tanhf against float64"
 LAYERS = ("first", "second", "third", "fourth")
 TOLERANCE = {layer: Close(atol=1e-5, reason=REASON) for layer in LAYERS}

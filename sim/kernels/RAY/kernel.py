@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TITLE = "ray tracing of spheres above a plane"
 SUITE = "GPGPU-Sim"
 PTX = "ray.ptx"
-REGISTERS = {"render": 37}  # the least that leaves the 6 CTAs per core of KA section 5.1
+REGISTERS = {"render": 37}  # the least that leaves the 6 CTAs per core of Kayiran section 5.1
 
 BLOCK = 16, 8
 DEPTH = 5

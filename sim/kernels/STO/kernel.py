@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TITLE = "SHA-1 of windows that overlap"
 SUITE = "GPGPU-Sim"
 PTX = "sto.ptx"
-REGISTERS = {"sha1_overlap": 48}  # JR table 3
+REGISTERS = {"sha1_overlap": 48}  # Jatala table 3
 
 BLOCK = 128
 WINDOW, OFFSET, MISSING = 100, 4, 4  # bytes

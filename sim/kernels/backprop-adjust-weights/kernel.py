@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "neural network, weight update of one layer"
 SUITE = "Rodinia"
 PTX = "adjust_weights.ptx"
-REGISTERS = {"adjust_weights": 24}  # JR table 2
+REGISTERS = {"adjust_weights": 24}  # Jatala table 2
 _CLOSE = Close(rtol=1e-6, atol=1e-7, reason="fused multiply-add")
 TOLERANCE = {"weights": _CLOSE, "old_change": _CLOSE}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TITLE = "breadth-first search, level by level"
 SUITE = "Rodinia"
 PTX = "bfs.ptx"
-REGISTERS = {"expand": 20}  # JR table 3
+REGISTERS = {"expand": 20}  # Jatala table 3
 
 BLOCK = 256
 NODES = {"tiny": 300, "small": 32_768, "full": 1_000_000, "reference": 2048}

@@ -1,6 +1,6 @@
 """dxtc: the SDK's compression of an image to DXT1, a CTA of 64 threads per block of 4 x 4 pixels.
 
-full has the SDK's 512 x 512 pixels, 16,384 CTAs; steady compresses the first 768 blocks, as many as in CH table 4-3.
+full has the SDK's 512 x 512 pixels, 16,384 CTAs; steady compresses the first 768 blocks, as many as in Chen table 4-3.
 The image has slopes, noise and flat blocks. Results are compared exactly (see the CUDA C).
 """
 

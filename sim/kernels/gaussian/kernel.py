@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TITLE = "Gaussian elimination, two launches per column"
 SUITE = "Rodinia"
 PTX = "gaussian.ptx"
-REGISTERS = {"Fan1": 12}  # JR table 3
+REGISTERS = {"Fan1": 12}  # Jatala table 3
 _REASON = "float32 with fused multiply-add against float64; what is eliminated is near 0"
 TOLERANCE = {name: Close(rtol=1e-5, atol=3e-6, reason=_REASON) for name in ("multipliers", "matrix", "right")}
 

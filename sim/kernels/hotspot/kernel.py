@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TITLE = "thermal stencil, tiled with a pyramid of two steps"
 SUITE = "Rodinia"
 PTX = "hotspot.ptx"
-REGISTERS = {"calculate_temp": 36}  # JR table 2
+REGISTERS = {"calculate_temp": 36}  # Jatala table 2
 TOLERANCE = {"temperature": Close(rtol=1e-5, reason="float32 time steps with fused multiply-add against float64")}
 
 BLOCK = 16

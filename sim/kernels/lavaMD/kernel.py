@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TITLE = "forces between particles of neighbouring boxes, in double precision"
 SUITE = "Rodinia"
 PTX = "lavaMD.ptx"
-REGISTERS = {"kernel_gpu_cuda": 40}  # JR table 3
+REGISTERS = {"kernel_gpu_cuda": 40}  # Jatala table 3
 _REASON = "fused multiply-add, exp to 1 ulp, and up to 2,700 additions in another order"
 TOLERANCE = {"forces": Close(rtol=1e-12, atol=1e-9, reason=_REASON)}
 

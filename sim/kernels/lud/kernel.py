@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TITLE = "LU decomposition in blocks: diagonal, perimeter, internal"
 SUITE = "Rodinia"
 PTX = "lud.ptx"
-REGISTERS = {"lud_perimeter": 36}  # JR table 3
+REGISTERS = {"lud_perimeter": 36}  # Jatala table 3
 TOLERANCE = {"matrix": Close(rtol=1e-5, atol=3e-6, reason="float32 with fused multiply-add against float64")}
 
 BLOCK = 16

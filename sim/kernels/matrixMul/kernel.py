@@ -1,6 +1,6 @@
 """matrixMul: the SDK's tiled product of matrices, 16 x 16 threads per CTA.
 
-full has the 1500 CTAs of CH table 4-3, 50 x 30 tiles; how long its sums are is not told, ours are the SDK's 320.
+full has the 1500 CTAs of Chen table 4-3, 50 x 30 tiles; how long its sums are is not told, ours are the SDK's 320.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TITLE = "tiled product of matrices"
 SUITE = "CUDA SDK"
 PTX = "matrixmul.ptx"
-REGISTERS = {"matrixMul": 25}  # the least that leaves CH table 4-3's 4 CTAs per SM
+REGISTERS = {"matrixMul": 25}  # the least that leaves Chen table 4-3's 4 CTAs per SM
 TOLERANCE = {"c": Close(rtol=5e-6, reason="float32 sums of up to 320 positive products against float64")}
 
 BLOCK = 16

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TITLE = "Q matrix of an MRI reconstruction"
 SUITE = "Parboil"
 PTX = "mri_q.ptx"
-REGISTERS = {"compute_phi_mag": 12, "compute_q": 24}  # JR tables 3 and 2
+REGISTERS = {"compute_phi_mag": 12, "compute_q": 24}  # Jatala tables 3 and 2
 _REASON = "angles up to 40 in float32 (2e-6 each), sin.approx and cos.approx (2^-20), summed over all samples"
 TOLERANCE = {
     "magnitude": Close(rtol=1e-6, reason="fused multiply-add"),

@@ -1,6 +1,6 @@
 """scalarProd: the SDK's scalar products of 256 pairs of vectors of 4096 elements, 256 threads per CTA.
 
-full has the 96 CTAs of CH table 4-3 in place of the SDK's 128. Of them 5 fit on a Fermi SM, not the table's 6: our
+full has the 96 CTAs of Chen table 4-3 in place of the SDK's 128. Of them 5 fit on a Fermi SM, not the table's 6: our
 compiler needs more registers.
 """
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TITLE = "tiled matrix product with register blocking"
 SUITE = "Parboil"
 PTX = "sgemm.ptx"
-REGISTERS = {"sgemm_nt": 48}  # JR table 2
+REGISTERS = {"sgemm_nt": 48}  # Jatala table 2
 TOLERANCE = {"c": Close(rtol=1e-5, reason="float32 sums of up to 992 positive terms against float64")}
 
 BLOCK = (16, 8)

@@ -1,7 +1,7 @@
 """stencil: Parboil's block2D_hybrid_coarsen_x, 512 threads per CTA with two elements of each plane.
 
-The CTA has 32 x 16 threads: JR's number; Parboil's own has 32 x 4. full is Parboil's default input, 512 x 512 x 64 and
-100 iterations. steady does one iteration, with the first 32 planes.
+The CTA has 32 x 16 threads: Jatala's number; Parboil's own has 32 x 4. full is Parboil's default input, 512 x 512 x 64
+and 100 iterations. steady does one iteration, with the first 32 planes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TITLE = "stencil of seven points, tiled in planes"
 SUITE = "Parboil"
 PTX = "stencil.ptx"
-REGISTERS = {"block2D_hybrid_coarsen_x": 28}  # JR table 2
+REGISTERS = {"block2D_hybrid_coarsen_x": 28}  # Jatala table 2
 TOLERANCE = {"grid": Close(rtol=1e-6, atol=1e-7, reason="float32 sums of seven against float64")}
 
 BLOCK_X, BLOCK_Y = 32, 16

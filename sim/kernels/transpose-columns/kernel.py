@@ -1,9 +1,9 @@
 """transpose-columns: transpose without scratchpad that reads column by column, CTAs of 32 x 8 threads.
 
-KL's case study describes it so and cites M. Harris, "An efficient matrix transpose in CUDA C/C++", which has the shape:
-32 x 32 elements per CTA, and 1024 x 1024 in all (here small and full). Each lane reads another line, and all warps of a
-CTA read the same 32 lines, which WarpPool can merge. In transpose-naive it is the writes that stride through memory.
-steady is 2048 x 2048, all of it, since a part of the CTAs finds more in the L1 than all do.
+Kloosterman's case study describes it so and cites M. Harris, "An efficient matrix transpose in CUDA C/C++", which has
+the shape: 32 x 32 elements per CTA, and 1024 x 1024 in all (here small and full). Each lane reads another line, and all
+warps of a CTA read the same 32 lines, which WarpPool can merge. In transpose-naive it is the writes that stride through
+memory. steady is 2048 x 2048, all of it, since a part of the CTAs finds more in the L1 than all do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module
 
 TITLE = "matrix transpose, strided reads"
-SUITE = "KL case study"
+SUITE = "Kloosterman case study"
 PTX = "transpose_columns.ptx"
 
 TILE, ROWS = 32, 8

@@ -1,6 +1,6 @@
-"""transpose-padded: transpose-tiled with a 33rd column in its tile, without bank conflicts: KL's fastest version.
+"""transpose-padded: transpose-tiled with a 33rd column in its tile, without bank conflicts.
 
-Sizes are those of transpose-tiled.
+It is the fastest version of Kloosterman's case study. Sizes are those of transpose-tiled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module
 
 TITLE = "matrix transpose through the scratchpad, padded against bank conflicts"
-SUITE = "KL case study"
+SUITE = "Kloosterman case study"
 PTX = "transpose_padded.ptx"
 
 TILE, ROWS = 32, 8

@@ -1,8 +1,8 @@
 """transpose-tiled: transpose through a 32 x 32 tile, CTAs of 32 x 8 threads.
 
-The shape is that of M. Harris, "An efficient matrix transpose in CUDA C/C++", which KL's case study cites: 1024 x 1024
-(small and full; steady is 2048 x 2048). The tile has no padding, so the lanes that read one of its columns all meet in
-one bank.
+The shape is that of M. Harris, "An efficient matrix transpose in CUDA C/C++", which Kloosterman's case study cites:
+1024 x 1024 (small and full; steady is 2048 x 2048). The tile has no padding, so the lanes that read one of its columns
+all meet in one bank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module
 
 TITLE = "matrix transpose through the scratchpad"
-SUITE = "KL case study"
+SUITE = "Kloosterman case study"
 PTX = "transpose_tiled.ptx"
 
 TILE, ROWS = 32, 8

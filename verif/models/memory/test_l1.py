@@ -186,7 +186,7 @@ def test_hits_and_fills_share_the_port() -> None:
 
 
 def test_round_trip_statistics() -> None:
-    """KA's lat_rt: the mean of the fetches' times from request to reply."""
+    """Kayiran's lat_rt: the mean of the fetches' times from request to reply."""
     traffic = Traffic(gpu())
     result = run(traffic, sequence(line(0, 1)))
     stats = traffic.l1["stats"][0]

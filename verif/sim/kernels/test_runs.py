@@ -85,8 +85,8 @@ def test_samples(name: str) -> None:
     assert not kernels.check(kernel, outputs, whole).passed
 
 
-# Resident CTAs on the papers' Fermi GPU with as many KiB of scratchpad, and what limits them: JR tables 2 and 3 and CH
-# table 4-3; with 16 KiB, the set that sharing the scratchpad is measured with.
+# Resident CTAs on the papers' Fermi GPU with as many KiB of scratchpad, and what limits them: Jatala tables 2 and 3
+# and Chen table 4-3; with 16 KiB, the set that sharing the scratchpad is measured with.
 PUBLISHED = (
     ("b+tree", "findRangeK", 508, 48, 2, "registers"),
     ("gaussian", "Fan1", 512, 48, 3, "threads"),
@@ -117,7 +117,7 @@ def test_occupancy_is_the_published(
     assert found.ctas == ctas and limit in found.limited_by
 
 
-# CTAs that a core of DYNCTA's GPU holds, where its paper tells (KA sections 3.1 and 5.1).
+# CTAs that a core of DYNCTA's GPU holds, where its paper tells (Kayiran sections 3.1 and 5.1).
 DYNCTA = ("AES", "encrypt_aes256", 256, 4), ("fft", "fft_step", 128, 8), ("sad", "sad_4x4", 61, 8)
 
 

@@ -1,4 +1,4 @@
-"""Registers numbered by their first use: JR section 5.2, on code of a few instructions and on all kernels."""
+"""Registers numbered by their first use: Jatala section 5.2, on code of a few instructions and on all kernels."""
 
 from __future__ import annotations
 

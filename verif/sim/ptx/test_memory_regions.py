@@ -1,4 +1,4 @@
-"""Memory regions and their hints: CH section 4.4, on kernels of a few instructions."""
+"""Memory regions and their hints: Chen section 4.4, on kernels of a few instructions."""
 
 from __future__ import annotations
 
