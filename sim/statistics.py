@@ -293,8 +293,8 @@ def markdown() -> str:
         "Counts are sums over SMs, slices or channels, and over launches; ratios are ratios of such sums. Those with",
         "*SM* are given for every SM too (`run.per_sm`); `run.timeline` has occupancy and IPC over time.",
         "Instructions are warp instructions; a line is one request of the coalescer. Jatala, Kloosterman, Kayiran and",
-        "Chen are the first authors of the works on register sharing, on WarpPool, RegLess and Scavenger, on DYNCTA, and",
-        "on warp scheduling and power, whose figures are compared with.",
+        "Chen are the first authors of the works on register sharing, on WarpPool, RegLess and Scavenger, on DYNCTA,",
+        "and on warp scheduling and power, whose figures are compared with.",
     ]
     for title, group in GROUPS.items():
         lines += ["", f"## {title}", "", "| name | unit | per | meaning |", "|---|---|---|---|"]

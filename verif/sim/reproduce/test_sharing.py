@@ -83,11 +83,11 @@ def test_functions_and_registers_are_those_of_the_kernels() -> None:
 def test_resident_ctas_are_the_papers(results: dict[str, dict[str, Any]]) -> None:
     """All 48 cells of table 5, with the paper's registers; with those of our b+tree, all but two."""
     for name, row in table(results, "ctas").items():
-        assert sharing._resident(name, sharing.LIMITED[name].registers) == sharing.JR_CTAS[name]
+        assert sharing._resident(name, sharing.LIMITED[name].registers) == sharing.PUBLISHED_CTAS[name]
         if name == "b+tree":
             assert row[:-1] == (2, 2, 2, 2, 2, 3, "2, 2, 2, 3, 3, 3")
         else:
-            assert row[:-1] == (*sharing.JR_CTAS[name], True)
+            assert row[:-1] == (*sharing.PUBLISHED_CTAS[name], True)
     assert table(results, "statements")["Resident CTAs are those of table 5"][1].startswith("46 of 48; 48 ")
 
 
@@ -134,7 +134,7 @@ def test_instructions_per_cycle_are_those_of_threads(results: dict[str, dict[str
     parts = table(results, "parts")
     assert parts["hotspot"] == (100.0,) * 7
     assert parts["LIB"] == (100.0, 100.0, 100.0, 200.0, 100.0, 100.0, 100.0)
-    assert parts["JR: LIB"] == (None, 218.0, 218.0, 203.0, 203.0, 216.3, 223.3)
+    assert parts["Jatala: LIB"] == (None, 218.0, 218.0, 203.0, 203.0, 216.3, 223.3)
 
 
 def test_cycles_without_an_instruction(results: dict[str, dict[str, Any]]) -> None:
@@ -275,7 +275,7 @@ def holds(results: dict[str, dict[str, Any]], statement: str) -> bool:
 def test_the_documentation_shows_what_the_model_does() -> None:
     """On the quick runs; all of them take some minutes."""
     text = markdown(sharing.page(run.run(sharing.jobs(True), Watch(), 1)), "sharing")
-    names = tuple(start for name in sharing.QUICK for start in (f"| {name} |", f"| JR: {name} |"))
+    names = tuple(start for name in sharing.QUICK for start in (f"| {name} |", f"| Jatala: {name} |"))
     rows = [line for line in text.split("\n") if line.startswith(names)]
     assert len(rows) == 12 * len(sharing.QUICK)
     again = "lockstep reproduce sharing; its sharing.md and plots belong to docs/reproduce/"
