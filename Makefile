@@ -1,6 +1,7 @@
 # make demo    runs kernels on two GPUs and compares them; works on a fresh machine
 # make test    the test suite
 # make lint    style and types
+# make docs    the documentation as a site, in build/site
 # make ptx     compiles the kernels' CUDA C again (needs nvcc; nothing else does)
 
 PYTHON ?= python3
@@ -22,6 +23,11 @@ lint: $(VENV)/.developer
 	$(BIN)/ruff check
 	$(BIN)/mypy spec sim models rtl verif synth
 
+docs: $(VENV)/.developer
+	@mkdir -p build/python/lockstep
+	@ln -sfn ../../../sim ../../../spec ../../../models build/python/lockstep/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 ptx:
 	$(MAKE) -C sim/kernels ptx
 
@@ -36,7 +42,7 @@ $(VENV)/.installed: setup.py pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.developer: setup.py pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV), with what the tests need."
-	@$(PIP) --editable '.[dev,cuda]'
+	@$(PIP) --editable '.[dev,cuda,docs]'
 	@touch $@ $(VENV)/.installed
 
-.PHONY: demo test lint ptx
+.PHONY: demo test lint docs ptx

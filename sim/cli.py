@@ -155,6 +155,9 @@ def _parser() -> argparse.ArgumentParser:
     gpus.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
     gpus.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter: l1.mshrs=64")
     command("mechanisms", "List the mechanisms.")
+    completion = commands.add_parser("completion", help="Print what a shell needs to complete `lockstep`.")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help='in its start-up file: eval "$(lockstep '
+                            'completion bash)"')  # fmt: skip
     _hardware(command)
     return parser
 
@@ -188,7 +191,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(sys, name) is None:  # closed, as with `>&-`
             setattr(sys, name, open(os.devnull, "w"))
     try:
-        options = _parser().parse_args(arguments)
+        parser = _parser()
+        if "_ARGCOMPLETE" in os.environ:
+            from lockstep.sim import completion
+
+            completion.complete(parser)
+        options = parser.parse_args(arguments)
         from lockstep.sim import commands
 
         code = _guarded(getattr(commands, options.command), options)

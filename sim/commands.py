@@ -390,6 +390,13 @@ def _explain(options: Namespace) -> int:
     return _finish(options, [asdict(each) for each in explained], [])
 
 
+def completion(options: Namespace) -> int:
+    from lockstep.sim.completion import script
+
+    print(script(options.shell))
+    return 0
+
+
 def blocks(options: Namespace) -> int:
     from lockstep.sim import hardware
 
