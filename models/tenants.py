@@ -213,7 +213,7 @@ def instances(mechanism: Mechanism, gpu: Gpu, whole: list[np.ndarray], per_sm: l
 
     Raises RuntimeError for a block that it brings and no record has, and the other way round.
     """
-    arguments, copies = mechanism.arguments(gpu), mechanism.copies(gpu)
+    arguments = mechanism.arguments(gpu)
     places = [(place, records, sm) for sm, group in ((-1, whole), (0, per_sm)) for records in group
               for place in blocks.instances(records.dtype)]  # fmt: skip
     there = {place.block for place, _, _ in places}
@@ -222,10 +222,12 @@ def instances(mechanism: Mechanism, gpu: Gpu, whole: list[np.ndarray], per_sm: l
     if undeclared := there - set(mechanism.all_blocks):
         raise RuntimeError(f"{min(undeclared)}: {mechanism.name} has an instance of this block, and does not bring it")
     for place, records, first in places:
+        if (first < 0) != (place.block in mechanism.whole):
+            raise RuntimeError(f"{place.block}: {mechanism.name} must say in `whole` which blocks the GPU has one of")
         found = records.reshape(-1)
         for name in place.path:
             found = found[name]
-        for sm, index in np.ndindex(len(found), copies.get(place.block, 1)):
+        for sm, index in np.ndindex(len(found), mechanism.instances(place.block, gpu)):
             one = found[sm : sm + 1] if found.ndim == 1 else found[sm : sm + 1, index]
             yield Instance(place.block, arguments[place.block], first + sm, index, place.inside, one.reshape(()))
 

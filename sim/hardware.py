@@ -239,14 +239,18 @@ def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis]) ->
 def _show_shares(shares: list[dict[str, Any]], unit: str) -> None:
     columns = ("block", "instances", f"area, {unit}", "% of the area", "% of the state in memories")
     for name in dict.fromkeys(share["mechanism"] for share in shares):
-        table(f"{name} per SM: where its area is, without wires and memories", columns, [
+        of = "on the GPU" if MECHANISMS[name].whole else "per SM"
+        table(f"{name} {of}: where its area is, without wires and memories", columns, [
             (share["block"], share["instances"], round(share["area"]), share["area_percent"], share["memory_percent"])
             for share in shares if share["mechanism"] == name
         ])  # fmt: skip
 
 
 def _shares(gpu: Gpu, done: dict[str, Synthesis]) -> list[dict[str, Any]]:
-    """Each block's part of its mechanism in an SM, largest first, where several blocks of one were synthesised."""
+    """Each block's part of its mechanism, largest first, where several blocks of one were synthesised.
+
+    It is that in an SM, or, if the GPU has one of some block, that in the GPU.
+    """
     return [share for mechanism in MECHANISMS.values() for share in _shares_of(mechanism, gpu, done)]
 
 
@@ -254,11 +258,12 @@ def _shares_of(mechanism: Mechanism, gpu: Gpu, done: dict[str, Synthesis]) -> It
     own = [block for block in mechanism.blocks if block in done]
     if len(own) < 2:
         return
-    copies = mechanism.copies(gpu)
-    areas = {block: copies.get(block, 1) * done[block].area for block in own}
+    sms = gpu.core.sms if mechanism.whole else 1
+    copies = {block: mechanism.instances(block, gpu) * (1 if block in mechanism.whole else sms) for block in own}
+    areas = {block: copies[block] * done[block].area for block in own}
     for block in sorted(own, key=lambda block: -areas[block]):
         yield {
-            "mechanism": mechanism.name, "block": block, "instances": copies.get(block, 1), "area": areas[block],
+            "mechanism": mechanism.name, "block": block, "instances": copies[block], "area": areas[block],
             "area_percent": _percent(areas[block], sum(areas.values())),
             "memory_percent": _percent(done[block].memory_bits, done[block].memory_bits + done[block].register_bits),
         }  # fmt: skip

@@ -48,6 +48,7 @@ FRAME = Mechanism(
             policies=1 << SCHEDULERS.index(gpu.core.scheduler),
         ),
     },
+    whole=(DISPATCHER,),
     copies=lambda gpu: {SCHEDULER: gpu.core.schedulers},
     passes=_passes,
 )

@@ -73,6 +73,8 @@ class Mechanism:
         The constructor arguments of those blocks, and of the unit, on a GPU.
     parts : function
         The same of the blocks, from the arguments of the unit.
+    whole : names
+        The blocks of which the GPU has one; an SM has none of these.
     copies : function
         How many instances of a block an SM has, where it is not one.
     conflicts : mapping
@@ -103,6 +105,7 @@ class Mechanism:
     unit: str = ""
     arguments: Callable[[Gpu], Parameters] = _nothing
     parts: Callable[..., Parameters] = lambda **arguments: {}
+    whole: tuple[str, ...] = ()
     copies: Callable[[Gpu], Mapping[str, int]] = lambda gpu: {}
     conflicts: Mapping[str, str] = field(default_factory=dict)
     passes: Callable[[Gpu], tuple[Pass, ...]] = lambda gpu: ()
@@ -120,6 +123,10 @@ class Mechanism:
     def area(self) -> str:
         """The name of its folders, and the first part of its raw counts."""
         return self.name.replace("-", "_")
+
+    def instances(self, block: str, gpu: Gpu) -> int:
+        """How many of a block an SM has; of one in ``whole``, the GPU."""
+        return self.copies(gpu).get(block, 1)
 
     @property
     def all_blocks(self) -> tuple[str, ...]:

@@ -58,8 +58,7 @@ def table(mechanism: Mechanism, gpu: Gpu, states: Mapping[str, State]) -> list[R
     known = {structure.block: structure for structure in mechanism.storage.structures}
     own = states.keys() & set(mechanism.blocks)
     order = [*(block for block in known if block in own), *sorted(own - known.keys())]
-    copies = mechanism.copies(gpu)
-    return [_row(block, known.get(block), states[block], copies.get(block, 1)) for block in order]
+    return [_row(block, known.get(block), states[block], mechanism.instances(block, gpu)) for block in order]
 
 
 def _row(block: str, structure: Structure | None, state: State, count: int) -> Row:

@@ -15,6 +15,7 @@ MECHANISM = Mechanism(
     sections={"dyncore": parameters.Dyncore},
     check=parameters.check,
     blocks=(parameters.COUNTER, parameters.GATE),
+    whole=(parameters.GATE,),
     arguments=parameters.arguments,
     statistics=(
         counted("dyncore.drained", "windows", "dyncore.drained", "after which SMs were to take no CTA"),

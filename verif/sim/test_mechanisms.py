@@ -138,6 +138,9 @@ def test_a_block_that_nobody_binds_is_named() -> None:
     none = dataclasses.replace(MECHANISMS["mrpb"], blocks=())
     with pytest.raises(RuntimeError, match=r"lsu\.intra_warp_coalescer: mrpb has an instance"):
         list(tenants.instances(none, gpu, [], [tenant.states]))
+    whole = dataclasses.replace(MECHANISMS["mrpb"], whole=("lsu.intra_warp_coalescer",))
+    with pytest.raises(RuntimeError, match=r"lsu\.intra_warp_coalescer: mrpb must say in `whole`"):
+        list(tenants.instances(whole, gpu, [], [tenant.states]))
 
 
 def test_a_block_is_not_called_as_the_tenant_s_entry(monkeypatch: pytest.MonkeyPatch) -> None:

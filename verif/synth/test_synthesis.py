@@ -357,3 +357,11 @@ def test_shares_count_every_instance_of_what_a_mechanism_brings() -> None:
     assert [(s["mechanism"], s["block"], s["instances"], s["area_percent"]) for s in shares] == [
         ("warppool", "lsu.intra_warp_coalescer", 2, 60), ("warppool", "warppool.writeback", 1, 40),
     ]  # fmt: skip
+
+
+def test_shares_count_what_the_gpu_has_one_of_once() -> None:
+    areas = {"dyncore.activity_counter": 10, "dyncore.core_gate": 50}
+    shares = hardware._shares(GTX480, {block: result_of(area) for block, area in areas.items()})
+    assert [(s["block"], s["instances"], s["area_percent"]) for s in shares] == [
+        ("dyncore.activity_counter", 15, 75), ("dyncore.core_gate", 1, 25),
+    ]  # fmt: skip
