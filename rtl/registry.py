@@ -37,6 +37,11 @@ def select(name: str, known: Iterable[str]) -> list[str]:
     return sorted(block for block in known if name.replace("-", "_") in _names(block))
 
 
+def selectable(known: Iterable[str]) -> set[str]:
+    """All names by which :func:`select` finds something."""
+    return {name for block in known for name in _names(block)}
+
+
 def _names(block: str) -> set[str]:
     area, own = block.partition(".")[0], block.rpartition(".")[2]
     areas = {area, *(mechanism.area for mechanism in MECHANISMS.values() if block in mechanism.all_blocks)}

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from lockstep.sim.cosim import gates
 from lockstep.sim.errors import UsageError, one_line
 from lockstep.sim.sizes import SIZES
+from lockstep.spec.words import closest
 
 __all__ = ["main"]
 
@@ -26,10 +27,25 @@ EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line, as all others."""
+    """Errors in one line, as all others, with a suggestion where a word was misspelt."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse here what is left over: the parser of the command knows its options."""
+        options, rest = super().parse_known_args(args, namespace)
+        if rest:
+            known = self._option_string_actions if rest[0].startswith("-") else ()
+            suggestion = closest(rest[0].partition("=")[0], known)
+            self.error(f"unrecognized arguments: {' '.join(rest)}{suggestion}")
+        return options, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        known = [str(choice) for choice in action.choices or ()]
+        if known and value not in known:
+            text = f"{value!r}: not known{closest(str(value), known)}; known are {', '.join(known)}"
+            raise argparse.ArgumentError(action, text)
 
 
 class Joined(argparse.Action):

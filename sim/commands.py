@@ -18,6 +18,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, execute
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
 from lockstep.spec import registry
+from lockstep.spec.words import closest
 
 if TYPE_CHECKING:
     from lockstep.sim.occupancy import Residency
@@ -164,6 +165,7 @@ def machine() -> str:
 
 
 def verify(options: Namespace) -> int:
+    from lockstep.rtl.registry import selectable
     from lockstep.verif import levels
 
     for target in (options.json, options.junit):
@@ -177,8 +179,9 @@ def verify(options: Namespace) -> int:
     try:
         blocks = levels.find(options.targets)
     except KeyError as error:
-        known = ", ".join(levels.targets())
-        raise UsageError(f"no block or area {error.args[0]!r}; there are {known}") from None
+        name, known = error.args[0], levels.targets()
+        suggestion = closest(name, {*known, *selectable(known)})
+        raise UsageError(f"no block or area {name!r}{suggestion}; there are {', '.join(known)}") from None
     seed = levels.base_seed() if options.seed is None else options.seed
     files = [Path(name) for name in options.replay]
     wanted = levels.Options(options.level, seed, options.seeds, options.mutants, folder, files)

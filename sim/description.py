@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.models.memory import timing
-from lockstep.sim.errors import UsageError, closest
+from lockstep.sim.errors import UsageError
 from lockstep.spec import parameters, registry
 from lockstep.spec.parameters import CATEGORIES, Gpu, Pipeline, check
+from lockstep.spec.words import closest
 
 __all__ = ["PARAMETERS", "Explained", "explain", "load", "names", "parse_setting", "values"]
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 MOST = 500  # characters of a message
 
 
@@ -12,13 +9,6 @@ def one_line(message: object) -> str:
     """A message as users read it: in one line, without the middle of what is far too long."""
     text = " ".join(str(message).split())
     return text if len(text) <= MOST else f"{text[: 2 * MOST // 3]} ... {text[-MOST // 3 :]}"
-
-
-def closest(word: str, known: Iterable[str]) -> str:
-    """What a message says of the known word that is nearest to another one, if any is near."""
-    by_lower_case = {each.lower(): each for each in known}
-    found = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=0.5)
-    return f"; did you mean {by_lower_case[found[0]]}?" if found else ""
 
 
 class UsageError(Exception):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.rtl import registry
 from lockstep.sim import description
-from lockstep.sim.errors import UsageError, closest
+from lockstep.sim.errors import UsageError
 from lockstep.sim.liberty import read
 from lockstep.sim.output import Display, check_writable, table, write_json
 from lockstep.spec.files import write
@@ -19,6 +19,7 @@ from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS
+from lockstep.spec.words import closest
 
 if TYPE_CHECKING:
     from lockstep.synth.paper import Row
@@ -33,8 +34,8 @@ def chosen(name: str) -> list[str]:
     every = registry.blocks()
     found = registry.select(name, every)
     if not found:
-        words = sorted({"all", *every, *(part for block in every for part in block.split("."))})
-        raise UsageError(f"block {name!r}: not known{closest(name, words)}; see `lockstep blocks`")
+        suggestion = closest(name, registry.selectable(every))
+        raise UsageError(f"block {name!r}: not known{suggestion}; see `lockstep blocks`")
     return found
 
 

@@ -165,8 +165,8 @@ class Module:
         self._require_loaded()
         found = names.find(name, self.program.variables)
         if found is None:
-            known = names.listed(self.program.variables)
-            raise UsageError(f"{self._shown_path()}: no variable {name!r}; it has {known}")
+            unknown, known = names.unknown(name, self.program.variables), names.listed(self.program.variables)
+            raise UsageError(f"{self._shown_path()}: no variable {unknown}; it has {known}")
         return self.program.variables[found]
 
     # ---------------------------------------------------------------------------------------------------------- kernels
@@ -179,8 +179,8 @@ class Module:
             templates = ""
             if self._cuda and (open := self._cuda.templates(known)):
                 templates = f"; templates, to be launched as name<arguments>: {', '.join(open)}"
-            listed = names.listed(known)
-            raise UsageError(f"{self._shown_path()}: no kernel {name!r}; the module has {listed}{templates}")
+            unknown, listed = names.unknown(name, known), names.listed(known)
+            raise UsageError(f"{self._shown_path()}: no kernel {unknown}; the module has {listed}{templates}")
         if found in self.program.refused:
             raise UsageError(self.program.refused[found])
         return self.program.kernels[found]

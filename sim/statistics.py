@@ -21,8 +21,9 @@ from lockstep.models.memory.timing import burst
 from lockstep.spec import registry
 from lockstep.spec.parameters import CATEGORIES, PIPES, Gpu
 from lockstep.spec.statistics import CYCLES, L1_ACCESSES, RATIO, Counts, Raw, Statistic, counted, of_gpu, of_sm, ratio
+from lockstep.spec.words import closest
 
-__all__ = ["STATISTICS", "accumulate", "compute", "markdown"]
+__all__ = ["STATISTICS", "Values", "accumulate", "compute", "markdown"]
 
 
 def accumulate(total: Raw, more: Raw) -> dict[str, np.ndarray]:
@@ -275,11 +276,18 @@ GROUPS: dict[str, tuple[Statistic, ...]] = {
 STATISTICS: dict[str, Statistic] = {statistic.name: statistic for group in GROUPS.values() for statistic in group}
 
 
-def compute(raw: Raw, gpu: Gpu, sm: int | None = None) -> dict[str, float]:
+class Values(dict[str, float]):
+    """Statistics by name. The KeyError for an unknown one suggests the nearest."""
+
+    def __missing__(self, name: str) -> float:
+        raise KeyError(f"no statistic {name!r}{closest(name, self)}; see docs/statistics.md")
+
+
+def compute(raw: Raw, gpu: Gpu, sm: int | None = None) -> Values:
     """All statistics of the whole GPU, or those that one SM has; of a mechanism that is not selected, 0."""
     absent = {mechanism.area for name, mechanism in registry.MECHANISMS.items() if name not in gpu.mechanisms}
     counts = Counts(raw, gpu, sm, absent)
-    return {name: s.formula(counts) for name, s in STATISTICS.items() if sm is None or s.per_sm}
+    return Values((name, s.formula(counts)) for name, s in STATISTICS.items() if sm is None or s.per_sm)
 
 
 def markdown() -> str:

@@ -12,6 +12,7 @@ from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.mechanism import FRAME_SLOTS, ONE_TENANT, Mechanism, Parameters
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.passes import Pass
+from lockstep.spec.words import closest
 
 MECHANISMS: dict[str, Mechanism] = {
     mechanism.name: mechanism
@@ -35,7 +36,8 @@ def resolve(names: Iterable[str], known: Mapping[str, Mechanism] = MECHANISMS) -
     """
     wanted = set(names)
     if unknown := wanted - known.keys():
-        raise ValueError(f"mechanism {min(unknown)!r}: not known; known are {', '.join(sorted(known))}")
+        name = min(unknown)
+        raise ValueError(f"mechanism {name!r}: not known{closest(name, known)}; known are {', '.join(sorted(known))}")
     wanted |= {required for name in wanted for required in known[name].requires}
     chosen = [mechanism for name, mechanism in known.items() if name in wanted]
     for position, second in enumerate(chosen):

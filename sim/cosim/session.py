@@ -14,10 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from lockstep.models.jit import COMPILED
-from lockstep.rtl.registry import select
+from lockstep.rtl.registry import select, selectable
 from lockstep.sim.cosim import build, library
 from lockstep.sim.cosim.replay import SIDES, Differing, Replay, differing, recorded
 from lockstep.sim.errors import UsageError
+from lockstep.spec.words import closest
 
 MODES = ("shadow", "replace")
 GLOBAL = -1  # the SM of a block that there is once
@@ -63,7 +64,9 @@ def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None =
     for name in filter(None, text.split(",")):
         blocks = select(name, fine) or select(name, there)
         if not blocks:
-            raise UsageError(f"--rtl {name}: not in this configuration, which has {', '.join(there) or 'none'}")
+            suggestion = closest(name, selectable(there))
+            known = ", ".join(there) or "none"
+            raise UsageError(f"--rtl {name}: not in this configuration{suggestion}, which has {known}")
         meant |= {*blocks}
     found = [instance for instance in instances if instance.block in meant]
     if sms is not None:

@@ -41,8 +41,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lockstep.sim.errors import UsageError, closest
+from lockstep.sim.errors import UsageError
 from lockstep.sim.sizes import USUAL_SIZES
+from lockstep.spec.words import closest
 
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from lockstep.sim.errors import UsageError
+from lockstep.spec.words import closest
 
 _BLANK = re.compile(r"\s*([<>,:*&()])\s*")
 _HIDDEN = re.compile(r"(?:\(anonymous namespace\)|_INTERNAL_\w+|_GLOBAL__N_\w+)::")
@@ -93,3 +94,8 @@ def find(name: str, known: Iterable[str]) -> str | None:
 def listed(names: Iterable[str]) -> str:
     """Names for a message."""
     return ", ".join(dict.fromkeys(map(readable, names))) or "none"
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """A name that is not among the ``known``, for a message."""
+    return f"{name!r}{closest(name, map(readable, known))}"

@@ -371,7 +371,7 @@ def test_symbols(gpu: Gpu) -> None:
     module.set_symbol("factors", np.float32(9), offset=4)
     assert run()[0] == 9.0
     mistake(lambda: module.set_symbol("factors", np.zeros(4, np.float32)), "factors", "16 bytes", "12")
-    mistake(lambda: module.set_symbol("factor", 1), "no variable 'factor'", "factors")
+    mistake(lambda: module.set_symbol("factor", 1), "no variable 'factor'", "did you mean factors")
     texture = gpu.texture(np.zeros(4, np.float32))
     module.set_symbol("pointer", texture)
     assert module.get_symbol("pointer", np.uint64)[0] == texture.handle
@@ -384,7 +384,7 @@ def test_symbols(gpu: Gpu) -> None:
 def test_kernel_names(memory_only: Gpu) -> None:
     module = memory_only.load(ECHO)
     assert module.kernel("add").name == "_Z3addPfi"
-    mistake(lambda: module.launch("ecko", 1, 1), "no kernel 'ecko'", "echo", "symbols")
+    mistake(lambda: module.launch("ecko", 1, 1), "no kernel 'ecko'", "did you mean echo", "symbols")
 
 
 def test_files(memory_only: Gpu, tmp_path: Path) -> None:

@@ -134,3 +134,10 @@ def test_launches_add_up() -> None:
 
 def test_the_document_is_current() -> None:
     assert DOCUMENT.read_text() == statistics.markdown(), "run python -m lockstep.sim.statistics > docs/statistics.md"
+
+
+def test_an_unknown_statistic_is_named() -> None:
+    found = statistics.compute(raw(), GPU)
+    with pytest.raises(KeyError, match=r"no statistic 'l1\.mises'; did you mean l1\.misses\?"):
+        found["l1.mises"]
+    assert found.get("l1.mises") is None and "l1.mises" not in found
