@@ -26,7 +26,7 @@ from lockstep.verif.models.micro import Bench
 @pytest.mark.parametrize(
     ("selected", "settings", "words"),
     [
-        (["warpool"], {}, f"mechanism 'warpool': not known; known are {', '.join(sorted(MECHANISMS))}"),
+        (["warpool"], {}, f"did you mean warppool?; known are {', '.join(sorted(MECHANISMS))}"),
         (["warppool", "mrpb"], {}, "warppool and mrpb exclude each other"),
         (["warppool"], {"warppool.queues": 24}, "warppool.queues = 24: must be a power of two"),
         (["warppool"], {"warppool.queues": 64}, "tags = 128: at most 64 tags"),
