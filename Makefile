@@ -23,10 +23,11 @@ lint: $(VENV)/.developer
 	$(BIN)/ruff check
 	$(BIN)/mypy spec sim models rtl verif synth
 
+# Not --quiet: --strict counts only the warnings that are printed.
 docs: $(VENV)/.developer
 	@mkdir -p build/python/lockstep
 	@ln -sfn ../../../sim ../../../spec ../../../models build/python/lockstep/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 ptx:
 	$(MAKE) -C sim/kernels ptx

@@ -69,8 +69,7 @@ def _mechanisms() -> Iterable[str]:
 def _blocks() -> Iterable[str]:
     from lockstep.rtl import registry
 
-    blocks = registry.blocks()
-    return dict.fromkeys([*blocks, *(name.split(".")[0] for name in blocks), "all"])
+    return sorted(registry.selectable(registry.blocks()))
 
 
 WORDS: dict[str, Callable[[], Iterable[str]]] = {

@@ -64,8 +64,8 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     place = str(gpu)
     identity: dict[str, str] = {}
     settings: dict[str, Any] = {}
-    for file in _files(os.fspath(gpu)):
-        own, changes = _written(file)
+    for file, table in _files(os.fspath(gpu)):
+        own, changes = _written(file, table)
         identity |= own
         settings |= changes
     sections = {key.split(".")[0] for key in settings}
@@ -106,7 +106,7 @@ def explain(
 ) -> list[Explained]:
     """Every parameter of a description, with what it means and where its value comes from; as :func:`load` takes it."""
     described = load(gpu, overrides, selected)
-    files = _files(os.fspath(gpu))
+    files = [file for file, _ in _files(os.fspath(gpu))]
     sources = dict.fromkeys(DEFAULTS | _defaults(parameters.OPTIONAL), "default")
     for file in files:
         sources |= {key: comment if file is files[-1] else _from(file, comment) for key, comment in _comments(file)}
@@ -150,16 +150,18 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set {text}: {value!r} is not an integer") from None
 
 
-def _files(gpu: str) -> list[Path]:
-    """The files of a description, of which each changes what those before it say."""
-    files = [_find(gpu, Path())]
-    while (base := _table(files[0]).get(BASE)) is not None:
+def _files(gpu: str) -> list[tuple[Path, dict[str, Any]]]:
+    """The files of a description with what is in them, of which each changes what those before it say."""
+    path = _find(gpu, Path())
+    files = [(path, _table(path))]
+    while (base := files[0][1].get(BASE)) is not None:
+        path = files[0][0]
         if not isinstance(base, str):
-            raise UsageError(f"{files[0]}: {BASE} must be the name or the file of a GPU description, not {base!r}")
-        file = _find(base, files[0].parent)
-        if any(file.samefile(other) for other in files):
-            raise UsageError(f"{files[0]}: {BASE} = {base!r}: {file} has this description as its own {BASE}")
-        files.insert(0, file)
+            raise UsageError(f"{path}: {BASE} must be the name or the file of a GPU description, not {base!r}")
+        file = _find(base, path.parent)
+        if any(file.samefile(other) for other, _ in files):
+            raise UsageError(f"{path}: {BASE} = {base!r}: {file} has this description as its own {BASE}")
+        files.insert(0, (file, _table(file)))
     return files
 
 
@@ -172,12 +174,11 @@ def _table(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: not a TOML file: {error}") from None
 
 
-def _written(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+def _written(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
     """What one file says: of the GPU's identity, and of its parameters. With a base it need not say everything."""
-    table, place = _table(path), _shown(path)
-    base = table.pop(BASE, None)
+    place, base = _shown(path), table.get(BASE)
     identity = {key: _identity(place, table, key) for key in IDENTITY if key in table or base is None}
-    settings = _flatten(place, {key: value for key, value in table.items() if key not in IDENTITY})
+    settings = _flatten(place, {key: value for key, value in table.items() if key not in (*IDENTITY, BASE)})
     for key, value in settings.items():
         _check(place, _known(place, key), value)
     if base is not None:
