@@ -178,6 +178,10 @@ def test_parse_setting() -> None:
         ({"scratchpad.bytes": 16384}, ("scratchpad.bytes_per_cta",)),
         ({"scratchpad.banks": 24}, ("scratchpad.banks", "power of two")),
         ({"core.instruction_buffer": 1}, ("core.fetch_width",)),
+        (
+            {"core.warps": 1, "core.threads": 32, "core.threads_per_cta": 32, "core.active_warps": 1},
+            ("core.schedulers = 2", "core.warps = 1"),
+        ),
         ({"dram.tRAS": 41}, ("dram.tRAS = 41", "dram.tRC = 40")),
         ({"dram.tRP": 41}, ("dram.tRP = 41", "dram.tRC = 40")),
         ({"dram.tRCD": 29}, ("dram.tRCD = 29", "dram.tRAS = 28")),
