@@ -41,9 +41,7 @@ class Job:
     strict: bool = False
 
 
-def execute(
-    job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None
-) -> dict[str, Any]:
+def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None) -> dict[str, Any]:
     """Run a job; the result has the keys of the JSON output.
 
     ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
