@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,16 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
     strict: bool = False
 
+    @property
+    def command(self) -> str:
+        """The command that runs it, from the same folder where it names files by relative paths."""
+        words = ["lockstep", "run", self.kernel, "--gpu", self.gpu, "--size", self.size, "--seed", str(self.seed)]
+        if self.mechanisms:
+            words += ["--with", ",".join(self.mechanisms)]
+        for key, value in self.settings.items():
+            words += ["--set", f"{key}={value}"]
+        return shlex.join([*words, "--strict"] if self.strict else words)
+
 
 def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None) -> dict[str, Any]:
     """Run a job; the result has the keys of the JSON output.
@@ -51,6 +62,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     from lockstep.sim import description, kernels
     from lockstep.sim.errors import UsageError
     from lockstep.sim.gpu import Gpu
+    from lockstep.sim.sources import code_version
 
     watch = watch or Watch()
     kernel = kernels.find(job.kernel)
@@ -78,9 +90,12 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     cycles = sum(run.cycles for run in runs)
     instructions = sum(run.warp_instructions for run in runs)
     return {
+        "command": job.command,
+        "code_version": code_version(),
         "kernel": kernel.name,
         "gpu": gpu.description.name,
         "mechanisms": list(job.mechanisms),
+        "settings": dict(job.settings),
         "size": job.size,
         "seed": job.seed,
         "strict": job.strict,

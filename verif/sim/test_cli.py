@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from lockstep.spec.registry import MECHANISMS
 
 RUN_KEYS = (
     "kernel", "gpu", "mechanisms", "cycles", "warp_instructions", "thread_instructions", "ipc", "checked",
-    "wall_seconds", "kwips", "stats",
+    "wall_seconds", "kwips", "stats", "command", "code_version", "settings",
 )  # fmt: skip
 COMMAND = [sys.executable, "-m", "lockstep.sim.cli"]
 
@@ -88,6 +89,17 @@ def test_run_writes_json(capsys: pytest.CaptureFixture[str], fill: Path, tmp_pat
     assert result["ipc"] == result["warp_instructions"] / result["cycles"]
     assert result["stats"]["issue.warp_instructions"] == result["warp_instructions"] and len(result["per_sm"]) == 2
     assert sorted(file.name for file in tmp_path.iterdir()) == ["fill.ptx", "fill.py", "run.json"]
+
+
+def test_the_command_in_the_json_makes_the_same_run(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
+    options = ("--size", "tiny", "--seed", "7", "--strict", "--set", "core.sms=2", "--set", "core.scheduler=lrr")
+    _, out, _ = lockstep(capsys, "run", fill, *options, "--with", "dyncta", "--with", "mrpb", "--json", "-")
+    first = json.loads(out)
+    program, *arguments = shlex.split(first["command"])
+    assert program == "lockstep" and first["settings"] == {"core.sms": 2, "core.scheduler": "lrr"}
+    _, out, _ = lockstep(capsys, *arguments, "--json", "-")
+    again = json.loads(out)
+    assert {key for key in first if again[key] != first[key]} <= {"wall_seconds", "kwips"}
 
 
 def test_json_alone_on_standard_output(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
