@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from fractions import Fraction
 from itertools import accumulate, product
-from statistics import fmean, variance
+from statistics import correlation, fmean, variance
 
 import numpy as np
 
@@ -430,3 +431,42 @@ def test_dwt2d() -> None:
         outputs[name] = np.array(bands, np.int32)
     assert not np.array_equal(outputs["red"], outputs["green"])
     same("dwt2d", outputs)
+
+
+def test_heartwall() -> None:
+    """By Pearson's correlation of the template with each part of the new frame where the point may be."""
+    data = tiny("heartwall")
+    radius, move = data["radius"], data["move"]
+    frames = data["frames"].tolist()
+
+    def around(frame: list[list[float]], row: int, column: int) -> list[float]:
+        reach = range(-radius, radius + 1)
+        return [frame[row + i][column + j] for i in reach for j in reach]
+
+    places = list(zip(data["row"].tolist(), data["column"].tolist(), strict=True))
+    start = places.copy()
+    templates = [around(frames[0], *place) for place in places]
+    outputs: dict[str, list[list[float]]] = {"rows": [], "columns": [], "scores": []}
+    for frame in frames[1:]:
+        found = []
+        for point, (row, column) in enumerate(places):
+            ways = product(range(row - move, row + move + 1), range(column - move, column + move + 1))
+            score, place = max((correlation(templates[point], around(frame, *way)), way) for way in ways)
+            surroundings = around(frame, *place)
+            templates[point] = [0.87 * a + 0.13 * b for a, b in zip(templates[point], surroundings, strict=True)]
+            found.append((*place, score))
+        places = [(row, column) for row, column, _ in found]
+        for name, values in zip(outputs, zip(*found, strict=True), strict=True):
+            outputs[name].append(list(values))
+    assert places != start
+    kinds = {"rows": np.int32, "columns": np.int32, "scores": np.float32}
+    same("heartwall", {name: np.array(values, kinds[name]) for name, values in outputs.items()})
+
+
+def test_hybridsort() -> None:
+    """By insertion, one number after the other."""
+    placed: list[float] = []
+    for value in tiny("hybridsort")["values"].tolist():
+        insort(placed, value)
+    assert 0 < placed[0] < placed[-1] < 1
+    same("hybridsort", {"sorted": np.array(placed, np.float32)})
