@@ -45,7 +45,9 @@ class Observed:
     wrong: str
 
 
-def run(name: str, mechanisms: Sequence[str], skip: bool = True, settings: Mapping[str, Any] | None = None) -> Observed:
+def run(
+    name: str, mechanisms: Sequence[str], skip: bool = True, settings: Mapping[str, Any] | None = None
+) -> Observed:
     """A kernel at size tiny on two SMs."""
     kernel = kernels.find(name)
     gpu = Gpu("gtx480", mechanisms, {"core.sms": 2, **(settings or {})})

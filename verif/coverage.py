@@ -136,7 +136,9 @@ def functional(declared: Declaration, bins: Mapping[str, Counter[str]]) -> list[
 def _points(data: str, top: str, verilog: str, ports: set[str]) -> Iterator[Point]:
     """What Verilator counted, in its own format: ``C '\\x01key\\x02value...' count``."""
     text = verilog.split("\n")
-    counted = {name: registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()}
+    counted = {
+        name: registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()
+    }
     for line in data.split("\n"):
         if not (found := re.fullmatch(r"C '(.*)' (\d+)", line)):
             continue

@@ -93,6 +93,8 @@ def test_imports_make_no_circle(name: str) -> None:
 @pytest.mark.parametrize("name", BELOW)
 def test_a_folder_imports_only_those_below_it(name: str) -> None:
     found = {
-        imported for module, imported in graph().edges if folder(module) == name and folder(imported) not in BELOW[name]
+        imported
+        for module, imported in graph().edges
+        if folder(module) == name and folder(imported) not in BELOW[name]
     }
     assert found == EXCEPTIONS.get(name, set())

@@ -173,7 +173,9 @@ def _loaded(path: Path, block: str) -> Library:
     return Library(path, blocks.ports(block))
 
 
-def load(block: str, parameters: Mapping[str, int], make: build.Make | None = None, traced: bool = False) -> Library:
+def load(
+    block: str, parameters: Mapping[str, int], make: build.Make | None = None, traced: bool = False
+) -> Library:
     """Build a block unless that is done, and load it."""
     return load_all([build.Request(block, parameters, make, traced)])[0]
 

@@ -111,7 +111,9 @@ def last_cycles(replay: Replay, count: int) -> Iterator[tuple[int, Record]]:
     cycle = 0
     for record in replay.records():
         first = max(0, record.cycles - count)  # the others would be dropped again
-        kept.extend((cycle + k, Record(record.io, 1, record.reset and k == 0)) for k in range(first, record.cycles))
+        kept.extend(
+            (cycle + k, Record(record.io, 1, record.reset and k == 0)) for k in range(first, record.cycles)
+        )
         cycle += record.cycles
     yield from kept
 
@@ -156,11 +158,8 @@ def _table(elements: Sequence[str], replay: Replay, port: str, cycle: int) -> It
     always = {interface[port], *(shown[element] for element in inputs)}
     rows = [(number, _columns(record.io, shown)) for number, record in last_cycles(replay, ROWS * 16)]
     rows = [row for k, row in enumerate(rows) if k == 0 or row[1] != rows[k - 1][1] or row[0] == cycle][-ROWS:]
-    names = [
-        name
-        for name in rows[0][1]
-        if name.endswith(CONTROL) or len({row[name] for _, row in rows}) > 1 or name in always
-    ]
+    names = [name for name in rows[0][1] if name.endswith(CONTROL) or len({row[name] for _, row in rows}) > 1
+             or name in always]
     widths = [max(len(name), *(len(row[name]) for _, row in rows)) for name in names]
     yield "   ".join([f"{'cycle':>10}", *(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))])
     for number, row in rows:

@@ -101,7 +101,9 @@ def _bits(places: Iterable[int]) -> int:
     return mask
 
 
-def _sources(micro: Micro, pc: int, places: list[int], columns: dict[str, list], relocations: list[Relocation]) -> None:
+def _sources(
+    micro: Micro, pc: int, places: list[int], columns: dict[str, list], relocations: list[Relocation]
+) -> None:
     kind, fetch, src, imm = [Kind.NONE] * 4, [Fetch.NONE] * 4, [RZ] * 4, [0] * 4
     imm[3] = micro.imm3
     for index, source in enumerate(micro.sources):
@@ -141,3 +143,5 @@ def _target(micro: Micro, code: Code, table: list[int]) -> int:
         table += targets
         return len(table) - len(targets)
     return targets[0]
+
+

@@ -20,7 +20,9 @@ from lockstep.sim.ptx.passes import ordered, source
 from lockstep.spec.passes import Pass
 
 
-def load(path_or_text: str | os.PathLike[str], registers_per_thread: int = 63, passes: Iterable[Pass] = ()) -> Program:
+def load(
+    path_or_text: str | os.PathLike[str], registers_per_thread: int = 63, passes: Iterable[Pass] = ()
+) -> Program:
     """Parse, lower and transform a PTX module: a path, or its text (recognised by a line break).
 
     Raises :class:`UsageError` for a missing file, for PTX that is not understood, for kernels that cannot be compiled

@@ -142,8 +142,12 @@ BINS: dict[str, Bin] = {
     "one less than the threshold": lambda p, i, o, c: _decides(p, o) and o.sum == p["threshold"] - 1,
     "exactly the threshold, drained or not": lambda p, i, o, c: _decides(p, o) and o.sum == p["threshold"],
     "one more": lambda p, i, o, c: _decides(p, o) and o.sum == p["threshold"] + 1,
-    "they take CTAs again": lambda p, i, o, c: _decides(p, o) and o.drained and not o.empty and o.sum > p["threshold"],
-    "they stay drained": lambda p, i, o, c: _decides(p, o) and o.drained and not o.empty and o.sum <= p["threshold"],
+    "they take CTAs again": lambda p, i, o, c: (
+        _decides(p, o) and o.drained and not o.empty and o.sum > p["threshold"]
+    ),
+    "they stay drained": lambda p, i, o, c: (
+        _decides(p, o) and o.drained and not o.empty and o.sum <= p["threshold"]
+    ),
     "they are off": lambda p, i, o, c: _decides(p, o) and o.drained and o.empty,
     "off, although the sum is above": lambda p, i, o, c: (
         _decides(p, o) and o.drained and o.empty and o.sum > p["threshold"]

@@ -208,7 +208,9 @@ BINS: dict[str, Bin] = {
         _decides(p, i, o) and o.idles < p["idle_high"] and o.memories < p["memory_low"] and o.limit < o.most
     ),
     "it is the most already": lambda p, i, o, c: _decides(p, i, o) and _rises(p, o) and o.limit == o.most,
-    "it stays between": lambda p, i, o, c: _decides(p, i, o) and not _rises(p, o) and o.memories < p["memory_high"],
+    "it stays between": lambda p, i, o, c: (
+        _decides(p, i, o) and not _rises(p, o) and o.memories < p["memory_high"]
+    ),
     "it falls": lambda p, i, o, c: _falls(p, i, o) and o.limit > 1,
     "it is 1 already": lambda p, i, o, c: _falls(p, i, o) and o.limit == 1,
     "exactly t_idle": lambda p, i, o, c: _decides(p, i, o) and o.idles == p["idle_high"],
@@ -220,7 +222,9 @@ BINS: dict[str, Bin] = {
     "a CTA is paused": lambda p, i, o, c: o.paused and o.ctas - o.limit == 1,
     "several are": lambda p, i, o, c: o.ctas - o.limit > 1,
     "a paused CTA ends": lambda p, i, o, c: o.paused & i.finish,
-    "another one ends, and a paused one resumes": lambda p, i, o, c: o.paused and i.finish & ~o.paused and not i.start,
+    "another one ends, and a paused one resumes": lambda p, i, o, c: (
+        o.paused and i.finish & ~o.paused and not i.start
+    ),
     "a CTA starts while some are paused": lambda p, i, o, c: o.paused and i.start,
     "two start together": lambda p, i, o, c: i.start & (i.start - 1),
     "a place is taken at once": lambda p, i, o, c: i.start & i.finish,

@@ -133,7 +133,9 @@ def test_patience_lets_a_paused_cta_go_on() -> None:
     """Two CTAs fill the SM, and either would issue in nearly every cycle: the paused one, which the other waits for,
     sets its flag while that one counts, or only in a gap that is left when it looks."""
     settings = {"core.scheduler": "lrr", "dyncta.first": "most", "dyncta.window": 16} | FALLS
-    soon, late = (relay(("dyncta",), settings | {"core.patience": patience}, 2, 768, 200) for patience in (100, 0))
+    soon, late = (
+        relay(("dyncta",), settings | {"core.patience": patience}, 2, 768, 200) for patience in (100, 0)
+    )
     assert 0 < 1.5 * soon < late
 
 

@@ -219,7 +219,9 @@ BINS = {
     },
     "not the last line": lambda p, i, o, c: o.line.valid and not o.line.payload.last,
     "back-pressure": lambda p, i, o, c: o.line.valid and not i.line.ready,
-    "taken as the last line is found": lambda p, i, o, c: i.request.valid and c.request.ready and o.inside == DEPTH,
+    "taken as the last line is found": lambda p, i, o, c: (
+        i.request.valid and c.request.ready and o.inside == DEPTH
+    ),
     "a request waits for the line presented": lambda p, i, o, c: (
         i.request.valid and not c.request.ready and not i.line.ready
     ),

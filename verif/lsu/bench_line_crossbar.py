@@ -129,7 +129,9 @@ class Environment:
 def protocol(m: Module, parameters: dict[str, int], ports: Any) -> Value:
     """The line size is constant, and 32, 64 or 128 bytes; the rest of a load is what one can be."""
     return (
-        one_size(m, ports["line_shift"]) & (ports["load_mapping"] <= Mapping.RANDOM) & (ports["load_size"] <= SIZES[-1])
+        one_size(m, ports["line_shift"])
+        & (ports["load_mapping"] <= Mapping.RANDOM)
+        & (ports["load_size"] <= SIZES[-1])
     )
 
 

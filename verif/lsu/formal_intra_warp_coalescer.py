@@ -14,7 +14,9 @@ from lockstep.verif.formal import Proof
 from lockstep.verif.lsu.lines import one_size
 
 
-def decoded(m: Module, line: Any, active: Value, size: Value, line_shift: Value, lane: int) -> tuple[Signal, Signal]:
+def decoded(
+    m: Module, line: Any, active: Value, size: Value, line_shift: Value, lane: int
+) -> tuple[Signal, Signal]:
     """Whether a mapping, with the active lanes of its load, names a lane; and its word, counted in the access width."""
     words = (Const(1, 8) << line_shift) >> Mux(size > 2, size, 2)[:3]  # in a line
     ahead = lane - line.thread  # negative before the first lane

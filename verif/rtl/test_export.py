@@ -298,6 +298,8 @@ def test_yosys_tells_the_first_error() -> None:
         yosys.run(["read_rtlil missing.il"], {})
 
 
+
+
 @pytest.mark.parametrize("block", registry.blocks())
 def test_registers_and_memories_have_the_names_of_the_source(block: str) -> None:
     """None is made up on the way, by Amaranth or Yosys, nor named after the port of a memory that it addresses."""

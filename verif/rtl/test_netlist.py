@@ -130,7 +130,9 @@ def test_an_asynchronous_reset_is_a_path() -> None:
 @pytest.mark.parametrize(
     "kind, ports", [("$aldff", ("ALOAD", "AD")), ("$dffsr", ("SET", "CLR")), ("$dlatch", ("EN", "D"))]
 )
-def test_loads_sets_and_latches_are_paths(kind: str, ports: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loads_sets_and_latches_are_paths(
+    kind: str, ports: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rtlil = export.rtlil  # Amaranth has no such cells: an instance of that name takes the place of one
     monkeypatch.setattr(export, "rtlil", lambda *arguments: rtlil(*arguments).replace(f"cell \\{kind}", f"cell {kind}"))
 

@@ -306,7 +306,9 @@ BINS = {
     "patience is unlimited": lambda p, i, o, c: c.grant.valid and i.paused and not i.patience,
     "a hint of region-p": lambda p, i, o, c: _granted("region-p")(p, i, o, c) and i.hint and not i.refused,
     "a refused hint of region-p": lambda p, i, o, c: _refused("region-p")(p, i, o, c) and i.hint,
-    "all wait for global loads": lambda p, i, o, c: _granted("simple-p")(p, i, o, c) and _everybody(i.global_wait, p),
+    "all wait for global loads": lambda p, i, o, c: (
+        _granted("simple-p")(p, i, o, c) and _everybody(i.global_wait, p)
+    ),
     "nobody requests": lambda p, i, o, c: not i.request,
     "a request without a grant": lambda p, i, o, c: i.request and not c.grant.valid,
     "everybody requests": lambda p, i, o, c: _everybody(i.request, p) and c.grant.valid,

@@ -15,9 +15,7 @@ from lockstep.sim import Gpu, KernelFault, UsageError, device
 HEADER = ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 # Copies its parameters, as they lie in the parameter block, to the buffer that is the first one.
-ECHO = (
-    HEADER
-    + """
+ECHO = HEADER + """
 .const .align 4 .f32 factors[3] = {0f3f800000, 0f40000000, 0f40400000};
 .global .align 8 .u64 pointer = factors;
 .global .align 4 .u32 counter;
@@ -56,11 +54,8 @@ ECHO = (
   ret;
 }
 """
-)
 
-FAULTY = (
-    HEADER
-    + """
+FAULTY = HEADER + """
 .visible .entry store(.param .u64 out, .param .u32 offset)
 {
   .reg .u64 %o, %d; .reg .u32 %n, %t; .reg .pred %p;
@@ -106,11 +101,8 @@ $again:
   bra $again;
 }
 """
-)
 
-SAMPLER = (
-    HEADER
-    + """
+SAMPLER = HEADER + """
 .global .texref picture;
 .visible .entry fetch(.param .u64 out, .param .u64 image)
 {
@@ -125,7 +117,6 @@ SAMPLER = (
   ret;
 }
 """
-)
 
 
 @pytest.fixture(scope="module")

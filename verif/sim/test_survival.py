@@ -25,9 +25,7 @@ HEADER = ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 # Each thread reads lines of its own, again and again, and adds to its element; one of them then stores to address 4,
 # all wait for ever, or all end. Halfway, a warp's first lane prints.
-TROUBLE = (
-    HEADER
-    + """
+TROUBLE = HEADER + """
 .extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
 .global .align 1 .b8 text[6] = {104, 97, 108, 102, 10, 0};
 .global .align 4 .u32 symbol = 7;
@@ -80,7 +78,6 @@ $spin:
   bra $spin;
 }
 """
-)
 FAULT, SPIN = 1, 2  # what ``end`` asks for
 THREADS, CTAS = 64, 6
 SETTINGS = {"core.sms": 2, "launch.no_progress": 20_000, "instruction_cache.mode": "perfect"}
@@ -284,9 +281,7 @@ def test_an_interrupted_launch_shows_what_it_has_printed() -> None:
     assert bench.printed == ["half\n" * CTAS]
 
 
-PRINTER = (
-    HEADER
-    + """
+PRINTER = HEADER + """
 .extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
 .global .align 1 .b8 text[2] = {10, 0};
 .visible .entry chatter()
@@ -309,7 +304,6 @@ $again:
   bra $again;
 }
 """.replace("WORK", "add.u32 %v, %v, 1;\n" * 30)
-)
 
 
 @pytest.mark.parametrize("delay", [0.4, 0.53, 0.71])
@@ -330,9 +324,7 @@ def test_control_c_while_a_kernel_prints(delay: float, capfd: pytest.CaptureFixt
 # ------------------------------------------------------------------------------------------------------------- progress
 
 # Loops of all kinds: ``n`` rounds of counting; a lock that is never given back; a flag that the last warp sets late.
-CALM = (
-    HEADER
-    + """
+CALM = HEADER + """
 .visible .entry count(.param .u64 out, .param .u32 n)
 {
   .reg .u64 %o; .reg .u32 %i, %n, %k<4>; .reg .pred %p;
@@ -383,7 +375,6 @@ $again:
   ret;
 }
 """
-)
 
 
 def calm(name: str, block: int, n: int, first: int = 0, mechanisms: tuple[str, ...] = (), limit: int = 2000) -> int:

@@ -263,7 +263,6 @@ BINS: dict[str, Predicate] = {
     "no warp is drained": lambda p, i, o, c: o.drained == 0,
 }
 
-
 def _one(p: dict[str, int]) -> bool:
     """Room for one thing at a time."""
     return p["limit"] == 1

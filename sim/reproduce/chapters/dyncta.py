@@ -125,7 +125,7 @@ CLASSES = (
     "some warps wait for memory and the load/store unit takes no access of the others."
 )
 READING = (
-    'KA counts in C_mem the cycles in which "all the warps are waiting for their data to come back, regardless of the '
+    "KA counts in C_mem the cycles in which \"all the warps are waiting for their data to come back, regardless of the "
     "pipeline state being stalled or not\". In this model, as in later versions of the paper's simulator, a memory "
     "instruction that the load/store unit does not take stays in its warp's buffer. Such a warp waits for memory, too: "
     "where the MSHRs are taken, nearly all do. With `dyncta.blocked=0` they don't count; then C_mem is lowest where "

@@ -81,7 +81,9 @@ def expected(name: str) -> int:
 
 def prepare(name: str, stride: int, mechanism: str, **settings: int) -> tuple[Gpu, Any, Any]:
     gpu = Gpu("gtx480", [mechanism] if mechanism else [], {"core.sms": 1, **settings})
-    module = gpu.load(FRAME.format(threads=32 * WARPS, span=SPAN, stride=stride, body=BODIES[name], rounds=ROUNDS))
+    module = gpu.load(
+        FRAME.format(threads=32 * WARPS, span=SPAN, stride=stride, body=BODIES[name], rounds=ROUNDS)
+    )
     return gpu, module, gpu.to_device(np.zeros(CTAS * WARPS * SPAN + 64, np.uint32))
 
 

@@ -160,7 +160,9 @@ class Machine:
 def source(register: int | None = None, immediate: int = 0, fetch: Fetch = Fetch.PAIR) -> dict[str, Any]:
     """Fields of source a alone."""
     kind = Kind.IMMEDIATE if register is None else Kind.REGISTER
-    return dict(kind=[kind, 0, 0, 0], src=[register or 0, 0, 0, 0], fetch=[fetch, 0, 0, 0], imm=[immediate, 0, 0, 0])
+    return dict(
+        kind=[kind, 0, 0, 0], src=[register or 0, 0, 0, 0], fetch=[fetch, 0, 0, 0], imm=[immediate, 0, 0, 0]
+    )
 
 
 def chain(machine: Machine, steps: int, step: Callable[[], Any]) -> str:

@@ -37,7 +37,9 @@ def clamp(value: int) -> int:
 def bit_field(a: int, b: int, c: int, bits: int, sign: bool) -> int:
     position, length = b & 255, c & 255
     top = a >> min(position + length - 1, bits - 1) & 1 if sign and length else 0
-    return sum((a >> position + i & 1 if i < length and position + i < bits else top) << i for i in range(bits))
+    return sum(
+        (a >> position + i & 1 if i < length and position + i < bits else top) << i for i in range(bits)
+    )
 
 
 def insert(a: int, b: int, c: int, d: int, bits: int) -> int:

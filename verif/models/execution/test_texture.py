@@ -334,3 +334,5 @@ def series(seed: int) -> str:
 def test_interpreted_equals_compiled() -> None:
     seed = seeded().getrandbits(32)
     assert interpreted(series, seed) == series(seed)
+
+

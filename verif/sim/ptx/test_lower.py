@@ -674,7 +674,9 @@ def test_loading_errors(fresh_cache: Path, tmp_path: Path) -> None:
 
 
 def test_seven_thousand_instructions_take_seconds() -> None:
-    body = "".join(f"fma.rn.f32 %f{n % 9}, %f{(n + 1) % 9}, %f{(n + 2) % 9}, %f{(n + 4) % 9};\n" for n in range(7000))
+    body = "".join(
+        f"fma.rn.f32 %f{n % 9}, %f{(n + 1) % 9}, %f{(n + 2) % 9}, %f{(n + 4) % 9};\n" for n in range(7000)
+    )
     module = parse(HEAD + f".entry k() {{{REGISTERS}{body} st.global.f32 [%rd1], %f1; ret; }}", "test.ptx")
     start = time.perf_counter()
     assert len(build(module, 63).kernels["k"].code) == 7002

@@ -120,9 +120,7 @@ def made(text: str, *passes: Pass, limit: int = 63, path: str = "test.ptx") -> d
 
 
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
-STRAIGHT = (
-    HEAD
-    + """
+STRAIGHT = HEAD + """
 .entry k(.param .u64 out)
 {
     .reg .b32 %r<4>; .reg .b64 %rd<4>;
@@ -136,7 +134,6 @@ STRAIGHT = (
     ret;
 }
 """
-)
 
 
 # ------------------------------------------------------------------------------------------------------------- inserted
@@ -156,12 +153,9 @@ def test_all_else_moves_by_what_is_inserted_before_it(path: Path, every: int) ->
 
 
 def test_a_table_of_branches_moves_too() -> None:
-    text = (
-        HEAD
-        + """
+    text = HEAD + """
         .entry k() { .reg .b32 %r<3>; L: .branchtargets A, B, A; brx.idx %r1, L;
         A: mov.u32 %r2, 1; ret; B: mov.u32 %r2, 2; ret; }"""
-    )
     (before,), (after,) = made(text).values(), made(text, one(BEFORE, "idle", every=2)).values()
     assert before.branch_table == [1, 3, 1] and after.branch_table == [1, 4, 1]
     shifted(before, after, 2)
