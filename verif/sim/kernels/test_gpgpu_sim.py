@@ -163,3 +163,25 @@ def test_ctas_per_core_are_those_of_ka(name: str, function: str, threads: int, c
     kernel, gpu = kernels.find(name), Gpu("dyncta30")
     loaded = gpu.load(kernel.ptx, registers=kernel.registers).kernel(function)
     assert occupancy(gpu.description, threads, loaded.registers, loaded.shared_bytes).ctas == ctas
+
+
+def test_weather_keeps_water_and_heat() -> None:
+    """In every column of air, with what has fallen out of it; and rain and snow have fallen."""
+    data = tiny("WP")
+    classes = ("snow", "rain", "ice", "cloud", "vapour")
+    before = np.stack([data[name] for name in classes]).astype(np.float64)
+    outputs = {name: values.astype(np.float64) for name, values in run("WP", data).items()}
+    mass = data["density"].astype(np.float64) * data["thickness"]
+
+    def heat(water: np.ndarray, temperature: np.ndarray) -> np.ndarray:
+        latent = 2.5e6 * water[4] - 3.5e5 * (water[0] + water[2])
+        return np.asarray((mass * (1004.5 * temperature + latent)).sum(axis=0))
+
+    snow, rain = outputs["fallen"]
+    assert (rain > 0.1).any() and (snow > 0.01).any()
+    assert np.abs(outputs["water"] - before).max(axis=(1, 2, 3)).min() > 1e-5  # all classes have changed
+    water = [(mass * of).sum(axis=(0, 1)) for of in (before, outputs["water"])]
+    assert water[1] + rain + snow == pytest.approx(water[0], rel=1e-6)
+    heats = heat(before, data["temperature"].astype(np.float64)), heat(outputs["water"], outputs["temperature"])
+    assert heats[1] - 3.5e5 * snow == pytest.approx(heats[0], rel=1e-7)
+    assert np.abs(heats[1] / heats[0] - 1).max() > 1e-6  # what has fallen as snow matters

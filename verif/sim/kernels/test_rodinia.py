@@ -470,3 +470,33 @@ def test_hybridsort() -> None:
         insort(placed, value)
     assert 0 < placed[0] < placed[-1] < 1
     same("hybridsort", {"sorted": np.array(placed, np.float32)})
+
+
+def test_srad_v1() -> None:
+    data = tiny("srad_v1")
+    columns, rows = data["image"].shape
+    image = {at: math.exp(float(value) / 255) for at, value in np.ndenumerate(data["image"])}
+    coefficient, sums = {}, []
+    for _ in range(data["steps"]):
+        sums.append([sum(image.values()), sum(value**2 for value in image.values())])
+        mean = sums[-1][0] / len(image)
+        q0_squared = fmean((value - mean) ** 2 for value in image.values()) / mean**2
+        slopes = {}
+        for (x, y), here in image.items():
+            near = [(x, max(y - 1, 0)), (x, min(y + 1, rows - 1)), (max(x - 1, 0), y), (min(x + 1, columns - 1), y)]
+            slopes[x, y] = [image[at] - here for at in near]
+            laplacian = sum(slopes[x, y]) / here
+            q_squared = sum((slope / here) ** 2 for slope in slopes[x, y]) / 2 - laplacian**2 / 16
+            q_squared /= (1 + laplacian / 4) ** 2
+            c = 1 / (1 + (q_squared - q0_squared) / (q0_squared * (1 + q0_squared)))
+            coefficient[x, y] = min(max(c, 0), 1)
+        for (x, y), (north, south, west, east) in slopes.items():
+            below, beside = coefficient[x, min(y + 1, rows - 1)], coefficient[min(x + 1, columns - 1), y]
+            image[x, y] += 0.125 * (coefficient[x, y] * (north + west) + below * south + beside * east)
+    assert 0.1 < fmean(c == 1 for c in coefficient.values()) < 0.9  # cut, and not cut
+    outputs = {
+        "image": np.array([255 * math.log(value) for value in image.values()], np.float32).reshape(columns, rows),
+        "coefficient": np.array(list(coefficient.values()), np.float32).reshape(columns, rows),
+        "sums": np.array(sums, np.float32),
+    }
+    same("srad_v1", outputs)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import struct
+
 import numpy as np
+from PIL import Image
 
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.kernels import Data
@@ -53,3 +57,33 @@ def test_dwt_haar_can_be_undone() -> None:
         details = parts[signal.size : 2 * signal.size]
         signal = np.stack([signal + details, signal - details], axis=1).ravel() * 0.5**0.5
     assert np.abs(signal - data["signal"]).max() < 1e-6, f"LOCKSTEP_SEED={SEED}"
+
+
+def test_jpeg_is_what_libjpeg_decodes() -> None:
+    """The stream as a file. Between samples of chrominance libjpeg interpolates: colours are near, greys the same."""
+    data, tables = tiny("JPEG"), kernels.find("JPEG").setup.__globals__
+    parts = np.split(data["stream"], data["begins"][1:])
+    assert b"\xff\x00" in data["stream"].tobytes() or SEED != 20
+    huffman = [bytes([16 * table, *tables["COUNTS"][table], *tables["SYMBOLS"][table]]) for table in range(2)]
+    file = b"\xff\xd8" + _segment(0xDB, b"\0" + tables["QUANTA"][tables["ZIGZAG"]].tobytes())
+    file += _segment(0xC0, struct.pack(">BHHB9B", 8, *data["shape"], 3, 1, 0x22, 0, 2, 0x11, 0, 3, 0x11, 0))
+    file += _segment(0xC4, huffman[0]) + _segment(0xC4, huffman[1])
+    file += _segment(0xDD, struct.pack(">H", data["units_per_interval"]))
+    file += _segment(0xDA, bytes([3, 1, 0, 2, 0, 3, 0, 0, 63, 0]))
+    for number, part in enumerate(parts):
+        file += (bytes([0xFF, 0xD0 + (number - 1) % 8]) if number else b"") + part.tobytes()
+    coloured, grey = (Image.open(io.BytesIO(file + b"\xff\xd9")) for _ in range(2))
+    grey.draft("L", grey.size)
+
+    pixels = run("JPEG", data)["pixels"]
+    colours = np.stack([pixels >> shift & 255 for shift in (0, 8, 16)], axis=2).astype(np.float64)
+    assert np.median(np.abs(colours - np.asarray(coloured, np.float64))) == 0
+    whole = ((colours > 0) & (colours < 255)).all(axis=2)  # not cut
+    differences = colours @ [0.299, 0.587, 0.114] - np.asarray(grey, np.float64)
+    assert whole.mean() > 0.5
+    assert np.abs(differences)[whole].max() < 1.5 + 1e-6  # a sample's rounding, and the colours'
+
+
+def _segment(marker: int, content: bytes) -> bytes:
+    """Of a JPEG file."""
+    return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
