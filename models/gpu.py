@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lockstep.models import cache, tenants
+from lockstep.models import cache, diagnosis, tenants
 from lockstep.models import jit as J
 from lockstep.models.blocks import instance
 from lockstep.models.core import sm as SM
@@ -25,6 +25,7 @@ from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ct
 from lockstep.models.core.lsu import lsu_end
 from lockstep.models.core.placement import resume_cta, start_cta, store_bytes
 from lockstep.models.cta import cta_dispatcher
+from lockstep.models.diagnosis import Waiting
 from lockstep.models.execution.isa import (
     CODE_BASE,
     CODE_END,
@@ -277,6 +278,8 @@ class Stop:
     address: int = 0
     named: int = 0  # by a line or a result, instead of the address
     waits: str = ""  # what a mechanism says the warp waits for
+    waiting: tuple[Waiting, ...] = ()  # if warps wait for what never comes: all warps of the CTAs concerned
+    ctas: tuple[int, ...] = ()  # of the grid: in all, ended, not begun
 
 
 class ModelFault(RuntimeError):
@@ -393,6 +396,7 @@ class Machine:
         self._local = np.zeros(0, np.uint8)
         self._store = np.zeros(0, np.uint8)
         self._samples: list[tuple[int, ...]] = []
+        self._stuck: Watch | None = None  # who has found that the launch does not get on
         self._code_places: dict[bytes, int] = {}
         self._code_end = CODE_BASE
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
@@ -598,6 +602,7 @@ class Machine:
         limit = self.gpu.launch.no_progress
         files = self._registers, self._pair_registers, self._predicates
         watch = Watch(self.sms, *files, int(grid["registers"]), limit)
+        self._stuck = None
         chunk = CHUNK
         due, look = (int(state["now"]) + cycles for cycles in (chunk, watch.interval))
         self._samples = [(0, 0, 0, *self._gauges().values())]
@@ -617,6 +622,7 @@ class Machine:
                 look = now + watch.interval
                 if state["cycles"] == 0 and state["fault"] == 0 and watch.stuck(now):
                     state["fault"] = Fault.NO_PROGRESS
+                    self._stuck = watch
         if self._printer.error is not None:
             raise self._printer.error
 
@@ -667,7 +673,10 @@ class Machine:
         state = self._state
         fault = Fault(int(state["fault"]))
         if fault == Fault.NO_PROGRESS:
-            return self._slowest(fault)
+            stop = self._slowest(fault)
+            stop.waiting = tuple(diagnosis.of_all(self.sms, self._stuck, self._waits))
+            stop.ctas = self._ctas()
+            return stop
         if fault in (Fault.DIFFERENCE, Fault.NO_ROOM):
             return Stop(fault, int(state["now"]), int(state["fault_sm"]))
         sm = self.sms[int(state["fault_sm"])]
@@ -677,7 +686,17 @@ class Machine:
             stop.lane, stop.address, stop.named = (int(lsu[f"fault_{name}"]) for name in ("lane", "address", "named"))
         else:
             stop.lane, stop.address = int(self._context["fault_lane"]), int(self._context["fault_address"])
+        if fault == Fault.BARRIER_DEADLOCK:
+            place = int(sm["warps"][int(sm["fault_warp"])]["cta"])
+            stop.waiting = tuple(diagnosis.of_cta(self.sms, int(state["fault_sm"]), place))
+            stop.ctas = self._ctas()
         return stop
+
+    def _ctas(self) -> tuple[int, int, int]:
+        """How many CTAs the grid has, how many have ended, and how many have not begun."""
+        total, begun = int(self._state["ctas"]), int(self.sms["counters"]["ctas"].sum())
+        there = int(self.sms["ctas_resident"].sum() + self._launch["stored"])
+        return total, begun - there, total - begun
 
     def _slowest(self, fault: Fault) -> Stop:
         """No progress: point at a warp that is still there, at one that a mechanism lets wait if there is one."""
@@ -686,13 +705,17 @@ class Machine:
             for slot in range(MAX_WARPS):
                 if not int(sm["resident"]) >> slot & 1:
                     continue
-                waits = "; ".join(filter(None, (tenant.waits(sm, index, slot) for tenant in self.tenants)))
+                waits = self._waits(sm, index, slot)
                 if waits or found.sm < 0:
                     found = self._place(fault, index, slot, int(sm["warps"][slot]["pc"]))
                     found.waits = waits
                 if waits:
                     return found
         return found
+
+    def _waits(self, sm: np.void, index: int, slot: int) -> str:
+        """What mechanisms let a warp wait for; empty: nothing."""
+        return "; ".join(filter(None, (tenant.waits(sm, index, slot) for tenant in self.tenants)))
 
     def _place(self, fault: Fault, index: int, slot: int, pc: int) -> Stop:
         sm = self.sms[index]

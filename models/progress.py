@@ -48,7 +48,9 @@ class Watch:
         random = np.random.default_rng(0)
         self._weights = [random.integers(1 << 64, size=words.shape[1], dtype=np.uint64) for words in self._words]
         self._looks: list[np.ndarray] = []
-        self._began = 0
+        self._places: list[np.ndarray] = []
+        self.began = 0
+        """The core cycle in which the looks began that were compared last."""
 
     @property
     def interval(self) -> int:
@@ -58,18 +60,28 @@ class Watch:
     def stuck(self, now: int) -> bool:
         """Look at the warps; whether the launch will not get on."""
         latest = int(self._sms["progress"].max())
-        if latest >= self._began:
-            self._looks, self._began = [], now
+        if latest >= self.began:
+            self._begin(now)
             return False
+        self._looks.append(self._states(now))
+        self._places.append(self._sms["warps"]["pc"].reshape(-1).copy())
         if now - latest > LAST * self._limit:
             return True
-        self._looks.append(self._states(now))
-        if now - self._began <= self._limit:
+        if now - self.began <= self._limit:
             return False
         states = np.array(self._looks)
-        self._looks, self._began = [], now
         changes, distinct = _changes(states), _changes(np.sort(states, axis=0))
-        return bool(((distinct < changes) | (changes == 0)).all())
+        if ((distinct < changes) | (changes == 0)).all():
+            return True
+        self._begin(now)
+        return False
+
+    def _begin(self, now: int) -> None:
+        self._looks, self._places, self.began = [], [], now
+
+    def places(self, position: int) -> tuple[int, ...]:
+        """The instructions at which a warp (SM x MAX_WARPS + slot) was met since :attr:`began`."""
+        return tuple(sorted({int(look[position]) for look in self._places}))
 
     def _states(self, now: int) -> np.ndarray:
         """A hash of each warp's state; of those whose registers lie elsewhere, one that does not come again."""

@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UsageError as error:
-        return _fail(str(error), 2)
+        return _fail(str(error), 2, getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except MemoryError:
@@ -249,8 +249,9 @@ def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Nam
         return _fail(f"internal fault: {fault}; the same command reproduces it", 1)
 
 
-def _fail(message: str, code: int) -> int:
-    print(f"lockstep: {one_line(message)}", file=sys.stderr)
+def _fail(message: str, code: int, notes: Sequence[str] = ()) -> int:
+    for line in (f"lockstep: {one_line(message)}", *notes):
+        print(line, file=sys.stderr)
     return code
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lockstep.sim.diagnosis import StuckWarp
+
 MOST = 500  # characters of a message
 
 
@@ -22,11 +27,20 @@ class KernelFault(UsageError):
     """The running kernel did something illegal; names kernel, line, CTA, warp and lane.
 
     ``ptx``: file and line of the PTX; ``source``: those of the CUDA text, where the PTX says which. None: not known.
+
+    ``warps``, of a launch that does not get on (a barrier deadlock, no progress): all warps of the CTAs concerned, with
+    what each waits for. The notes of the exception, which Python shows below it, say the same in a few lines.
     """
 
-    def __init__(self, message: str, ptx: tuple[str, int] | None = None, source: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        ptx: tuple[str, int] | None = None,
+        source: tuple[str, int] | None = None,
+        warps: tuple[StuckWarp, ...] = (),
+    ) -> None:
         super().__init__(message)
-        self.ptx, self.source = ptx, source
+        self.ptx, self.source, self.warps = ptx, source, warps
 
 
 FAULTS = {

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lockstep.models.diagnosis import STARVED
 from lockstep.models.execution.isa import GRANULE, LOCAL_PHYSICAL
 from lockstep.models.occupancy import Occupancy, plan
+from lockstep.sim import diagnosis
 from lockstep.sim.arguments import POINTER_BYTES, pack
 from lockstep.sim.buffers import Texture, as_array, as_dtype
 from lockstep.sim.cuda import headers
@@ -24,7 +26,6 @@ from lockstep.sim.device import Device
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
 from lockstep.sim.ptx import names, program
 from lockstep.sim.ptx.kernel import Kernel, Program
-from lockstep.sim.ptx.lines import source_line
 from lockstep.sim.run import Run
 from lockstep.spec import registry
 from lockstep.spec.parameters import MAX_WARPS
@@ -300,14 +301,14 @@ class Module:
 
     def _fault(self, kernel: Kernel, stop: Stop) -> KernelFault:
         """One line: what happened, in which instruction, CTA, warp and lane, at which address."""
-        line = int(kernel.code["line"][stop.pc]) if 0 <= stop.pc < len(kernel.code) else 0
-        place, source = kernel.path, None
-        if line:
-            text = self._ptx()
-            source = source_line(text, line, _is_users)
-            place = f"{kernel.path}:{line}: {_line(text, line)!r}"
-            if source:
-                place = f"{self._source_place(*source)} ({place})"
+        text = self._ptx()
+        lines = diagnosis.Lines(kernel, text, _is_users)
+        ptx, source = lines.ptx(stop.pc), lines.source(stop.pc)
+        place = kernel.path
+        if ptx:
+            place = f"{kernel.path}:{ptx[1]}: {_line(text, ptx[1])!r}"
+        if source:
+            place = f"{self._source_place(*source)} ({place})"
         where = f"CTA {stop.cta}, warp {stop.warp}"
         if stop.lane >= 0:
             where += f", lane {stop.lane}"
@@ -315,7 +316,13 @@ class Module:
             where += f", address {stop.address:#x}{self._nearest(stop.address)}"
         waits = f", which waits for {stop.waits}" if stop.waits else ""
         message = f"{kernel.shown}: {FAULTS[stop.code.name]} at {place}, {where}{waits}, cycle {stop.cycle}"
-        return KernelFault(message, (kernel.path, line) if line else None, source)
+        if starved := sum(warp.state == STARVED for warp in stop.waiting):
+            policy = self.gpu.description.core.scheduler
+            message += f"; warps that are ready and never chosen: {starved} (core.scheduler = {policy} starves them)"
+        fault = KernelFault(message, ptx, source, diagnosis.stuck_warps(stop, lines))
+        for line in diagnosis.lines(fault.warps, stop.ctas) if stop.waiting else ():
+            fault.add_note(line)
+        return fault
 
     def _ptx(self) -> str:
         try:

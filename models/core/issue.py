@@ -351,6 +351,8 @@ def _issue(sm, launch, config, context, k, now):
         sm.frame.seen.issued |= i64(1) << slot
         if sm.tenants & HAS_LISTENERS != 0:
             emit_of_warp(sm.frame.events, ISSUE, now, slot, pc, mask, flags)
+    warp.issued = now
+    warp.issued_pc = pc
     warp.buffered -= 1
     ready = read(sm, config, instruction, slot, pc, mask, now)
     if ready == LATER:

@@ -58,7 +58,7 @@ def start_cta(sm, launch, config, index, number, now):
         warp = sm.warps[first + k]
         warp.index = k
         lanes = min(i64(grid.threads) - k * LANES, i64(LANES))
-        W.start(warp, (i64(1) << lanes) - 1, i64(grid.length))
+        W.start(warp, (i64(1) << lanes) - 1, i64(grid.length), now)
         _enter_warp(sm, launch, config, grid, slot, first + k)
         words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF
         poison(i64(warp.local), i64(grid.local_bytes) * LANES, i64(launch.local_marks))

@@ -34,6 +34,8 @@ WARP = record(
         ("depth", "i4"),  # entries below the top
         ("cta", "i4"),  # CTA slot
         ("index", "i4"),  # warp in its CTA
+        ("issued", "i8"),  # cycle of its last issue, or of its start, for who asks what it waits for ...
+        ("issued_pc", "i4"),  # ... and the instruction; -1: none yet
         ("pipe", "i4"),  # of the next instruction, when it is ready ...
         ("kind", "i4"),  # ... and its kind, for gates
         ("buffered", "i4"),  # instructions in the buffer
@@ -93,9 +95,11 @@ def register_address(warp, register):
 
 
 @jit
-def start(warp, lanes_present, end):
+def start(warp, lanes_present, end, now):
     """A fresh warp at the kernel's first instruction; it reconverges at ``end``, which is never executed."""
     warp.pc = 0
+    warp.issued = now
+    warp.issued_pc = -1
     warp.rpc = end
     warp.mask = lanes_present
     warp.present = lanes_present

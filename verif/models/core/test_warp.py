@@ -19,7 +19,7 @@ ALL = 0xFFFF_FFFF
 def fresh(end: int, lanes: int = ALL):
     """A new warp, as the model takes it and as Python reads it."""
     array = np.zeros(1, W.WARP)[0:1].reshape(())
-    W.start(argument(array), lanes, end)
+    W.start(argument(array), lanes, end, 0)
     return argument(array), view(array)
 
 

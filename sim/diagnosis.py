@@ -1,0 +1,150 @@
+"""What users read when a launch does not get on: which warps wait for what, since when, and where in their program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep.models.diagnosis import ENDED, REPEATING
+from lockstep.sim.ptx.kernel import Kernel
+from lockstep.sim.ptx.lines import source_line
+
+if TYPE_CHECKING:
+    from lockstep.models.gpu import Stop
+
+__all__ = ["Lines", "StuckWarp", "lines", "stuck_warps"]
+
+MOST_LINES = 16  # with the error itself, a terminal shows it without scrolling
+MOST_GROUPS = 6  # of the warps of one CTA
+
+Place = tuple[str, int]  # file, line
+
+
+@dataclass(frozen=True)
+class StuckWarp:
+    """A warp of a CTA that has not ended, in a launch that does not get on.
+
+    ``state``: what it waits for; "ended"; or "repeating", for one that only comes back to where it was. ``since``: the
+    core cycle of its last issue, or since which it has been seen repeating. ``ptx`` and ``source``: file, first and
+    last line of the PTX and of the CUDA text, of where it waits or what it repeats; None: not known.
+    """
+
+    sm: int
+    cta: tuple[int, ...]
+    warp: int
+    state: str
+    since: int
+    ptx: tuple[str, int, int] | None
+    source: tuple[str, int, int] | None
+
+
+class Lines:
+    """The lines of a kernel's instructions in the PTX, and in the source that it says it is made from."""
+
+    def __init__(self, kernel: Kernel, text: str, is_own: Callable[[str], bool]) -> None:
+        self._kernel, self._text, self._is_own = kernel, text, is_own
+        self.source = cache(self._source)
+
+    def ptx(self, pc: int) -> Place | None:
+        line = int(self._kernel.code["line"][pc]) if 0 <= pc < len(self._kernel.code) else 0
+        return (self._kernel.path, line) if line else None
+
+    def _source(self, pc: int) -> Place | None:
+        place = self.ptx(pc)
+        found = source_line(self._text, place[1], self._is_own) if place else None
+        return ("<text>", found[1]) if found and Path(found[0]).name == "<text>" else found  # it has no folder
+
+
+def _span(places: Iterable[Place | None]) -> tuple[str, int, int] | None:
+    """The file of the first place, with the first and the last line in it."""
+    known = [place for place in places if place is not None]
+    own = [line for file, line in known if file == known[0][0]]
+    return (known[0][0], min(own), max(own)) if known else None
+
+
+def stuck_warps(stop: Stop, lines: Lines) -> tuple[StuckWarp, ...]:
+    """The warps of a stopped launch by CTA, with their lines."""
+    loops = _loops(w.places for w in stop.waiting if len(w.places) > 1)
+    found = []
+    for w in sorted(stop.waiting, key=lambda w: (w.cta[::-1], w.warp)):
+        repeated = w.state == REPEATING
+        places = next((loop for loop in loops if repeated and loop[0] <= w.places[0] <= loop[-1]), w.places)
+        spans = _span(map(lines.ptx, places)), _span(map(lines.source, places))
+        found.append(StuckWarp(w.sm, w.cta, w.warp, w.state, w.since, *spans))
+    return tuple(found)
+
+
+def _loops(repeated: Iterable[tuple[int, ...]]) -> list[list[int]]:
+    """What warps have been seen to repeat, each now and then: ranges of instructions that overlap are one loop."""
+    loops: list[list[int]] = []
+    for places in sorted(repeated):
+        if loops and places[0] <= loops[-1][-1]:
+            loops[-1] = sorted({*loops[-1], *places})
+        else:
+            loops.append(list(places))
+    return loops
+
+
+def lines(warps: Sequence[StuckWarp], ctas: tuple[int, ...]) -> list[str]:
+    """A line for each group of CTAs that are in the same state; ``ctas``: in all, ended, not begun."""
+    alike: dict[tuple[str, ...], list[list[list[StuckWarp]]]] = {}
+    for _, own in groupby(warps, key=lambda w: w.cta):
+        groups = _groups(own)
+        alike.setdefault(tuple(map(_what, groups)), []).append(groups)
+    found = [_line(what, groups) for what, groups in alike.items()]
+    if len(found) > MOST_LINES:
+        left_out = sum(len(groups) for groups in list(alike.values())[MOST_LINES:])
+        found[MOST_LINES:] = [f"... and {left_out} more CTAs, each in another state"]
+    total, ended, not_begun = ctas
+    return [*found, f"Of {total} CTAs {ended} have ended, and {not_begun} have not begun."]
+
+
+def _groups(warps: Iterable[StuckWarp]) -> list[list[StuckWarp]]:
+    """The warps of a CTA by what they wait for, and where; first come those that wait for other warps."""
+    alike: dict[tuple[str, str], list[StuckWarp]] = {}
+    for warp in warps:
+        alike.setdefault((warp.state, _where(warp)), []).append(warp)
+    return sorted(alike.values(), key=lambda group: group[0].state == ENDED)
+
+
+def _where(warp: StuckWarp) -> str:
+    place = warp.source or warp.ptx
+    if place is None:
+        return ""
+    file, first, last = place
+    return f"{Path(file).name}:{first}" + (f"-{last}" if last != first else "")
+
+
+def _what(group: list[StuckWarp]) -> str:
+    """Which warps of a CTA wait for what, and where."""
+    return ", ".join(filter(None, (f"{_numbers([w.warp for w in group])} {group[0].state}", _where(group[0]))))
+
+
+def _numbers(warps: list[int]) -> str:
+    """Warps 0-5, 8."""
+    runs: list[list[int]] = []
+    for warp in sorted(warps):
+        if runs and warp == runs[-1][1] + 1:
+            runs[-1][1] = warp
+        else:
+            runs.append([warp, warp])
+    text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return f"warp{'s' if len(warps) > 1 else ''} {text}"
+
+
+def _line(what: tuple[str, ...], ctas: list[list[list[StuckWarp]]]) -> str:
+    """One line for CTAs in the same state."""
+    first, last = ctas[0][0][0], ctas[-1][0][0]
+    title = f"CTA {first.cta}" if len(ctas) == 1 else f"{len(ctas)} CTAs, {first.cta} to {last.cta}"
+    parts = []
+    for text, *same in list(zip(what, *ctas, strict=True))[:MOST_GROUPS]:
+        word = "at" if same[0][0].state == ENDED else "since"
+        earliest, latest = (extreme(warp.since for group in same for warp in group) for extreme in (min, max))
+        parts.append(f"{text}, {word} cycle {earliest}" + (f" to {latest}" if latest > earliest else ""))
+    if left_out := sum(len(group) for group in ctas[0][MOST_GROUPS:]):
+        parts.append(f"... and {left_out} more warps")
+    return f"{title}: {'; '.join(parts)}"
