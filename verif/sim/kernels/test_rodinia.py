@@ -500,3 +500,26 @@ def test_srad_v1() -> None:
         "sums": np.array(sums, np.float32),
     }
     same("srad_v1", outputs)
+
+
+def test_myocyte() -> None:
+    """By Runge and Kutta's classic formula with short steps; the equations stand twice, in CUDA C and in NumPy."""
+    data = tiny("myocyte")
+    reference = find("myocyte").reference.__globals__
+    equations, length = reference["equations"], reference["STEP"] / 8
+    cells = data["cells"].astype(np.float64).T
+    state = data["start"].astype(np.float64).T
+    over_time = [state]
+    for step in range(data["steps"]):
+        for part in range(8):
+            time = (8 * step + part) * length
+            first = equations(state, time, cells)
+            second = equations(state + length / 2 * first, time + length / 2, cells)
+            third = equations(state + length / 2 * second, time + length / 2, cells)
+            fourth = equations(state + length * third, time + length, cells)
+            state = state + length / 6 * (first + 2 * second + 2 * third + fourth)
+        over_time.append(state)
+    states = np.array(over_time).transpose(2, 0, 1).astype(np.float32)
+    same("myocyte", {"volts": states[:, :, 0], "states": states[:, :, 1:]})
+    assert (states[:, 0, 0] < -40).any() and (states[:, 0, 0] >= -40).any()
+    assert set(cells[1]) == {0, 1}  # with a stimulus, and without
