@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep.models.diagnosis import ENDED, REPEATING
+from lockstep.sim.errors import StuckWarp
 from lockstep.sim.ptx.kernel import Kernel
 from lockstep.sim.ptx.lines import source_line
 
 if TYPE_CHECKING:
     from lockstep.models.gpu import Stop
 
-__all__ = ["Lines", "StuckWarp", "lines", "stuck_warps"]
+__all__ = ["Lines", "lines", "stuck_warps"]
 
 MOST_LINES = 16  # with the error itself, a terminal shows it without scrolling
 MOST_GROUPS = 6  # of the warps of one CTA
 
 Place = tuple[str, int]  # file, line
-
-
-@dataclass(frozen=True)
-class StuckWarp:
-    """A warp of a CTA that has not ended, in a launch that does not get on.
-
-    ``state``: what it waits for; "ended"; or "repeating", for one that only comes back to where it was. ``since``: the
-    core cycle of its last issue, or since which it has been seen repeating. ``ptx`` and ``source``: file, first and
-    last line of the PTX and of the CUDA text, of where it waits or what it repeats; None: not known.
-    """
-
-    sm: int
-    cta: tuple[int, ...]
-    warp: int
-    state: str
-    since: int
-    ptx: tuple[str, int, int] | None
-    source: tuple[str, int, int] | None
 
 
 class Lines:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lockstep.sim.diagnosis import StuckWarp
+from dataclasses import dataclass
 
 MOST = 500  # characters of a message
 
@@ -21,6 +18,24 @@ class UsageError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
+
+
+@dataclass(frozen=True)
+class StuckWarp:
+    """A warp of a CTA that has not ended, in a launch that does not get on.
+
+    ``state``: what it waits for; "ended"; or "repeating", for one that only comes back to where it was. ``since``: the
+    core cycle of its last issue, or since which it has been seen repeating. ``ptx`` and ``source``: file, first and
+    last line of the PTX and of the CUDA text, of where it waits or what it repeats; None: not known.
+    """
+
+    sm: int
+    cta: tuple[int, ...]
+    warp: int
+    state: str
+    since: int
+    ptx: tuple[str, int, int] | None
+    source: tuple[str, int, int] | None
 
 
 class KernelFault(UsageError):

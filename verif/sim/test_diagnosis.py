@@ -12,7 +12,7 @@ import pytest
 from lockstep.sim import Gpu, KernelFault, diagnosis
 from lockstep.sim.buffers import Buffer
 from lockstep.sim.cli import main
-from lockstep.sim.diagnosis import StuckWarp
+from lockstep.sim.errors import StuckWarp
 
 # Lines are counted from 1, and this text begins with a line break.
 SOURCE = r"""
