@@ -1,5 +1,5 @@
-"""The command ``lockstep``. Exit codes: 0 done, 1 a result was wrong, 2 wrong input or no place for output,
-130 interrupted, 141 whoever read the output has gone.
+"""The command ``lockstep``. Exit codes: 0 done, 1 a run failed or its result was wrong, 2 wrong input or no place for
+output, 130 interrupted, 141 whoever read the output has gone.
 
 Everything heavy is imported inside the commands: ``lockstep --help`` needs none of it, and ``lockstep run`` neither the
 RTL nor, with a module that was loaded before, the PTX parser.
@@ -76,10 +76,12 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--json", metavar="FILE", help="write the result as JSON; - is standard output")
         return added
 
-    def run_options(to: argparse.ArgumentParser, size: str) -> None:
+    def run_options(
+        to: argparse.ArgumentParser, size: str, setting: str = "KEY=VALUE", meaning: str = "a parameter: l1.mshrs=64"
+    ) -> None:
         to.add_argument("--size", choices=SIZES, default=size, help=f"of the input (default: {size})")
         to.add_argument("--seed", type=int, default=1, help="of the input (default: 1)")
-        to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter: l1.mshrs=64")
+        to.add_argument("--set", metavar=setting, action="append", default=[], help=meaning)
         to.add_argument("--strict", action="store_true", help="stop at a read of memory that nobody has written")
 
     def one_kernel(to: argparse.ArgumentParser) -> None:
@@ -102,11 +104,20 @@ def _parser() -> argparse.ArgumentParser:
     cosim.add_argument("--record", metavar="DIR", help="shadow: keep replay files of the blocks that run as RTL")
     gates.add_options(cosim)
 
+    def many_runs(to: argparse.ArgumentParser) -> None:
+        to.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core)")
+        to.add_argument("--show", dest="statistics", metavar="STAT[,STAT]", default="", action=Joined,
+                        help="statistics to show: l1.mpki")  # fmt: skip
+        to.add_argument("--csv", metavar="FILE", help="write a row with every statistic for each run")
+        to.add_argument("--parquet", metavar="FILE", help="write the same as Parquet; needs PyArrow")
+
     compare = command("compare", "Run kernels in several configurations, side by side.")
     compare.add_argument("kernels", metavar="KERNEL", nargs="+")
-    compare.add_argument("--with", dest="mechanisms", metavar="M[,M]", action="append", help="mechanisms; or baseline")
+    compare.add_argument("--with", dest="mechanisms", metavar="M[,M]", action="append", help="mechanisms together, or "
+                         "baseline for none; may be given several times")  # fmt: skip
     compare.add_argument("--gpu", metavar="NAME|FILE.toml", action="append", help="may be given several times")
-    run_options(compare, "small")
+    run_options(compare, "small", "KEY=VALUE[,VALUE]", "each value of a parameter: l1.mshrs=16,32,64")
+    many_runs(compare)
 
     bench = command("bench", "Measure the speed of the model.")
     bench.add_argument("kernels", metavar="KERNEL", nargs="*")

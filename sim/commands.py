@@ -9,13 +9,13 @@ import sys
 import textwrap
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep.sim import comparison, description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, execute
+from lockstep.sim.job import Job, complaint, execute
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
 from lockstep.spec import registry
 from lockstep.spec.words import closest
@@ -34,10 +34,6 @@ HIGHLIGHTS = (
 )  # fmt: skip
 
 
-def _mechanisms(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name and name != comparison.BASELINE)
-
-
 def _settings(options: Namespace) -> dict[str, Any]:
     return dict(description.parse_setting(text) for text in options.set)
 
@@ -48,16 +44,15 @@ def _finish(options: Namespace, value: Any, results: list[dict[str, Any]]) -> in
         write_json(options.json, value)
         if options.json != "-":
             print(f"written to {options.json}")
-    wrong = [result for result in results if not result["checked"]]
+    wrong = [result for result in results if complaint(result)]
     for result in wrong:
-        name = f"{result['kernel']} on {result['gpu']}"
-        print(f"lockstep: {name}: wrong result: {result['message']}", file=sys.stderr)
+        print(f"lockstep: {result['kernel']} on {result['gpu']}: {complaint(result)}", file=sys.stderr)
     return 1 if wrong else 0
 
 
 def _job(options: Namespace) -> Job:
     """The job of a command for one kernel."""
-    mechanisms, settings = _mechanisms(options.mechanisms), _settings(options)
+    mechanisms, settings = comparison.mechanisms(options.mechanisms), _settings(options)
     return Job(options.kernel, options.gpu, options.size, options.seed, mechanisms, settings, options.strict)
 
 
@@ -85,48 +80,9 @@ def cosim(options: Namespace) -> int:
 
 
 def compare(options: Namespace) -> int:
-    check_writable(options.json)
-    settings = _settings(options)
-    base = Job("", size=options.size, seed=options.seed, settings=settings, strict=options.strict)
-    results = []
-    with Display(options.json) as watch:
-        for kernel in options.kernels:
-            for gpu in options.gpu or [base.gpu]:
-                for mechanisms in options.mechanisms or [comparison.BASELINE]:
-                    job = replace(base, kernel=kernel, gpu=gpu, mechanisms=_mechanisms(mechanisms))
-                    results.append(execute(job, watch))
-    if options.json != "-":
-        first = {result["kernel"]: result for result in reversed(results)}
-        measures = ("cycles", "microseconds", "speed-up", "IPC", "occupancy", "L1 miss", "L2 miss", "DRAM used")
-        columns = ("kernel", "GPU", "with", *measures, "checked")
-        table(f"size {options.size}; speed-up in time, against the kernel's first row", columns, [
-            (r["kernel"], r["gpu"], ",".join(r["mechanisms"]) or comparison.BASELINE, r["cycles"], _microseconds(r),
-             _microseconds(first[r["kernel"]]) / _microseconds(r), r["ipc"], r["stats"]["occupancy.ratio"],
-             r["stats"]["l1.miss_rate"], r["stats"]["l2.miss_rate"], r["stats"]["dram.bandwidth_used"], r["checked"])
-            for r in results
-        ])  # fmt: skip
-        _limited(results, options.size)
-    return _finish(options, results, results)
+    from lockstep.sim.sweep import commands
 
-
-def _limited(results: list[dict[str, Any]], size: str) -> None:
-    """The table of throughput-limited functions, if a baseline was compared with mechanisms."""
-    rows = comparison.limited(results)
-    if not rows:
-        return
-    columns = ("function", "with", "line waits", *comparison.MEASURES)
-    means = comparison.means(rows)
-    table(f"functions in which a line waits for the L1 in more than {comparison.LIMIT:.0%} of the cycles", columns, [
-        *((label, name, waiting, *measures.values()) for label, name, waiting, measures in rows),
-        *((f"geometric mean of {count}", name, "", *measures.values()) for name, count, measures in means),
-        *(("published", name, "", *(comparison.published(name, m) for m in comparison.MEASURES))
-          for name, _, _ in means if size == "steady"),
-    ])  # fmt: skip
-
-
-def _microseconds(result: dict[str, Any]) -> float:
-    """Simulated time: GPUs with other clocks have other cycles."""
-    return result["cycles"] / result["configuration"]["clocks.core"]
+    return commands.compare(options)
 
 
 def bench(options: Namespace) -> int:
@@ -281,7 +237,7 @@ def occupancy(options: Namespace) -> int:
     from lockstep.sim.occupancy import residencies
 
     check_writable(options.json)
-    selected, settings = _mechanisms(options.mechanisms), _settings(options)
+    selected, settings = comparison.mechanisms(options.mechanisms), _settings(options)
     if options.percent is not None:
         name, key = registry.option("--sharing")
         selected = (*selected, name)
@@ -379,7 +335,7 @@ def gpus(options: Namespace) -> int:
 
 
 def _explain(options: Namespace) -> int:
-    explained = description.explain(options.gpu, _settings(options), _mechanisms(options.mechanisms))
+    explained = description.explain(options.gpu, _settings(options), comparison.mechanisms(options.mechanisms))
     if options.json != "-":
         section, width = "", shutil.get_terminal_size().columns
         for each in explained:

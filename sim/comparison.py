@@ -19,6 +19,11 @@ MEASURES = ("speed-up", *dict.fromkeys(measure for m in MECHANISMS.values() for 
 Result = dict[str, Any]
 
 
+def mechanisms(text: str) -> tuple[str, ...]:
+    """The mechanisms that a text names, with commas between them; none for the baseline."""
+    return tuple(name for name in text.split(",") if name and name != BASELINE)
+
+
 def name_of(result: Result) -> str:
     """The mechanisms of a run."""
     return ",".join(result["mechanisms"]) or BASELINE
@@ -27,10 +32,11 @@ def name_of(result: Result) -> str:
 def limited(results: Sequence[Result]) -> list[tuple[str, str, float, dict[str, float]]]:
     """For each throughput-limited function and each mechanism: label, mechanism, baseline's waiting share, measures."""
     rows = []
-    for base in results:
+    ended = [result for result in results if "functions" in result]
+    for base in ended:
         if base["mechanisms"]:
             continue
-        others = [r for r in results if r["mechanisms"] and _same(base, r)]
+        others = [r for r in ended if r["mechanisms"] and _same(base, r)]
         for number, function in enumerate(base["functions"]):
             waiting = function["stats"]["lsu.waiting"]
             if waiting > LIMIT:
@@ -40,7 +46,7 @@ def limited(results: Sequence[Result]) -> list[tuple[str, str, float, dict[str, 
 
 
 def _same(left: Result, right: Result) -> bool:
-    return all(left[key] == right[key] for key in ("kernel", "gpu", "size", "seed"))
+    return all(left[key] == right[key] for key in ("kernel", "gpu", "size", "seed", "settings"))
 
 
 def _measures(base: Result, run: Result, number: int) -> dict[str, float]:

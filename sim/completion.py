@@ -66,6 +66,12 @@ def _mechanisms() -> Iterable[str]:
     return registry.MECHANISMS
 
 
+def _statistics() -> Iterable[str]:
+    from lockstep.sim import statistics
+
+    return statistics.STATISTICS
+
+
 def _blocks() -> Iterable[str]:
     from lockstep.rtl import registry
 
@@ -75,5 +81,6 @@ def _blocks() -> Iterable[str]:
 WORDS: dict[str, Callable[[], Iterable[str]]] = {
     "kernel": _kernels, "kernels": _kernels, "gpu": _gpus, "set": _parameters, "mechanisms": _mechanisms,
     "block": _blocks, "rtl": _blocks, "targets": _blocks,
+    "statistics": _statistics,
 }  # fmt: skip
 """The words of an option or an argument, by its name in the parsed options."""

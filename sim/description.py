@@ -9,6 +9,7 @@ shows.
 
 from __future__ import annotations
 
+import functools
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from lockstep.spec import parameters, registry
 from lockstep.spec.parameters import CATEGORIES, Gpu, Pipeline, check
 from lockstep.spec.words import closest
 
-__all__ = ["PARAMETERS", "Explained", "explain", "load", "names", "parse_setting", "values"]
+__all__ = ["PARAMETERS", "Explained", "explain", "load", "names", "parse_setting", "setting", "values"]
 
 FOLDER = Path(__file__).parent / "gpus"
 IDENTITY = ("name", "source", "compute_capability")
@@ -136,6 +137,11 @@ def values(gpu: Gpu) -> dict[str, Any]:
     return result
 
 
+def setting(place: str, key: str, value: Any) -> Any:
+    """``value``, if the parameter called ``key`` may have it. Raises :class:`UsageError` with the place."""
+    return _check(place, _known(place, key), value)
+
+
 def parse_setting(text: str) -> tuple[str, Any]:
     """``section.key=value`` from the command line; the value becomes a number where the parameter is one."""
     key, equals, value = text.partition("=")
@@ -167,11 +173,17 @@ def _files(gpu: str) -> list[tuple[Path, dict[str, Any]]]:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
+        return _parsed(path.read_text())
     except OSError as error:
         raise UsageError(f"{path}: cannot read the GPU description: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}") from None
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> dict[str, Any]:
+    """Not to be changed: sweeps load the same few files for each of their runs."""
+    return tomllib.loads(text)
 
 
 def _written(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:

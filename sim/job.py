@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu
     from lockstep.sim.run import Run
 
-__all__ = ["Job", "execute"]
+__all__ = ["Job", "Result", "Watch", "complaint", "execute", "failed"]
+
+Result = dict[str, Any]  # with the keys of the JSON output
 
 
 class Watch:
@@ -24,6 +26,9 @@ class Watch:
 
     def progress(self, ended: int, total: int, cycle: int) -> None:
         """CTAs of the current launch, and its core cycle."""
+
+    def runs(self, ended: int, total: int, failed: int) -> None:
+        """So many of several runs have ended, in whatever way."""
 
     def printed(self, text: str) -> None:
         """A launch has printed something."""
@@ -51,8 +56,30 @@ class Job:
             words += ["--set", f"{key}={value}"]
         return shlex.join([*words, "--strict"] if self.strict else words)
 
+    @property
+    def asked(self) -> Result:
+        """What a result says of how it was asked for; others who ask for the same run may say it in another way."""
+        return {"command": self.command, "mechanisms": list(self.mechanisms), "settings": dict(self.settings)}
 
-def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None) -> dict[str, Any]:
+
+def failed(job: Job, message: str) -> Result:
+    """The result of a job that came to no end: nothing was measured."""
+    from lockstep.sim import kernels
+
+    kernel = kernels.name_of(kernels.file_of(job.kernel))
+    asked = {"kernel": kernel, "gpu": job.gpu, "size": job.size, "seed": job.seed, "strict": job.strict}
+    return {**job.asked, **asked, "checked": False, "message": message}
+
+
+def complaint(result: Result) -> str:
+    """Why a result cannot be used, in a line; empty if it is right."""
+    if result["checked"]:
+        return ""
+    message: str = result["message"]
+    return f"wrong result: {message}" if "cycles" in result else message
+
+
+def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None) -> Result:
     """Run a job; the result has the keys of the JSON output.
 
     ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
@@ -65,6 +92,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     from lockstep.sim.sources import code_version
 
     watch = watch or Watch()
+    version = code_version()
     kernel = kernels.find(job.kernel)
     if job.size not in kernel.sizes:
         raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
@@ -90,12 +118,10 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     cycles = sum(run.cycles for run in runs)
     instructions = sum(run.warp_instructions for run in runs)
     return {
-        "command": job.command,
-        "code_version": code_version(),
+        **job.asked,
+        "code_version": version,
         "kernel": kernel.name,
         "gpu": gpu.description.name,
-        "mechanisms": list(job.mechanisms),
-        "settings": dict(job.settings),
         "size": job.size,
         "seed": job.seed,
         "strict": job.strict,

@@ -14,7 +14,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Watch
 from lockstep.spec import files
 
-__all__ = ["Display", "cell", "check_writable", "numeric", "table", "write_json", "write_text"]
+__all__ = ["Display", "cell", "check_writable", "numeric", "table", "write_file", "write_json", "write_text"]
 
 PATIENCE = 2.0  # seconds without a word; also between the lines of a log
 
@@ -34,9 +34,14 @@ def write_text(target: str, text: str) -> None:
     """As :func:`write_json`."""
     if target == "-":
         sys.stdout.write(text)
-        return
+    else:
+        write_file(target, text)
+
+
+def write_file(target: str, content: str | bytes) -> None:
+    """Write to a file, also what is no text."""
     sys.stdout.flush()  # the file may be the same
-    files.write(Path(target), text)
+    files.write(Path(target), content)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -81,7 +86,9 @@ class Display(Watch):
         self._lock = threading.Lock()
         self._text = ""
         self._detail = ""
-        self._last = time.monotonic()
+        self._runs = ""
+        self._share = (0, 0)
+        self._first: tuple[float, int] | None = None  # when the first of several runs began, and how many were there
         self._live: Any = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -104,7 +111,20 @@ class Display(Watch):
         with self._lock:
             self._detail = f": {ended:,} of {total:,} CTAs, {cycle:,} cycles"
 
+    def runs(self, ended: int, total: int, failed: int) -> None:
+        now = time.monotonic()
+        began, before = self._first = self._first or (now, ended)
+        text = f"{ended:,} of {total:,} runs"
+        if failed:
+            text += f", {failed:,} failed"
+        if before < ended < total:
+            text += f", {_duration((now - began) / (ended - before) * (total - ended))} left"
+        with self._lock:
+            self._runs, self._share = text, (ended, total)
+
     def printed(self, text: str) -> None:
+        if not text:
+            return
         with self._lock:
             if self._live is not None:  # its line would be written over
                 self._live.stop()
@@ -115,7 +135,7 @@ class Display(Watch):
         interval, shown = PATIENCE, ""
         while not self._stop.wait(interval):
             with self._lock:
-                text = self._text + self._detail
+                text = "; ".join(filter(None, (self._runs, self._text + self._detail)))
             if not text:
                 continue
             if not sys.stderr.isatty():
@@ -130,4 +150,23 @@ class Display(Watch):
 
                     self._live = Console(stderr=True).status(text)
                     self._live.start()
-                self._live.update(text)
+                self._live.update(self._line(text))
+
+    def _line(self, text: str) -> Any:
+        """On a terminal, with a bar for several runs."""
+        ended, total = self._share
+        if not total:
+            return text
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        line = Table.grid(padding=(0, 1))
+        line.add_row(ProgressBar(total, ended, width=20), text)
+        return line
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"about {seconds:.0f} s"
+    minutes = seconds / 60
+    return f"about {minutes:.0f} min" if minutes < 100 else f"about {minutes / 60:.0f} h"

@@ -1,7 +1,4 @@
-"""The version of the code that results come from, by its contents: edits that cannot change a result are left out.
-
-Kernels and GPU descriptions are not in it: a result names their contents itself (:mod:`lockstep.sim.store`).
-"""
+"""Versions of what results come from, by contents: of the code, without what cannot change a result, and of kernels."""
 
 from __future__ import annotations
 
@@ -9,20 +6,28 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import re
 from pathlib import Path
 
 from lockstep.models import blocks, cache
+from lockstep.sim import kernels
 
-__all__ = ["code_version"]
+__all__ = ["code_version", "kernel_files", "kernel_version"]
 
 FOLDERS = ("models", "spec", "sim/cuda", "sim/ptx")  # some of whose modules are imported by name
 LIBRARIES = ("numba", "numpy", "nvidia-cuda-nvrtc")
 DIGITS = 12
 
+TEXTS = (".py", ".cu", ".cuh", ".h", ".hpp")
+"""The ends of files that may name others. PTX names none that matter: its ``.file`` is for people."""
+
 
 @functools.cache
 def code_version() -> str:
-    """The package's version and a hash of everything that can change a run's result: ``0.1.0+9c3f0e12ab45``."""
+    """The package's version and a hash of everything in it that can change a run's result: ``0.1.0+9c3f0e12ab45``.
+
+    Kernels and GPU descriptions are not in it.
+    """
     digest = hashlib.sha256(json.dumps(blocks.layouts(), sort_keys=True).encode())
     inside = {path for folder in FOLDERS for path in (cache.ROOT / folder).rglob("*") if _is_source(path)}
     for path in sorted(inside | set(cache.closure(cache.ROOT / "sim" / "job.py"))):
@@ -30,6 +35,35 @@ def code_version() -> str:
     for library in LIBRARIES:
         digest.update(f"{library} {_version(library)}".encode())
     return f"{_version('lockstep-sm')}+{digest.hexdigest()[:DIGITS]}"
+
+
+def kernel_files(kernel: str) -> list[Path]:
+    """A kernel's file, those that it names, in strings or as modules, and those that these name; no code is run."""
+    todo, found = [kernels.file_of(kernel).resolve()], set[Path]()
+    while todo:
+        path = todo.pop()
+        if path not in found:
+            found.add(path)
+            words = set(re.findall(r"[\w./+-]+", path.read_text(errors="replace"))) if path.suffix in TEXTS else ()
+            named = (path.parent / ending for word in words for ending in (word, f"{word}.py"))
+            todo += [each.resolve() for each in named if _is_file(each)]
+    return sorted(found)
+
+
+def kernel_version(kernel: str) -> str:
+    """A hash of the kernel's name and of :func:`kernel_files`."""
+    digest = hashlib.sha256(kernels.name_of(kernels.file_of(kernel)).encode())
+    for path in kernel_files(kernel):
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a word that is no name
+        return False
 
 
 def _is_source(path: Path) -> bool:

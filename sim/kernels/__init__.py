@@ -48,7 +48,20 @@ from lockstep.spec.words import closest
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu, Module
 
-__all__ = ["Check", "Close", "Data", "Exact", "Kernel", "Outputs", "check", "find", "load", "names"]
+__all__ = [
+    "Check",
+    "Close",
+    "Data",
+    "Exact",
+    "Kernel",
+    "Outputs",
+    "check",
+    "file_of",
+    "find",
+    "load",
+    "name_of",
+    "names",
+]
 
 FOLDER = Path(__file__).parent
 KINDS: dict[str, Any] = {
@@ -130,20 +143,30 @@ def find(kernel: str | Path) -> Kernel:
 
     Raises :class:`UsageError` when there is none, or when its file lacks a definition.
     """
+    return load(file_of(kernel))
+
+
+def file_of(kernel: str | Path) -> Path:
+    """The file of a kernel, which is not loaded. Raises :class:`UsageError` when there is none."""
     text = str(kernel)
     if text.endswith(".py"):
-        return load(Path(text))
+        if not Path(text).is_file():
+            raise UsageError(f"{text}: no such file")
+        return Path(text)
     for name in names():
         if name.lower() == text.lower():
-            return load(FOLDER / name / "kernel.py")
+            return FOLDER / name / "kernel.py"
     raise UsageError(f"kernel {text!r}: not known{closest(text, names())}; see `lockstep kernels`, or give a FILE.py")
 
 
+def name_of(file: Path) -> str:
+    """The name of a kernel: its folder's, or the file's own when it is not called ``kernel.py``."""
+    return file.resolve().parent.name if file.name == "kernel.py" else file.stem
+
+
 def load(file: Path) -> Kernel:
-    """Load one ``kernel.py``; the kernel's name is its folder's, or the file's own name when it is called otherwise."""
-    if not file.is_file():
-        raise UsageError(f"{file}: no such file")
-    name = file.resolve().parent.name if file.name == "kernel.py" else file.stem
+    """Load one ``kernel.py``."""
+    name = name_of(file)
     module = _import(file, name)
     required = ("TITLE", "SUITE", "PTX", "setup", "run", "reference")
     if missing := [item for item in required if not hasattr(module, item)]:

@@ -14,8 +14,9 @@ import pytest
 
 from lockstep.models import blocks, tenants
 from lockstep.models.gpu import Machine
-from lockstep.sim import commands, comparison, description
+from lockstep.sim import comparison, description
 from lockstep.sim.errors import UsageError
+from lockstep.sim.sweep import commands
 from lockstep.spec import registry
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.registry import MECHANISMS
@@ -223,9 +224,8 @@ STATS = {"lsu.waiting": 0.95, "l1.mpki": 100.0, "warppool.lines_per_request": 0.
 
 def result(mechanism: str, *functions: dict[str, Any], kernel: str = "k") -> dict[str, Any]:
     parts = [{"name": str(n), "cycles": f.pop("cycles"), "stats": STATS | f} for n, f in enumerate(functions)]
-    return dict(
-        kernel=kernel, gpu="g", size="tiny", seed=1, mechanisms=[mechanism] if mechanism else [], functions=parts
-    )
+    asked = dict(kernel=kernel, gpu="g", size="tiny", seed=1, settings={})
+    return {**asked, "mechanisms": [mechanism] if mechanism else [], "functions": parts}
 
 
 def test_only_functions_that_memory_limits_are_compared() -> None:

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from lockstep.models import cache
-from lockstep.sim import cli, reproduce
+from lockstep.sim import cli, reproduce, store
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, Watch
-from lockstep.sim.reproduce import page, run, store
+from lockstep.sim.job import Job, Watch, execute
+from lockstep.sim.reproduce import page, run
 from lockstep.sim.reproduce.chapters import validation
+from lockstep.sim.sweep import runner
 
 DOCUMENT = cache.ROOT / "docs" / "validation.md"
 JOB = Job("saxpy", size="tiny")
@@ -26,7 +27,7 @@ JOB = Job("saxpy", size="tiny")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty store of results."""
-    monkeypatch.setattr(store.cache, "folder", lambda: tmp_path)
+    monkeypatch.setattr(store, "folder", lambda: tmp_path)
     return tmp_path
 
 
@@ -42,58 +43,26 @@ class Ran(list[Job]):
         return result(len(self))
 
 
-def test_a_result_is_found_for_its_job_alone(folder: Path) -> None:
-    assert store.find(JOB) is None
-    store.keep(JOB, result(7))
-    assert store.find(JOB) == result(7)
-    store._place(JOB).write_text('{"cycles": ')
-    assert store.find(JOB) is None, "a damaged one is no result"
-    store.keep(JOB, result(7))
-    for other in (
-        replace(JOB, kernel="gemm"),
-        replace(JOB, size="small"),
-        replace(JOB, seed=2),
-        replace(JOB, gpu="gtx980"),
-        replace(JOB, settings={"l1.mshrs": 64}),
-        replace(JOB, mechanisms=("warppool",)),
-    ):
-        assert store.find(other) is None
-
-
-def test_a_result_depends_on_the_sources(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.keep(JOB, result(7))
-    monkeypatch.setattr(store, "_code", lambda: b"others")
-    assert store.find(JOB) is None
-
-
-def test_a_result_depends_on_the_files_of_a_user(folder: Path, tmp_path: Path) -> None:
-    gpu = tmp_path / "mine.toml"
-    gpu.write_text("first")
-    job = replace(JOB, gpu=str(gpu))
-    store.keep(job, result(7))
-    assert store.find(job) is not None
-    gpu.write_text("second")
-    assert store.find(job) is None
-
-
 def test_a_chapter_goes_on_where_it_was_interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = Ran()
-    monkeypatch.setattr(run, "execute", ran)
-    assert run.run({"a": JOB}, Watch()) == {"a": result(1)}
-    assert run.run({"a": JOB, "b": replace(JOB, seed=2)}, Watch()) == {"a": result(1), "b": result(2)}
+    monkeypatch.setattr(runner, "execute", ran)
+    other = replace(JOB, seed=2)
+    assert run.run({"a": JOB}, Watch(), 1) == {"a": result(1) | JOB.asked}
+    assert run.run({"a": JOB, "b": other}, Watch(), 1) == {"a": result(1) | JOB.asked, "b": result(2) | other.asked}
     assert [job.seed for job in ran] == [1, 2]
 
 
-def test_a_wrong_result_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "execute", lambda job, watch: result(3, checked=False))
+def test_a_wrong_result_stops_a_chapter_and_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "execute", lambda job, watch: result(3, checked=False))
     with pytest.raises(UsageError, match=r"^a: wrong result: x\[3\] differs$"):
-        run.run({"a": JOB}, Watch())
-    assert store.find(JOB) is None
+        run.run({"a": JOB}, Watch(), 1)
+    monkeypatch.setattr(runner, "execute", lambda job, watch: result(4))
+    assert run.run({"a": JOB}, Watch(), 1) == {"a": result(4) | JOB.asked}
 
 
 def test_runs_in_several_processes_give_the_same(folder: Path) -> None:
     jobs = {str(seed): replace(JOB, seed=seed) for seed in (1, 2, 3)}
-    alone = {name: run.execute(job, Watch())["cycles"] for name, job in jobs.items()}
+    alone = {name: execute(job, Watch())["cycles"] for name, job in jobs.items()}
     assert {name: each["cycles"] for name, each in run.run(jobs, Watch(), 2).items()} == alone
 
 

@@ -1,0 +1,110 @@
+"""The command `compare`: many runs side by side."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from lockstep.sim import comparison
+from lockstep.sim.errors import UsageError, one_line
+from lockstep.sim.job import Job, Result, Watch, complaint
+from lockstep.sim.output import Display, check_writable, table, write_file, write_json, write_text
+from lockstep.sim.sweep import table as shown
+from lockstep.sim.sweep.axes import Axes, setting_axes
+from lockstep.sim.sweep.runner import Scheduler, results
+from lockstep.sim.sweep.schedulers import cores, local
+
+__all__ = ["compare"]
+
+COMPLAINTS = 10  # that are printed; the rest is in the files
+
+
+def compare(options: Namespace) -> int:
+    _check_outputs(options)
+    axes = Axes(
+        options.kernels,
+        options.gpu or ["gtx480"],
+        [comparison.mechanisms(text) for text in options.mechanisms or [comparison.BASELINE]],
+        setting_axes(options.set),
+        [options.size],
+        [options.seed],
+        options.strict,
+    )
+    axes.check("compare")
+    axes.check_kernels()
+    jobs = axes.jobs()
+    with Display(options.json) as watch:
+        found = _all(jobs, local(options.jobs or cores()), watch)
+    _write(options, jobs, found, found)
+    if not _to_standard_output(options):
+        _limited(found, options.size)
+    return _complain(found)
+
+
+def _check_outputs(options: Namespace) -> None:
+    """Refuse what cannot be done before anything is."""
+    if options.jobs is not None and options.jobs < 1:
+        raise UsageError("--jobs must be at least 1")
+    if options.json == options.csv == "-":
+        raise UsageError("--json - and --csv -: only one of them can have standard output")
+    if options.parquet == "-":
+        raise UsageError("--parquet -: Parquet needs a file")
+    for target in (options.json, options.csv, options.parquet):
+        check_writable(target)
+    if options.parquet:
+        shown.check_parquet()
+    shown.check_statistics(_statistics(options))
+
+
+def _statistics(options: Namespace) -> list[str]:
+    return [name for name in options.statistics.split(",") if name]
+
+
+def _all(jobs: Sequence[Job], scheduler: Scheduler, watch: Watch) -> list[Result]:
+    found = dict(results(jobs, scheduler, watch, kept=False))
+    return [found[position] for position in range(len(jobs))]
+
+
+def _to_standard_output(options: Namespace) -> bool:
+    return "-" in (options.json, options.csv)
+
+
+def _write(options: Namespace, jobs: Sequence[Job], found: Sequence[Result], as_json: Sequence[Result]) -> None:
+    """The table, and the files that the options ask for."""
+    if not _to_standard_output(options):
+        shown.show(jobs, found, _statistics(options))
+    if options.json:
+        write_json(options.json, as_json)
+    if options.csv:
+        write_text(options.csv, shown.csv_text(jobs, found))
+    if options.parquet:
+        write_file(options.parquet, shown.parquet(jobs, found))
+    if not _to_standard_output(options):
+        for target in filter(None, (options.json, options.csv, options.parquet)):
+            print(f"written to {target}")
+
+
+def _complain(found: Sequence[Result]) -> int:
+    """Say which runs failed or were wrong, and by which command they can be seen to; the exit code."""
+    wrong = [result for result in found if complaint(result)]
+    for result in wrong[:COMPLAINTS]:
+        print(f"lockstep: {one_line(complaint(result))} ({result['command']})", file=sys.stderr)
+    if len(wrong) > COMPLAINTS:
+        print(f"lockstep: {len(wrong) - COMPLAINTS} more runs failed or were wrong", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _limited(found: Sequence[Result], size: str) -> None:
+    """The table of throughput-limited functions, if a baseline was compared with mechanisms."""
+    rows = comparison.limited(found)
+    if not rows:
+        return
+    columns = ("function", "with", "line waits", *comparison.MEASURES)
+    means = comparison.means(rows)
+    table(f"functions in which a line waits for the L1 in more than {comparison.LIMIT:.0%} of the cycles", columns, [
+        *((label, name, waiting, *measures.values()) for label, name, waiting, measures in rows),
+        *((f"geometric mean of {count}", name, "", *measures.values()) for name, count, measures in means),
+        *(("published", name, "", *(comparison.published(name, m) for m in comparison.MEASURES))
+          for name, _, _ in means if size == "steady"),
+    ])  # fmt: skip
