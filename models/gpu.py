@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,7 @@ from lockstep.models.execution.isa import (
 )
 from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
 from lockstep.models.memory import system
+from lockstep.models.observe import Observer
 from lockstep.models.occupancy import Occupancy, plan, round_up
 from lockstep.models.progress import Watch
 from lockstep.models.tenants import Instance, counts
@@ -417,7 +418,10 @@ class Machine:
         self._reset = [one for mechanism, one in brought if mechanism is not FRAME and "path" not in mechanism.tenants]
         for each in self.instances:
             each.bind_model()
-        self._bound = [(part, part.copy()) for part in (self.sms["frame"], self.sms["lsu"]["client"])]
+        places = self.sms["frame"], self.sms["lsu"]["client"], self.sms["tenants"]
+        self._bound = [(place, place.copy()) for place in places]
+        self._monitors = int(self._state["monitors"])
+        self._observers: dict[str, tenants.Tenant] = {}
 
     def _instances(self, mechanism: Mechanism) -> Iterator[Instance]:
         """The blocks that a mechanism, or the frame, brings."""
@@ -448,10 +452,12 @@ class Machine:
         dynamic_bytes: int,
         arena: Arena,
         progress: Callable[[int, int, int], None] | None = None,
+        observers: Sequence[Observer] = (),
     ) -> Result:
         """Run one grid of a kernel whose relocations have been applied; ``dynamic_bytes`` is its dynamic scratchpad.
 
-        ``progress`` is called now and then with the CTAs that have ended, the CTAs in all, and the core cycle. Raises
+        ``progress`` is called now and then with the CTAs that have ended, the CTAs in all, and the core cycle;
+        ``observers`` look at this launch alone. Raises
         RuntimeError when a conservation law is broken, which is a fault of the model, and :class:`Busy` when it is
         called during a launch.
         """
@@ -459,7 +465,7 @@ class Machine:
         with self._under_way():
             self._printer.begin(grid)
             fit = plan(gpu, math.prod(block), kernel.registers, kernel.shared_bytes + dynamic_bytes)
-            held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params, arena.marks != 0)
+            held = self._prepare(fit, kernel, dynamic_bytes, grid, block, params, arena.marks != 0, observers)
             for name, value in dict(
                 lanes=LANES, warps=gpu.core.warps, sms=gpu.core.sms, memory=arena.address, memory_bytes=arena.bytes,
                 valid=arena.valid_address, memory_marks=arena.marks, textures=arena.textures.ctypes.data,
@@ -495,6 +501,7 @@ class Machine:
         block: tuple[int, ...],
         params: bytes,
         strict: bool,
+        observers: Sequence[Observer],
     ) -> list[np.ndarray]:
         """Fill the launch record and reset everything that a launch starts with. Returns what must stay alive."""
         registers, local_bytes = kernel.registers, kernel.local_bytes
@@ -549,6 +556,9 @@ class Machine:
         for tenant in self.tenants:
             tenant.begin()
         state = self._state
+        state["monitors"] = self._monitors
+        for observer in observers:
+            self._observe(observer, kernel)
         for name in RUN.names or ():
             if name not in ("cta_dispatcher", "monitors", "monitor", "placement"):
                 state[name] = 0
@@ -568,6 +578,16 @@ class Machine:
         if self.on_launch:
             self.on_launch()
         return [code, table, parameters]
+
+    def _observe(self, observer: Observer, kernel: Kernel) -> None:
+        """Let an observer fill its frame slots for the launch that begins."""
+        name = observer.declaration.name
+        if name not in self._observers:
+            [self._observers[name]] = tenants.tenants(observer.declaration, self.gpu)
+        tenant = self._observers[name]
+        tenant.bind(self.sms, self._state)
+        tenant.begin()
+        observer.begin(tenant.states, kernel)
 
     def _place_code(self, code: np.ndarray) -> int:
         """The device address of a kernel's instructions, one kernel behind the other."""

@@ -91,7 +91,9 @@ def _parser() -> argparse.ArgumentParser:
         to.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
         run_options(to, "small")
 
-    one_kernel(command("run", "Run one kernel and check its result."))
+    run = command("run", "Run one kernel and check its result.")
+    one_kernel(run)
+    run.add_argument("--profile", action="store_true", help="show which lines of the source the time goes to, and why")
 
     cosim = command("cosim", "Run one kernel with the RTL of blocks in it, checked against the model in every cycle.")
     one_kernel(cosim)

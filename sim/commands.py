@@ -9,7 +9,7 @@ import sys
 import textwrap
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from lockstep.sim import comparison, description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, complaint, execute
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
+from lockstep.sim.profile import hot_lines
 from lockstep.spec import registry
 from lockstep.spec.words import closest
 
@@ -58,7 +59,7 @@ def _job(options: Namespace) -> Job:
 
 def run(options: Namespace) -> int:
     check_writable(options.json)
-    job = _job(options)
+    job = replace(_job(options), profile=options.profile)
     with Display(options.json) as watch:
         result = execute(job, watch)
     if options.json != "-":
@@ -68,6 +69,8 @@ def run(options: Namespace) -> int:
         rows += [(key, result["stats"][key], STATISTICS[key].doc) for key in HIGHLIGHTS]
         rows += [("wall_seconds", result["wall_seconds"], ""), ("kwips", result["kwips"], "simulation speed")]
         table(f"{result['kernel']}, {result['size']}, on {result['gpu']}", ("", "value", ""), rows)
+        for function in result["profile"]["functions"] if options.profile else ():
+            table(*hot_lines(function))
         print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
     return _finish(options, result, [result])
 

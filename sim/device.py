@@ -27,7 +27,7 @@ def _to_standard_output(text: str) -> None:
 class Device:
     """``progress`` is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core
     cycle; ``on_print`` when a launch has ended or failed, with what it has printed; ``after_launch``, all of them, when
-    one has ended.
+    one has ended. With ``profile``, launches have profiles unless they say otherwise.
     """
 
     def __init__(
@@ -35,10 +35,12 @@ class Device:
         description: Description,
         progress: Callable[[int, int, int], None] | None = None,
         strict: bool = False,
+        profile: bool = False,
     ) -> None:
         self.description = description
         self.memory = Arena(strict=strict)
         self.progress = progress
+        self.profile = profile
         self.on_print: Callable[[str], None] | None = _to_standard_output
         self.after_launch: list[Callable[[Run], None]] = []
         self.runs: deque[Run] = deque(maxlen=KEPT)

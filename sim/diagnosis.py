@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lockstep.models.diagnosis import ENDED, REPEATING
 from lockstep.sim.errors import StuckWarp
 from lockstep.sim.ptx.kernel import Kernel
-from lockstep.sim.ptx.lines import source_line
+from lockstep.sim.ptx.lines import Places
 
 if TYPE_CHECKING:
     from lockstep.models.gpu import Stop
@@ -27,8 +27,8 @@ Place = tuple[str, int]  # file, line
 class Lines:
     """The lines of a kernel's instructions in the PTX, and in the source that it says it is made from."""
 
-    def __init__(self, kernel: Kernel, text: str, is_own: Callable[[str], bool]) -> None:
-        self._kernel, self._text, self._is_own = kernel, text, is_own
+    def __init__(self, kernel: Kernel, places: Places) -> None:
+        self._kernel, self._places = kernel, places
         self.source = cache(self._source)
 
     def ptx(self, pc: int) -> Place | None:
@@ -37,7 +37,7 @@ class Lines:
 
     def _source(self, pc: int) -> Place | None:
         place = self.ptx(pc)
-        found = source_line(self._text, place[1], self._is_own) if place else None
+        found = self._places.source(place[1]) if place else None
         return ("<text>", found[1]) if found and Path(found[0]).name == "<text>" else found  # it has no folder
 
 

@@ -45,6 +45,9 @@ class Gpu(Device):
     since it was allocated, scratchpad since the CTA started, local memory since the warp started. Without it, such
     bytes read as 0xCB. What kernels print goes to standard output, or where ``on_print`` puts it, when a launch ends.
 
+    With ``profile``, runs say what each instruction and each line of the source cost (``run.profile``); cycles and
+    statistics are those of a run without.
+
     Memory keeps its contents between launches. L1s are invalidated at a launch, the L2 is not. A launch that does not
     come to its end (a fault, Ctrl-C, an exception of a callback) counts nowhere. Allocations, symbols and textures stay
     as they were; what the kernel had stored by then is in memory, to look at. The launch after it begins with cold
@@ -61,11 +64,12 @@ class Gpu(Device):
         progress: Callable[[int, int, int], None] | None = None,
         *,
         strict: bool = False,
+        profile: bool = False,
         **keywords: Any,
     ) -> None:
         dotted = {key.replace(".", "_"): key for key in description.PARAMETERS}
         named = {dotted.get(key, key): value for key, value in keywords.items()}
-        super().__init__(description.load(gpu, {**(settings or {}), **named}, mechanisms), progress, strict)
+        super().__init__(description.load(gpu, {**(settings or {}), **named}, mechanisms), progress, strict, profile)
 
     # ----------------------------------------------------------------------------------------------------------- memory
 

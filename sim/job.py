@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockstep.spec.causes import CAUSES
+
 if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu
+    from lockstep.sim.profile import Profile
     from lockstep.sim.run import Run
 
 __all__ = ["Job", "Result", "Watch", "complaint", "execute", "failed"]
@@ -36,7 +39,10 @@ class Watch:
 
 @dataclass(frozen=True)
 class Job:
-    """What to run. ``settings`` override parameters of the GPU's description; ``strict`` is that of the ``Gpu``."""
+    """What to run.
+
+    ``settings`` override parameters of the GPU's description; ``strict`` and ``profile`` are those of the ``Gpu``.
+    """
 
     kernel: str
     gpu: str = "gtx480"
@@ -45,6 +51,7 @@ class Job:
     mechanisms: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     strict: bool = False
+    profile: bool = False
 
     @property
     def command(self) -> str:
@@ -54,7 +61,8 @@ class Job:
             words += ["--with", ",".join(self.mechanisms)]
         for key, value in self.settings.items():
             words += ["--set", f"{key}={value}"]
-        return shlex.join([*words, "--strict"] if self.strict else words)
+        words += ["--strict"] * self.strict + ["--profile"] * self.profile
+        return shlex.join(words)
 
     @property
     def asked(self) -> Result:
@@ -96,7 +104,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     kernel = kernels.find(job.kernel)
     if job.size not in kernel.sizes:
         raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
-    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict)
+    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile)
     gpu.on_print = watch.printed
     runs: list[Run] = []
     gpu.after_launch.append(runs.append)
@@ -141,7 +149,17 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         "printed": "".join(run.printed for run in runs),
         "timeline": [run.timeline for run in runs],
         "configuration": description.values(gpu.description),
+        **({"profile": {"causes": CAUSES, "functions": _profiles(runs)}} if job.profile else {}),
     }
+
+
+def _profiles(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The profile of every kernel function, over all its launches."""
+    profiles: dict[str, Profile] = {}
+    for run in runs:
+        if run.profile:
+            profiles[run.kernel] = profiles[run.kernel] + run.profile if run.kernel in profiles else run.profile
+    return [profile.as_json() for profile in profiles.values()]
 
 
 def _functions(runs: Sequence[Run], gpu: Gpu) -> list[dict[str, Any]]:

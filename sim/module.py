@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +25,17 @@ from lockstep.sim.cuda import headers
 from lockstep.sim.cuda.options import Options
 from lockstep.sim.device import Device
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
+from lockstep.sim.profile import Place, Profile
 from lockstep.sim.ptx import names, program
 from lockstep.sim.ptx.kernel import Kernel, Program
+from lockstep.sim.ptx.lines import Places
 from lockstep.sim.run import Run
 from lockstep.spec import registry
 from lockstep.spec.parameters import MAX_WARPS
 
 if TYPE_CHECKING:
     from lockstep.models.gpu import Stop
+    from lockstep.models.observe.profile import Profiler
     from lockstep.sim.cuda.program import Cuda
 
 __all__ = ["Module"]
@@ -196,12 +200,22 @@ class Module:
             self._place_variables()
         return self._cuda.lowered(name)
 
-    def launch(self, name: str, grid: Extent, block: Extent, args: Sequence[Any] = (), shared_bytes: int = 0) -> Run:
+    def launch(
+        self,
+        name: str,
+        grid: Extent,
+        block: Extent,
+        args: Sequence[Any] = (),
+        shared_bytes: int = 0,
+        *,
+        profile: bool | None = None,
+    ) -> Run:
         """Run a kernel to its end.
 
-        ``shared_bytes`` is dynamic shared memory. Raises :class:`UsageError` for what cannot be launched, and
-        :class:`KernelFault` for what the kernel does wrong. Whatever ends it early, the next launch works
-        (:class:`lockstep.sim.Gpu`).
+        ``shared_bytes`` is dynamic shared memory. With ``profile``, the run has a
+        :class:`~lockstep.sim.profile.Profile` (default: as the ``Gpu`` says); nothing else about it differs. Raises
+        :class:`UsageError` for what cannot be launched, and :class:`KernelFault` for what the kernel does wrong.
+        Whatever ends it early, the next launch works (:class:`lockstep.sim.Gpu`).
         """
         self._require_loaded()
         kernel = self.kernel(name)
@@ -213,10 +227,12 @@ class Module:
         machine = self.gpu.machine
         from lockstep.models.gpu import Busy  # late, since it compiles the model
 
+        profiler = _profiler() if (self.gpu.profile if profile is None else profile) else None
         start = time.perf_counter()
         memory, progress = self.gpu.memory, self.gpu.progress
         try:
-            result = machine.launch(ready, grid, block, params, shared_bytes, memory, progress)
+            observers = [profiler] if profiler else []
+            result = machine.launch(ready, grid, block, params, shared_bytes, memory, progress, observers)
         except Busy as error:
             raise UsageError(f"{kernel.shown}: {error}") from None
         except BaseException:
@@ -227,7 +243,8 @@ class Module:
             self.gpu.show(result.printed)
             raise self._fault(kernel, result.fault)
         over_time = result.timeline, result.gauges
-        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, *over_time, wall, result.printed)
+        found = Profile(kernel.shown, profiler.rows, partial(self._places_of, kernel)) if profiler else None
+        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, *over_time, wall, result.printed, found)
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run
@@ -301,12 +318,12 @@ class Module:
 
     def _fault(self, kernel: Kernel, stop: Stop) -> KernelFault:
         """One line: what happened, in which instruction, CTA, warp and lane, at which address."""
-        text = self._ptx()
-        lines = diagnosis.Lines(kernel, text, _is_users)
+        text = self._places()
+        lines = diagnosis.Lines(kernel, text)
         ptx, source = lines.ptx(stop.pc), lines.source(stop.pc)
         place = kernel.path
         if ptx:
-            place = f"{kernel.path}:{ptx[1]}: {_line(text, ptx[1])!r}"
+            place = f"{kernel.path}:{ptx[1]}: {text.text(ptx[1])!r}"
         if source:
             place = f"{self._source_place(*source)} ({place})"
         where = f"CTA {stop.cta}, warp {stop.warp}"
@@ -324,21 +341,42 @@ class Module:
             fault.add_note(line)
         return fault
 
-    def _ptx(self) -> str:
+    def _places(self) -> Places:
         try:
-            return self._text if self._text is not None else Path(self.program.path).read_text()
+            text = self._text if self._text is not None else Path(self.program.path).read_text()
         except OSError:
-            return ""
+            text = ""
+        return Places(text, _is_users)
+
+    def _places_of(self, kernel: Kernel) -> list[Place]:
+        """Where each instruction of a kernel comes from."""
+        ptx = self._places()
+        sources: dict[str, list[str]] = {}
+
+        def place(line: int) -> Place:
+            file, number = ptx.source(line) or (kernel.path, line)
+            text = ptx.text(line)
+            if file != kernel.path and file not in sources:
+                sources[file] = self._source(file)
+            return Place(file, number, _line(sources[file], number) if file in sources else text, line, text)
+
+        lines = kernel.code["line"].tolist()
+        known = {line: place(line) for line in set(lines)}
+        return [known[line] for line in lines]
 
     def _source_place(self, file: str, line: int) -> str:
         """A line of the CUDA text, as far as it can be read."""
-        own = self._cuda is not None and Path(file).name == "<text>"
-        try:
-            text = self._cuda.text if own and self._cuda else Path(file).read_text(errors="replace")
-        except OSError:
-            text = ""
-        found = _line(text, line)
+        found = _line(self._source(file), line)
         return f"{file}:{line}" + (f": {found!r}" if found else "")
+
+    def _source(self, file: str) -> list[str]:
+        """The lines of a CUDA text; none if it cannot be read."""
+        if self._cuda is not None and Path(file).name == "<text>":
+            return self._cuda.text.splitlines()
+        try:
+            return Path(file).read_text(errors="replace").splitlines()
+        except OSError:
+            return []
 
     def _nearest(self, address: int) -> str:
         """How an address lies to the allocation before it."""
@@ -349,8 +387,7 @@ class Module:
         return f" (byte {address - base} of an allocation of {size})"
 
 
-def _line(text: str, line: int) -> str:
-    lines = text.splitlines()
+def _line(lines: Sequence[str], line: int) -> str:
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
@@ -358,6 +395,12 @@ def _is_users(file: str) -> bool:
     """Whether a source file is the user's, and no part of CUDA."""
     path = Path(file)
     return path.name not in OWN_HEADERS and not any(path.is_relative_to(folder) for folder in headers.folders())
+
+
+def _profiler() -> Profiler:
+    from lockstep.models.observe.profile import Profiler  # late, since it is compiled
+
+    return Profiler()
 
 
 def _extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from lockstep.sim import statistics
+from lockstep.sim.profile import Profile
 from lockstep.spec.parameters import Gpu as Description
 
 __all__ = ["Run"]
@@ -26,6 +27,7 @@ class Run:
     gauges: tuple[str, ...] = field(repr=False)  # ... and what these showed, added up over SMs
     wall_seconds: float
     printed: str  # by the device's ``printf``, in the order of CTAs and warps
+    profile: Profile | None = field(default=None, repr=False)  # if the launch was to have one
 
     @property
     def cycles(self) -> int:

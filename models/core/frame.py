@@ -131,9 +131,11 @@ SEEN = record(
 
 ISSUE, WRITTEN, SENT, ANSWERED, ARRIVED, LEFT = range(6)
 CTA_START, CTA_END, CTA_SAVED, CTA_RESUMED, WARP_START, WARP_END = range(6, 12)
-"""Events. ``lanes`` are those that execute (ISSUE), are sent to the L1 or answered (SENT, ANSWERED), or exist
-(WARP_START). ``flags`` are the instruction's (``isa.Flag``) at ISSUE. ARRIVED and LEFT are at a barrier.
-A preempted CTA is SAVED, then RESUMED."""
+CONFLICT = 12
+"""Events. ``lanes`` are those that execute (ISSUE), are sent to the L1 or answered (SENT, ANSWERED), exist
+(WARP_START), or access the scratchpad (CONFLICT). ``flags`` are the instruction's (``isa.Flag``) at ISSUE, what the L1
+said (``memory.l1``) at SENT, and at CONFLICT the cycles that the access takes beyond its first, maybe none. ARRIVED and
+LEFT are at a barrier. A preempted CTA is SAVED, then RESUMED."""
 
 EVENTS = record(
     [

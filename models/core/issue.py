@@ -16,6 +16,7 @@ from lockstep.models.core.events import EVENTS, RESERVE
 from lockstep.models.core.fetch import flush, want_fetch
 from lockstep.models.core.frame import (
     ATOMIC,
+    CONFLICT,
     HAS_CLAIMS,
     HAS_GATES,
     HAS_LIMITS,
@@ -456,6 +457,8 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
         else:
             cycles = conflict_degree(context, banks, bank_bytes, i64(instruction.bytes), i64(instruction.vec))
         counters.scratchpad_conflict_cycles += cycles - 1
+        if sm.tenants & HAS_LISTENERS != 0:
+            emit_of_warp(sm.frame.events, CONFLICT, i64(context.now), slot, pc, in_scratchpad, cycles - 1)
         latency = i64(config.pipelines[Category.SHARED].latency)
     constants = instruction.space == Space.CONST or instruction.space == Space.PARAM
     if constants:

@@ -498,7 +498,7 @@ def accepted(lsu, number, lanes, line, code):
     lsu.lines += 1
     token.sent += 1
     if lsu.events != 0:
-        emit_of_warp(at_events(lsu.events), SENT, i64(lsu.now), number // TICKETS, i64(token.pc), lanes, i64(0))
+        emit_of_warp(at_events(lsu.events), SENT, i64(lsu.now), number // TICKETS, i64(token.pc), lanes, code)
     if token.texture != 0:
         if code == L1.HIT:
             lsu.texture_hits += 1

@@ -9,7 +9,7 @@ from lockstep.models.jit import i64, jit, popcount, record, slots
 ODD = -0x5555_5555_5555_5556  # the odd ones of 64 slots
 WINDOW = 7
 WINDOWS = 4096  # kept, in a ring
-KINDS_OF_EVENTS = 12
+KINDS_OF_EVENTS = 13
 
 STATE = record(
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.sim.ptx.lines import source_line
+from lockstep.sim.ptx.lines import Places
 
 PTX = """.entry first() {
 .loc 1 3 5
@@ -26,7 +26,7 @@ bar;
 
 
 def found(line: int, *foreign: str) -> tuple[str, int] | None:
-    return source_line(PTX, line, lambda file: file not in foreign)
+    return Places(PTX, lambda file: file not in foreign).source(line)
 
 
 def test_lines() -> None:
@@ -34,7 +34,7 @@ def test_lines() -> None:
     assert found(6) is None, "the places of another function say nothing"
     assert found(8) == ("/own/x.cu", 10)
     assert found(10) == ("/own/x.h", 7)
-    assert source_line("ret;\n", 1, lambda _: True) is None
+    assert Places("ret;\n", lambda _: True).source(1) is None
 
 
 def test_code_of_others_is_where_it_was_inlined() -> None:

@@ -1,0 +1,93 @@
+"""Profiles as users see them: lines of the CUDA file, tables, JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lockstep.sim import Gpu, cli
+from lockstep.sim.profile import hot_lines
+from lockstep.spec.causes import CAUSES
+
+CUDA = """// Columns of a tile in the scratchpad: every access conflicts.
+__device__ float twice(float x) { return 2 * x; }
+__global__ void columns(float *out, const float *in) {
+    __shared__ float tile[32][32];
+    tile[threadIdx.x][threadIdx.y] = in[threadIdx.y * 32 + threadIdx.x];
+    __syncthreads();
+    out[threadIdx.y * 32 + threadIdx.x] = twice(tile[threadIdx.y][threadIdx.x]);
+}
+"""
+STORE, BARRIER, LOAD = 5, 6, 7
+DOCUMENT = Path(__file__).parents[2] / "docs" / "profiles.md"
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_the_document_explains_each_cause(name: str) -> None:
+    assert f"\n| `{name}` | {CAUSES[name]} |\n" in DOCUMENT.read_text()
+
+
+def test_lines_of_a_cuda_file(tmp_path: Path) -> None:
+    file = tmp_path / "columns.cu"
+    file.write_text(CUDA)
+    gpu = Gpu(core_sms=1, profile=True)
+    data = np.arange(1024, dtype=np.float32)
+    out, values = gpu.empty(1024, np.float32), gpu.to_device(data)
+    run = gpu.load(file).launch("columns", 1, (32, 32), [out, values])
+    assert (gpu.from_device(out) == 2 * data.reshape(32, 32).T.reshape(-1)).all()
+    assert run.profile is not None
+    lines = {cost.place.line: cost for cost in run.profile.lines if cost.place.file == str(file)}
+    assert {STORE, BARRIER, LOAD} <= lines.keys()
+    assert [lines[number].place.text for number in (STORE, BARRIER)] == [
+        CUDA.splitlines()[number - 1].strip() for number in (STORE, BARRIER)
+    ]
+    assert (lines[STORE].conflict_core_cycles, lines[LOAD].conflict_core_cycles) == (32 * 31, 0)
+    assert lines[STORE].requests == lines[LOAD].requests == 32
+    assert lines[BARRIER].stalls["barrier"] > 31 * 31 and lines[BARRIER].issues == 32
+    assert lines[STORE].lanes == 32
+    assert sum(cost.warp_cycles for cost in run.profile.lines) == run.profile.warp_cycles
+    assert sum(cost.warp_cycles for cost in run.profile.instructions) == run.profile.warp_cycles
+    assert [cost.warp_cycles for cost in run.profile.lines] == sorted(
+        (cost.warp_cycles for cost in run.profile.lines), reverse=True
+    )
+
+
+def test_run_shows_hot_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    target = tmp_path / "run.json"
+    command = ["run", "transpose-naive", "--size", "tiny", "--set", "core.sms=2"]
+    assert cli.main([*command, "--profile", "--json", str(target)]) == 0
+    out = capsys.readouterr().out
+    assert "waits for" in out and "st.global" in out and "memory" in out
+    result = json.loads(target.read_text())
+    assert result["profile"]["causes"] == CAUSES
+    [function] = result["profile"]["functions"]
+    assert function["issues"] == result["warp_instructions"]
+    assert function["warp_cycles"] == function["issues"] + sum(function["stalls"].values())
+    for part in ("lines", "instructions"):
+        assert sum(cost["issues"] for cost in function[part]) == function["issues"]
+        assert sum(cost["requests"] for cost in function[part]) == result["stats"]["lsu.requests"]
+    assert cli.main([*command, "--json", str(target)]) == 0
+    assert "waits for" not in capsys.readouterr().out and "profile" not in json.loads(target.read_text())
+
+
+def test_launches_of_a_function_are_added_up(tmp_path: Path) -> None:
+    target = tmp_path / "run.json"
+    assert cli.main(["run", "nw", "--size", "tiny", "--set", "core.sms=2", "--profile", "--json", str(target)]) == 0
+    result = json.loads(target.read_text())
+    issued = {each["name"]: each["stats"]["issue.warp_instructions"] for each in result["functions"]}
+    assert {each["kernel"]: each["issues"] for each in result["profile"]["functions"]} == issued
+    assert result["launches"] > len(issued)
+
+
+def test_the_table_says_what_it_leaves_out() -> None:
+    line = dict(file="a/b.cu", line=3, text="x =\ty;", warp_cycles=50, issues=2, lanes=32.0, requests=1,
+                stalls={"memory": 47, "not_selected": 1})  # fmt: skip
+    title, columns, rows = hot_lines(dict(kernel="f", warp_cycles=100, lines=[line, line | {"line": 4}]), 1)
+    assert title == "f, b.cu: 100 warp cycles; 1 lines that cost less are left out"
+    assert dict(zip(columns, rows[0], strict=True)) == {
+        "line": "3", "cycles": "50.0%", "issues": 2, "lanes": "32.0", "requests": 1,
+        "waits for": "memory 94%, not selected 2%", "": "x = y;",
+    }  # fmt: skip
