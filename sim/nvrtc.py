@@ -29,6 +29,12 @@ MISSING = "CUDA C needs NVRTC: pip install 'lockstep-sm[cuda]', or give the PTX 
 ALWAYS = ("--device-as-default-execution-space", f"--pre-include={PRELUDE.name}")
 
 
+LAMBDA = (
+    "a kernel's template argument cannot be a lambda of the host; let a __device__ function return it, and ask for "
+    "f<decltype(function(arguments))>, or take a struct with operator()"
+)
+
+
 @dataclass(frozen=True)
 class Compiled:
     """The PTX file of a CUDA text. ``names``: the PTX's names of the kernels that were asked for by C++ names.
@@ -133,12 +139,14 @@ def _error(log: str, name: str, source: Source) -> str:
     """The first error, and what is known of its cause."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     error = next((line for line in lines if "error" in line), f"{name}: NVRTC failed")
+    undefined = re.search(r'identifier "(?:.*::)?(\w+)" is undefined', error)
+    if "closure type for a lambda" in error or (undefined and undefined[1] in source.lambdas):
+        return f"{name}: {LAMBDA}"
     if error.startswith("__nv_name_map"):  # NVRTC's own file of the instances that are asked for
         return f"{name}: {error.partition(': error: ')[2]}"
     header = re.search(r'open source file "([^"]+)"', error)
     if header and (hint := headers.to_install(header[1])):
         return f"{error.partition(':')[0]}: {hint}"
-    undefined = re.search(r'identifier "(?:.*::)?(\w+)" is undefined', error)
     if undefined and undefined[1] in source.dropped:
         return f"{error}: {source.dropped[undefined[1]]} has it for the host alone"
     if source.missing:

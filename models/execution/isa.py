@@ -436,7 +436,7 @@ class Atomic(IntEnum):
 
 
 class Texture(IntEnum):
-    """a = handle (Fetch.PAIR); coordinates in v[4..6]; results in v[0..3]. ``sub``: 0 s32, 1 f32 coordinates."""
+    """a = handle (Fetch.PAIR); coordinates from v[4] on; results in v[0..3]. ``sub``: 0 s32, 1 f32 coordinates."""
 
     TEX_1D = 0
     TEX_2D = 1
@@ -444,6 +444,12 @@ class Texture(IntEnum):
     QUERY = 3  # txq/suq; sub: 0 width, 1 height, 2 depth
     SURFACE_LOAD = 4  # suld.b: ``sub`` dimensions - 1; byte coordinate x in v[4]
     SURFACE_STORE = 5
+
+
+LAYERED, CUBE = 1, 2
+"""Bits of a fetch's ``rnd``: its first coordinate is a layer; it is TEX_2D, and the others are a direction in 3-D."""
+IN_LAYERS = 4
+"""The bit of a surface access's ``rnd`` that says that its first coordinate is a layer."""
 
 
 class Warp(IntEnum):

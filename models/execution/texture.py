@@ -8,14 +8,28 @@ weighted sum is exact enough in f64 to be rounded once, to f32. Only texels that
 Address modes act on texel indices: clamp to the edge, wrap around, mirror at the edges, or zero outside (border).
 Wrap and mirror need normalized coordinates, and clamp otherwise. Integer coordinates are texel indices, not filtered.
 A layered fetch has the layer, clamped, before its coordinates; the layers of a 1-D texture are the rows of a 2-D one,
-those of a 2-D texture the planes of a 3-D one. Channels that a texture lacks read as zero. A texel of integers that
-reads as float is in [0, 1] or [-1, 1].
+those of a 2-D texture the planes of a 3-D one. A cube's six faces are planes, too, six for each of its layers: the
+longest component of a direction chooses the face (of equal ones x, then y), and the other two, divided by it, the place
+in that face, beyond whose edges no other one is read. Channels that a texture lacks read as zero. A texel of integers
+that reads as float is in [0, 1] or [-1, 1]. Surfaces have layers like textures.
 """
 
 from __future__ import annotations
 
 from lockstep.models.execution.access import load_elements, store_elements
-from lockstep.models.execution.isa import CONTEXT, GLOBAL_BASE, INSTRUCTION, LANES, RZ, TEXTURE, Fault, Texture
+from lockstep.models.execution.isa import (
+    CONTEXT,
+    CUBE,
+    GLOBAL_BASE,
+    IN_LAYERS,
+    INSTRUCTION,
+    LANES,
+    LAYERED,
+    RZ,
+    TEXTURE,
+    Fault,
+    Texture,
+)
 from lockstep.models.execution.numerics import NAN_F32, half_to_single
 from lockstep.models.execution.operands import fetch, register_address, scratch_address
 from lockstep.models.execution.space import GLOBAL
@@ -38,7 +52,8 @@ from lockstep.models.jit import (
 COORDINATE, RESULTS = 4, 4  # first index of the coordinates in ``v``; number of results
 CLAMP, WRAP, MIRROR, BORDER = range(4)
 UNSIGNED, SIGNED, FLOAT = range(3)
-TRAP, TO_EDGE, ZERO = range(3)  # what a surface access outside does: ``rnd``
+TRAP, TO_EDGE, ZERO = range(3)  # what a surface access outside does: ``rnd``, without IN_LAYERS
+FACES = 6  # of a cube
 
 TEX_3D, QUERY, SURFACE_LOAD = int(Texture.TEX_3D), int(Texture.QUERY), int(Texture.SURFACE_LOAD)
 at_context, at_instruction, at_texture = pointer_to(CONTEXT), pointer_to(INSTRUCTION), pointer_to(TEXTURE)
@@ -142,8 +157,26 @@ def _channel(x, texture, offset, channel):
 
 
 @jit
+def _on_cube(a, b, c):
+    """The face that a direction, bits of f32, points at, and the bits of the coordinates there, from 0 to 1."""
+    x, y, z = bits_f32(u32(a)), bits_f32(u32(b)), bits_f32(u32(c))
+    size_x, size_y, size_z = abs(x), abs(y), abs(z)
+    if size_x >= size_y and size_x >= size_z:
+        face, longest, s, t = (i64(0), size_x, -z, -y) if x >= f32(0) else (i64(1), size_x, z, -y)
+    elif size_y >= size_z:
+        face, longest, s, t = (i64(2), size_y, x, z) if y >= f32(0) else (i64(3), size_y, x, -z)
+    else:
+        face, longest, s, t = (i64(4), size_z, x, -y) if z >= f32(0) else (i64(5), size_z, -x, -y)
+    half = f32(0.5)
+    if longest == f32(0):
+        return face, i64(f32_bits(half)), i64(f32_bits(half))
+    first, second = f32(f32(f32(s / longest) + f32(1)) * half), f32(f32(f32(t / longest) + f32(1)) * half)
+    return face, i64(f32_bits(first)), i64(f32_bits(second))
+
+
+@jit
 def _fetch_lane(x, instruction, texture, dimensions, lane):
-    """Fetch for one lane; returns the address of its (base) texel. ``rnd`` is 1 for a layered fetch."""
+    """Fetch for one lane; returns the address of its (base) texel. ``rnd``: :data:`LAYERED`, :data:`CUBE`."""
     scale = f64(1.0 / (1 << 8 * dimensions))  # of the weights
     as_float = instruction.sub == 1
     normalized = as_float and texture.normalized != 0
@@ -152,16 +185,24 @@ def _fetch_lane(x, instruction, texture, dimensions, lane):
     if not normalized and (mode == WRAP or mode == MIRROR):
         mode = i64(CLAMP)
     size_x, size_y, size_z = _size(texture, 0), _size(texture, 1), _size(texture, 2)
-    first = i64(instruction.rnd)
+    first = i64(instruction.rnd) & LAYERED
+    cube = i64(instruction.rnd) & CUBE != 0
+    planes = i64(FACES) if cube else i64(1)  # of a layer
     layer_y, layer_z = i64(0), i64(0)
     if first != 0:
-        layer = min(_coordinate(x, instruction, 0, lane), _size(texture, dimensions) - 1)
-        layer_y, layer_z = (layer, i64(0)) if dimensions == 1 else (i64(0), layer)
-    i, weight_x = _position(_coordinate(x, instruction, first, lane), as_float, normalized, linear, size_x)
+        layer = min(_coordinate(x, instruction, 0, lane), _size(texture, dimensions) // planes - 1)
+        layer_y, layer_z = (layer, i64(0)) if dimensions == 1 else (i64(0), layer * planes)
+    column = _coordinate(x, instruction, first, lane)
+    row = _coordinate(x, instruction, first + 1, lane) if dimensions > 1 else i64(0)
+    if cube:
+        face, column, row = _on_cube(column, row, _coordinate(x, instruction, first + 2, lane))
+        layer_z += face
+        normalized, mode = True, i64(CLAMP)
+    i, weight_x = _position(column, as_float, normalized, linear, size_x)
     j, weight_y = i64(0), i64(0)
     k, weight_z = i64(0), i64(0)
     if dimensions > 1:
-        j, weight_y = _position(_coordinate(x, instruction, first + 1, lane), as_float, normalized, linear, size_y)
+        j, weight_y = _position(row, as_float, normalized, linear, size_y)
     if dimensions > 2:
         k, weight_z = _position(_coordinate(x, instruction, 2, lane), as_float, normalized, linear, size_z)
     texels = words_i64(scratch_address(x, 1), RESULTS)
@@ -205,24 +246,28 @@ def _place_surface(x, instruction, texture, lane):
     """Put the address of a surface access into the context. Returns 1 if it is inside, 0 if not, or minus the fault."""
     size = i64(instruction.bytes) * i64(instruction.vec)
     limits = i64(texture.width) * i64(texture.channels) * i64(texture.bytes)
-    column = _signed(_coordinate(x, instruction, 0, lane))
+    first = i64(instruction.rnd) // IN_LAYERS
+    column = _signed(_coordinate(x, instruction, first, lane))
     if column & (size - 1) != 0:
         return -_fault(x, lane, column, Fault.MISALIGNED)
     inside = column >= 0 and column <= limits - size
     column = min(max(column, 0), limits - size)
     row, plane = i64(0), i64(0)
     if instruction.sub > 0:
-        row = _signed(_coordinate(x, instruction, 1, lane))
-        inside = inside and row == _inside(row, _size(texture, 1), CLAMP)
-        row = _inside(row, _size(texture, 1), CLAMP)
+        row = _signed(_coordinate(x, instruction, first + 1, lane))
     if instruction.sub > 1:
         plane = _signed(_coordinate(x, instruction, 2, lane))
-        inside = inside and plane == _inside(plane, _size(texture, 2), CLAMP)
-        plane = _inside(plane, _size(texture, 2), CLAMP)
-    x.address[lane] = i64(texture.address) + (plane * i64(texture.height) + row) * i64(texture.pitch) + column
-    if not inside and instruction.rnd == TRAP:
+    if first != 0 and instruction.sub == 0:
+        row = _signed(_coordinate(x, instruction, 0, lane))
+    elif first != 0:
+        plane = _signed(_coordinate(x, instruction, 0, lane))
+    near_row, near_plane = _inside(row, _size(texture, 1), CLAMP), _inside(plane, _size(texture, 2), CLAMP)
+    inside = inside and row == near_row and plane == near_plane
+    x.address[lane] = i64(texture.address) + (near_plane * i64(texture.height) + near_row) * i64(texture.pitch) + column
+    outside_means = i64(instruction.rnd) % IN_LAYERS
+    if not inside and outside_means == TRAP:
         return -_fault(x, lane, i64(x.address[lane]), Fault.OUT_OF_BOUNDS)
-    return i64(inside or instruction.rnd == TO_EDGE)
+    return i64(inside or outside_means == TO_EDGE)
 
 
 @jit

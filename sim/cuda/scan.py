@@ -7,7 +7,7 @@ conditions decided, a text is not C++ yet (a function may have one head in ``#if
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -124,6 +124,24 @@ class Text:
                 yield token.text
             elif token.kind == "directive":
                 yield from _WORD.findall(token.text)
+
+    def lambdas(self) -> Iterator[str]:
+        """The names that are initialised with a lambda."""
+        for name, equals, bracket in zip(self.tokens, self.tokens[1:], self.tokens[2:], strict=False):
+            if (name.kind, equals.text, bracket.text) == ("word", "=", "["):
+                yield name.text
+
+    def annotations(self, tokens: Iterable[int]) -> Iterator[int]:
+        """Which of some tokens say behind the captures of a lambda for which side it is: NVRTC knows one side."""
+        run: list[int] = []
+        for index in tokens:
+            word, before = self.tokens[index].text, self.tokens[index - 1].text
+            if word in ("__device__", "__host__") and (run or before == "]"):
+                run.append(index)
+                continue
+            if word in ("(", "{", "mutable"):  # else they belong to a declaration behind an attribute
+                yield from run
+            run = []
 
     def items(self, macros: dict[str, Macro], inside: tuple[int, int] | None = None) -> list[Item]:
         """The declarations at namespace scope, or those of a class whose body is ``inside``."""

@@ -31,6 +31,7 @@ class Source:
     dropped: dict[str, str]  # host functions and variables: name -> place
     missing: tuple[str, ...]  # headers that were nowhere found and may be more than the C library
     kernels: frozenset[str]  # names of all kernels, templates included
+    lambdas: frozenset[str]  # names that are initialised with one
 
 
 @dataclass
@@ -99,6 +100,7 @@ class _Cutter:
             dropped=dropped,
             missing=tuple(self.missing),
             kernels=self._kernels(everything),
+            lambdas=frozenset().union(*(file.text.lambdas() for file in self.files.values())),
         )
 
     # ------------------------------------------------------------------------------------------------------------ files
@@ -232,6 +234,7 @@ class _Cutter:
             self._reference(file, item)
         gone = {index for member in dropped for index in range(member.first, member.last)}
         kept = [index for index in range(item.first, item.last) if index not in gone]
+        file.edits += ((text.tokens[index].start, text.tokens[index].end, "") for index in text.annotations(kept))
         return (word for index in kept for word in text.words(index, index + 1))
 
     def _host_members(self, file: _File, item: Item) -> Iterator[Item]:

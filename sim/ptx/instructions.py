@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from lockstep.models.execution.isa import (
+    CUBE,
+    IN_LAYERS,
+    LAYERED,
     Atomic,
     Bool,
     Category,
@@ -750,6 +753,7 @@ def atom(scope: Scope, instruction: ast.Instruction) -> Micro:
 
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
 _LAYERED = {"a1d": 1, "a2d": 2}
+_CUBES = {"cube": 2, "acube": 2}
 
 
 def _coordinates(
@@ -773,9 +777,11 @@ def tex(scope: Scope, instruction: ast.Instruction) -> Micro:
     level = modifiers.has("level")
     coordinate_kind = modifiers.kind(("s32", "f32"))
     kind = modifiers.kind(("u32", "s32", "f32"))
-    geometry = modifiers.need(_DIMENSIONS | _LAYERED)
-    dimensions = (_DIMENSIONS | _LAYERED)[geometry]
-    layered = geometry in _LAYERED
+    geometry = modifiers.need(_DIMENSIONS | _LAYERED | _CUBES)
+    dimensions = (_DIMENSIONS | _LAYERED | _CUBES)[geometry]
+    layered, cube = geometry in (*_LAYERED, "acube"), geometry in _CUBES
+    if cube and coordinate_kind != "f32":
+        raise UnknownInstruction
     modifiers.need(("v4",))
     modifiers.finish()
     target, texel, *levels = operands(instruction, 2 + level)
@@ -789,8 +795,8 @@ def tex(scope: Scope, instruction: ast.Instruction) -> Micro:
     return Micro(
         Group.TEXTURE, Texture[f"TEX_{dimensions}D"], Category.TEXTURE, (scope.source(texel.texture, "u64"),),
         sub=int(coordinate_kind == "f32"), flags=Flag.SIGNED if kind == "s32" else 0, vec=4, bytes=4,
-        rnd=int(layered), results=dict(enumerate(results)),
-        operands=_coordinates(scope, texel.coordinates, dimensions, coordinate_kind, layered),
+        rnd=layered * LAYERED + cube * CUBE, results=dict(enumerate(results)),
+        operands=_coordinates(scope, texel.coordinates, dimensions + cube, coordinate_kind, layered),
     )  # fmt: skip
 
 
@@ -814,13 +820,17 @@ _CLAMPS = ("trap", "clamp", "zero")
 
 @handles("suld", "sust")
 def surface(scope: Scope, instruction: ast.Instruction) -> Micro:
-    """Formatless accesses; the byte offset x comes first. ``rnd`` says what an access outside does: see _CLAMPS."""
+    """Formatless accesses; the byte offset x comes first, or behind a layer. The faces of a cube are layers.
+
+    ``rnd`` says what an access outside does: see _CLAMPS.
+    """
     modifiers = Modifiers(instruction)
     if not modifiers.has("b"):
         raise UnknownInstruction
     clamp = _CLAMPS.index(modifiers.take(_CLAMPS) or "trap")
     kind = modifiers.kind(("b8", "b16", "b32", "b64"))
-    dimensions = _DIMENSIONS[modifiers.need(_DIMENSIONS)]
+    geometry = modifiers.need(_DIMENSIONS | _LAYERED)
+    dimensions, layered = (_DIMENSIONS | _LAYERED)[geometry], geometry in _LAYERED
     loads = instruction.opcode == "suld"
     modifiers.take(("ca", "cg", "cs", "cv") if loads else ("wb", "cg", "cs", "wt"))
     vector = modifiers.take(("v2", "v4"))
@@ -830,11 +840,11 @@ def surface(scope: Scope, instruction: ast.Instruction) -> Micro:
     if not isinstance(texel, ast.Texel) or texel.sampler is not None:
         raise BadOperand("takes a surface and coordinates in brackets")
     values = _elements(data, vector)
-    coordinates = _coordinates(scope, texel.coordinates, dimensions, "s32")
+    coordinates = _coordinates(scope, texel.coordinates, dimensions, "s32", layered)
     micro = Micro(
         Group.TEXTURE, Texture.SURFACE_LOAD if loads else Texture.SURFACE_STORE, Category.TEXTURE,
-        (scope.source(texel.texture, "u64"),), sub=dimensions - 1, rnd=clamp, bytes=BITS[kind] // 8, vec=len(values),
-        operands=coordinates,
+        (scope.source(texel.texture, "u64"),), sub=dimensions - 1, rnd=clamp + layered * IN_LAYERS,
+        bytes=BITS[kind] // 8, vec=len(values), operands=coordinates,
     )  # fmt: skip
     if loads:
         targets = [_destination(scope, value, kind) for value in values]

@@ -328,3 +328,77 @@ def test_layered_textures() -> None:
         row, plane = (range(count)[layer if -1 <= layer < count else -1] for count in (3, 2))
         corners = planes[0, 0:2, 1:3].mean()
         assert gpu.from_device(x).tolist() == [rows[row, 1], planes[plane, 1, 2], corners], layer
+
+
+def test_cubes() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    text = """
+    __global__ void k(cudaTextureObject_t cube, cudaTextureObject_t cubes, float *x) {
+        x[0] = texCubemap<float>(cube, 2.0f, 0.5f, -1.0f);
+        x[1] = texCubemap<float>(cube, 0.1f, 0.3f, -0.4f);
+        x[2] = texCubemapLayered<float>(cubes, 2.0f, 0.5f, -1.0f, 1);
+        x[3] = texCubemapLod<float>(cube, 0.0f, -4.0f, 1.0f, 0.0f);
+    }
+    """
+    cubes = np.arange(2 * 6 * 4 * 4, dtype=np.float32).reshape(12, 4, 4)
+    module, x = gpu.load(text), gpu.to_device(np.zeros(4, np.float32))
+    module.launch("k", 1, 1, [gpu.texture(cubes[:6]), gpu.texture(cubes), x])
+    # Right and down, from -1 to 1, in the faces +x, -z, and -y.
+    found = [cubes[0, 1, 3], cubes[5, 0, 1], cubes[6, 1, 3], cubes[3, 1, 2]]
+    assert gpu.from_device(x).tolist() == found
+
+
+def test_layered_surfaces() -> None:
+    """Also the faces of a cube."""
+    gpu = Gpu("gtx480", core_sms=1)
+    text = """
+    __global__ void k(cudaSurfaceObject_t rows, cudaSurfaceObject_t planes, cudaSurfaceObject_t cube) {
+        int x = threadIdx.x, y = threadIdx.y;
+        float value = surf1DLayeredread<float>(rows, 4 * x, y);
+        surf1DLayeredwrite(value + 1, rows, 4 * x, y);
+        surf2DLayeredwrite(value, planes, 4 * x, y, 1);
+        surfCubemapwrite(value + surfCubemapread<float>(cube, 4 * x, y, 2), cube, 4 * x, y, 5);
+        surfCubemapLayeredwrite(value, cube, 4 * x, y, 4);
+    }
+    """
+    rows, planes = np.arange(16, dtype=np.float32).reshape(4, 4), np.zeros((2, 4, 4), np.float32)
+    cube = np.arange(96, dtype=np.float32).reshape(6, 4, 4)
+    textures = [gpu.texture(each) for each in (rows, planes, cube)]
+    gpu.load(text).launch("k", 1, (4, 4), textures)
+    found = [gpu.from_device(texture.texels) for texture in textures]
+    assert (found[0] == rows + 1).all() and (found[1] == [np.zeros((4, 4)), rows]).all()
+    assert (found[2] == [*cube[:4], rows, rows + cube[2]]).all()
+
+
+LAMBDAS = """
+template <class F> __global__ void apply(F f, float *x) { x[threadIdx.x] = f(x[threadIdx.x]); }
+[[nodiscard]] __device__ float half_of(float v) { return v / 2; }
+__device__ auto times(float a) { return [=] __host__ __device__ (float v) { return half_of(a * v); }; }
+__device__ auto twice = [](float v) { return v + v; };
+__global__ void within(float *x) {
+    auto own = [=] __device__ (float v) { return v + x[0]; };
+    x[threadIdx.x] = own(x[threadIdx.x]);
+}
+int main() {
+    float a = 3, *x = nullptr;
+    auto thrice = [=] __device__ (float v) { return a * v; };
+    apply<<<1, 32>>>(thrice, x);
+}
+"""
+
+
+def test_lambdas_of_the_device() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    module, values = gpu.load(LAMBDAS), np.arange(1, 33, dtype=np.float32)
+    x = gpu.to_device(values)
+    module.launch("apply<decltype(times(1.f))>", 1, 32, [np.float32(6).tobytes(), x])
+    assert (gpu.from_device(x) == 3 * values).all()
+    module.launch("within", 1, 32, [x])
+    assert (gpu.from_device(x) == 3 * values + 3).all()
+
+
+@pytest.mark.parametrize("name", ["thrice", "twice"])
+def test_lambdas_of_the_host(name: str) -> None:
+    """One that captures, and one at namespace scope, which is no type for a kernel either."""
+    with pytest.raises(UsageError, match=r"<text>: a kernel's template argument cannot be a lambda of the host; let a"):
+        Gpu().load(LAMBDAS).launch(f"apply<decltype({name})>", 1, 32, [])

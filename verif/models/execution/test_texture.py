@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.models.execution.isa import GLOBAL_BASE, LANES, TEXTURE, Fault, Texture
+from lockstep.models.execution.isa import CUBE, GLOBAL_BASE, IN_LAYERS, LANES, LAYERED, TEXTURE, Fault, Texture
 from lockstep.models.execution.texture import execute_texture
 from lockstep.verif.bench import interpreted, mask, seeded
 from lockstep.verif.models.execution.machine import ALL, Machine, chain, source
@@ -179,6 +179,64 @@ def test_fetch(dimensions: int, kind: Any) -> None:
         del kept
 
 
+# Each face of a cube: in which component a direction is longest, with its sign, and what points right and down there
+# (the table of cubemap textures in the CUDA guide).
+FACES = [
+    ((1, 0, 0), (0, 0, -1), (0, -1, 0)), ((-1, 0, 0), (0, 0, 1), (0, -1, 0)),
+    ((0, 1, 0), (1, 0, 0), (0, 0, 1)), ((0, -1, 0), (1, 0, 0), (0, 0, -1)),
+    ((0, 0, 1), (1, 0, 0), (0, -1, 0)), ((0, 0, -1), (-1, 0, 0), (0, -1, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layers", [0, 3])
+def test_cubes(layers: int) -> None:
+    """A direction that points at a place of a face reads what stands there, as from a picture of that face alone."""
+    rng = seeded()
+    for linear in (False, True):
+        machine = Machine(execute_texture, rng)
+        n = rng.randint(1, 5)
+        numbers = np.random.default_rng(rng.getrandbits(32))
+        cube = numbers.uniform(-2, 2, (6 * (layers or 1), n, n, 1)).astype(np.float32)
+        machine.memory[: cube.nbytes] = cube.reshape(-1).view(np.uint8)
+        # A cube is addressed from 0 to 1 and to the edge, whatever its texture says.
+        image = Image(cube, 0, 4 * n, 3, mode=rng.randrange(4), linear=linear, normalized=rng.random() < 0.5)
+        kept = attach(machine, [image])
+        machine.set_long(HANDLE, [1] * LANES)
+        faces, layer = [rng.randrange(6) for _ in range(LANES)], [rng.randint(0, layers + 1) for _ in range(LANES)]
+        places = np.array([[rng.randint(-15, 15) / 16, rng.randint(-15, 15) / 16] for _ in range(LANES)])
+        length = [2.0 ** rng.randint(-3, 3) for _ in range(LANES)]
+        axes = np.array([FACES[face] for face in faces])
+        directions = (axes[:, 0] + places[:, :1] * axes[:, 1] + places[:, 1:] * axes[:, 2]) * np.array(length)[:, None]
+        words = [np.array(layer, np.uint32)] * (layers > 0) + list(directions.astype(np.float32).T.view(np.uint32))
+        for index, values in enumerate(words):
+            machine.registers[COORDINATES + index] = values
+        v = {0: RESULTS} | {4 + index: COORDINATES + index for index in range(len(words))}
+        assert machine.run(ALL, op=Texture.TEX_2D, sub=1, rnd=CUBE + LAYERED * (layers > 0), v=v, **source(HANDLE)) == 0
+        for lane in range(LANES):
+            plane = 6 * min(layer[lane], layers - 1) * (layers > 0) + faces[lane]
+            face = Image(cube[plane : plane + 1], 0, 4 * n, 2, linear=linear, normalized=True)
+            at = ((places[lane] + 1) / 2).astype(np.float32).view(np.uint32)
+            totals, _ = reference(face, [int(word) for word in at], True)
+            value = float(machine.registers[RESULTS, lane : lane + 1].view(np.float32)[0])
+            assert abs(value - float(totals[0])) <= 2.0**-23, (lane, faces[lane], places[lane])
+        del kept
+
+
+def test_equal_components_and_none() -> None:
+    machine = Machine(execute_texture, seeded())
+    cube = np.arange(6, dtype=np.float32).reshape(6, 1, 1, 1)
+    machine.memory[: cube.nbytes] = cube.reshape(-1).view(np.uint8)
+    kept = attach(machine, [Image(cube, 0, 4, 3)])
+    machine.set_long(HANDLE, [1] * LANES)
+    directions = [(1, 1, 1), (-1, 1, -1), (0, 1, 1), (0, -1, -1), (0, 0, 1), (0, 0, -1), (0, 0, 0), (0, 0, 7)] * 4
+    for index, values in enumerate(np.array(directions, np.float32).T):
+        machine.registers[COORDINATES + index] = values.view(np.uint32)
+    v = {0: RESULTS, 4: COORDINATES, 5: COORDINATES + 1, 6: COORDINATES + 2}
+    machine.run(ALL, op=Texture.TEX_2D, sub=1, rnd=CUBE, v=v, **source(HANDLE))
+    assert machine.registers[RESULTS].view(np.float32).tolist() == [0, 1, 2, 3, 4, 5, 0, 4] * 4
+    del kept
+
+
 def test_address_is_the_base_texel() -> None:
     machine = Machine(execute_texture, seeded())
     image = Image(np.zeros((1, 4, 8, 2), np.float32), 256, 96, 2)
@@ -301,6 +359,28 @@ def test_surfaces(op: Texture, outside: int) -> None:
                         machine.memory[at : at + bytes_] = np.frombuffer(stored, np.uint8)
             assert machine.differences(after) == []
             del kept
+
+
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_layers_of_surfaces(dimensions: int) -> None:
+    """The layer comes first, and is the row or the plane; one that is not there is outside."""
+    machine = Machine(execute_texture, seeded())
+    kept = attach(machine, [Image(SURFACE.texels[: 3 if dimensions == 2 else 1], 0, 48, dimensions + 1)])
+    machine.set_long(HANDLE, [1] * LANES)
+    layers, columns, rows = np.arange(LANES) % 6 - 1, 4 * (np.arange(LANES) % 8), np.arange(LANES) // 8
+    for index, values in enumerate((layers, columns, rows)[: 1 + dimensions]):
+        machine.registers[COORDINATES + index] = values.astype(np.int32).view(np.uint32)
+    v = {0: RESULTS} | {4 + index: COORDINATES + index for index in range(1 + dimensions)}
+    fields = dict(op=Texture.SURFACE_LOAD, sub=dimensions - 1, bytes=4, vec=1, data=4, v=v, **source(HANDLE))
+    assert machine.run(ALL, rnd=IN_LAYERS + ZERO, **fields) == 0
+    height = 4 if dimensions == 2 else 1
+    starts = (layers * height + (rows if dimensions == 2 else 0)) * 48 + columns
+    there = (layers >= 0) & (layers < (3 if dimensions == 2 else 4))
+    words = machine.memory.view(np.uint32)
+    assert machine.registers[RESULTS].tolist() == np.where(there, words[np.where(there, starts // 4, 0)], 0).tolist()
+    assert machine.run(ALL, rnd=IN_LAYERS + TRAP, **fields) == Fault.OUT_OF_BOUNDS
+    assert machine.x.fault_lane == 0
+    del kept
 
 
 def test_misaligned_surface_access() -> None:
