@@ -157,9 +157,10 @@ def _parser() -> argparse.ArgumentParser:
 
     ptx = command("ptx", "Show what the compiler finds in kernels.")
     ptx.add_argument("file", metavar="FILE|KERNEL", help="a .ptx or .cu file, or one of `lockstep kernels`")
-    ptx.add_argument("--show", choices=("regions", "hints", "registers"), default="regions", help="memory regions, by "
-                     "lines of the PTX; or the PTX itself, with the hints of region-p scheduling; or the first use of "
-                     "each register, as allocated and renumbered by it (default: regions)")  # fmt: skip
+    ptx.add_argument("--show", choices=("regions", "memory-regions", "hints", "registers"), default="regions",
+                     help="regions for operand staging, with live registers and the metadata of operands; or memory "
+                     "regions, by lines of the PTX; or the PTX itself, with the hints of region-p scheduling; or the "
+                     "first use of each register, as allocated and renumbered by it (default: regions)")  # fmt: skip
     ptx.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose code (default: gtx480)")
     ptx.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.region_warps=20")
     cuda_options(ptx)

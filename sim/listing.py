@@ -1,5 +1,5 @@
-"""What `lockstep ptx` shows: the memory regions of kernels, their PTX with the hints of region-p scheduling, and where
-their registers are first used."""
+"""What `lockstep ptx` shows: the regions of kernels for operand staging, their memory regions, their PTX with the
+hints of region-p scheduling, and where their registers are first used."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.sim import staging
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import table
 from lockstep.sim.ptx import program
@@ -19,10 +20,12 @@ from lockstep.sim.ptx.draft import Draft
 from lockstep.sim.ptx.names import readable
 from lockstep.sim.ptx.parser import parse
 from lockstep.sim.ptx.passes.memory_regions import last, regions
+from lockstep.sim.ptx.passes.register_regions.regions import Bounds
+from lockstep.sim.staging import Staging
 from lockstep.spec import registry
 from lockstep.spec.frame import hidden_by
 from lockstep.spec.parameters import Gpu
-from lockstep.spec.passes import DECLARATION, FIRST_USE, RENUMBERING
+from lockstep.spec.passes import DECLARATION, FIRST_USE, REGISTER_NUMBERING, RENUMBERING
 
 HINT = "  // priority shift"
 PERCENTS = range(10, 100, 10)
@@ -32,7 +35,7 @@ ROWS = (("unshared registers", "unshared"), *((name, name) for name in NUMBERING
 
 
 @dataclass(frozen=True)
-class Region:
+class MemoryRegion:
     """A memory region, by lines of the PTX file."""
 
     loads: list[int]
@@ -85,41 +88,58 @@ class Listed:
 
     name: str
     ptx_instructions: int
-    regions: list[Region]
+    memory_regions: list[MemoryRegion]
     registers: Registers
+    staging: Staging
 
     @property
     def global_loads(self) -> int:
-        return sum(len(region.loads) for region in self.regions)
+        return sum(len(region.loads) for region in self.memory_regions)
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self) | {"global_loads": self.global_loads, "staging": self.staging.json()}
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The kernels of a PTX file, compiled for a GPU: ``warps`` hide the ``latency`` (core cycles) of a load."""
+    """The kernels of a PTX file, compiled for a GPU: ``warps`` hide the ``latency`` (core cycles) of a load, and
+    regions have ``bounds``."""
 
     path: str
     text: str
     latency: int
     warps: int
+    bounds: Bounds
     kernels: list[Listed]
     refused: dict[str, str]  # kernels that cannot be compiled -> why
 
     def show(self, what: str) -> None:
-        """Print ``regions``, ``hints`` or ``registers``."""
-        {"regions": self._regions, "hints": self._hints, "registers": self._registers}[what]()
+        """Print ``regions``, ``memory-regions``, ``hints`` or ``registers``."""
+        {
+            "regions": self._regions, "memory-regions": self._memory_regions, "hints": self._hints,
+            "registers": self._registers,
+        }[what]()  # fmt: skip
         if what != "hints":
             show_refused(self.refused)
 
     def _regions(self) -> None:
+        lines = self.text.splitlines()
+        print(f"{self.path}: at most {self.bounds.registers} registers in a region, {self.bounds.usage} of a bank;")
+        print("by instruction: line of the PTX, live registers, those by algorithm 2 of the thesis, operands")
+        for kernel in self.kernels:
+            print(f"{kernel.name}:")
+            kernel.staging.show(lines)
+
+    def _memory_regions(self) -> None:
         print(f"{self.path}: {self.latency} cycles for {self.warps} warps, {self.latency / self.warps:.1f} for each")
         for kernel in self.kernels:
             counts = f"PTX instructions {kernel.ptx_instructions}, global loads {kernel.global_loads}"
-            print(f"{kernel.name}: {counts}, memory regions {len(kernel.regions)}")
-            for number, region in enumerate(kernel.regions, 1):
+            print(f"{kernel.name}: {counts}, memory regions {len(kernel.memory_regions)}")
+            for number, region in enumerate(kernel.memory_regions, 1):
                 print(f"  region {number}: loads in lines {_numbers(region.loads)}; hints {_numbers(region.hints)}")
 
     def _hints(self) -> None:
-        marked = {line for kernel in self.kernels for region in kernel.regions for line in region.hints}
+        marked = {line for kernel in self.kernels for region in kernel.memory_regions for line in region.hints}
         for number, line in enumerate(self.text.splitlines(), 1):
             print(line + HINT if number in marked else line)
 
@@ -143,12 +163,13 @@ class Listing:
         ])  # fmt: skip
 
     def json(self) -> dict[str, Any]:
-        kernels = [asdict(kernel) | {"global_loads": kernel.global_loads} for kernel in self.kernels]
         return {
             "path": self.path,
             "latency_core_cycles": self.latency,
             "warps": self.warps,
-            "kernels": kernels,
+            "region_registers": self.bounds.registers,
+            "region_registers_of_a_bank": self.bounds.usage,
+            "kernels": [kernel.json() for kernel in self.kernels],
             "refused": self.refused,
         }
 
@@ -178,14 +199,16 @@ def listing(path: Path, gpu: Gpu, registers: Mapping[str, int] | None = None) ->
     passes = [one for one in registry.passes(gpu) if one.stage != RENUMBERING]
     if not any(function.entry for function in module.functions.values()):
         raise UsageError(f"{path}: has no kernels")
-    compiled = [drafts(module, limit, [*passes, *chosen]) for chosen in ((), (DECLARATION,), (FIRST_USE,))]
-    numbered, refused = [made for made, _ in compiled], compiled[0][1]
-    load = hidden_by(gpu)
-    kernels = [
-        _listed(draft, _registers([each[name] for each in numbered], min(asked.get(name, 0), limit)), **load)
-        for name, draft in numbered[0].items()
-    ]
-    return Listing(str(path), text, **load, kernels=kernels, refused=refused)
+    numberings = (), (DECLARATION,), (FIRST_USE,), (REGISTER_NUMBERING,)
+    compiled = [drafts(module, limit, [*passes, *chosen]) for chosen in numberings]
+    (*numbered, staged), refused = [made for made, _ in compiled], compiled[0][1]
+    load, bounds = hidden_by(gpu), staging.bounds(gpu.core.schedulers)
+    kernels = []
+    for name, draft in numbered[0].items():
+        registers_of = _registers([each[name] for each in numbered], min(asked.get(name, 0), limit))
+        found = staging.staging(staged[name], draft, bounds)
+        kernels.append(_listed(draft, registers_of, found, **load))
+    return Listing(str(path), text, **load, bounds=bounds, kernels=kernels, refused=refused)
 
 
 def _registers(numbered: Sequence[Draft], least: int) -> Registers:
@@ -211,10 +234,11 @@ def _first_uses(draft: Draft) -> list[Use | None]:
     return result
 
 
-def _listed(draft: Draft, registers: Registers, latency: int, warps: int) -> Listed:
+def _listed(draft: Draft, registers: Registers, found: Staging, latency: int, warps: int) -> Listed:
     def lines(indices: list[int]) -> list[int]:
         return [draft.code.list[index].line for index in indices]
 
-    found = regions(draft.code, latency, warps)
-    listed = [Region(lines(region), lines(last(draft.code, region))) for region in found]
-    return Listed(draft.kernel.shown, draft.kernel.source_instructions, listed, registers)
+    listed = [
+        MemoryRegion(lines(region), lines(last(draft.code, region))) for region in regions(draft.code, latency, warps)
+    ]
+    return Listed(draft.kernel.shown, draft.kernel.source_instructions, listed, registers, found)

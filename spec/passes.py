@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lockstep.spec.register_regions import REGION_REGISTERS
+
 STAGES = BEFORE_ALLOCATION, ALLOCATION, RENUMBERING, HINTS, REGIONS = (
     "before allocation", "allocation", "renumbering", "hints", "regions"
 )  # fmt: skip
@@ -30,3 +32,12 @@ FIRST_USE = Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber")
 
 DECLARATION = Pass(RENUMBERING, "lockstep.sim.ptx.passes.declaration:renumber")
 """Registers numbered as the PTX declares them."""
+
+REGISTER_NUMBERING = Pass(RENUMBERING, "lockstep.sim.ptx.passes.register_regions.numbering:renumber")
+"""Registers numbered so that those of one instruction lie in different banks of a staging unit."""
+
+
+def register_regions(registers: int = REGION_REGISTERS, lines: int = REGION_REGISTERS) -> Pass:
+    """Regions whose registers hardware stages, of at most so many at a time, and so many of one bank."""
+    parameters = (("registers", registers), ("lines", lines))
+    return Pass(REGIONS, "lockstep.sim.ptx.passes.register_regions.annotations:annotate", parameters)

@@ -59,18 +59,22 @@ Flags act when the instruction has read the register or, if it writes it, has wr
 ``LAST`` | ``ERASE``  nobody needs the value: the place is free, and there is no copy any more
 ====================  =================================================================================================
 
-The result of ``bar.red`` comes when the barrier opens, and ``bar.red`` ends its region. So its result is the operand of
-a slot of its own, the first of the region that begins behind it.
+``bar.red`` ends its region, and its result comes when the barrier opens. The compiler puts a no-op behind it, and the
+result is the operand of that.
 
-Usage counts the registers whose number, modulo 8, is the bank's. In the warp *w* of an SM with *s* schedulers they lie
-in the bank (number + *w* ÷ *s*) modulo 8, so hardware rotates the usage by *w* ÷ *s*.
+Usage counts the registers whose number, modulo 8, is the bank's, operands of an instruction all at once. A result whose
+last use in the region is its own write counts until the region ends, since it may still be on its way, or until a later
+instruction names the register, which waits for it. In the warp *w* of an SM with *s* schedulers registers lie in the
+bank (number + *w* ÷ *s*) modulo 8, so hardware rotates the usage by *w* ÷ *s*.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-BANKS = 8
+BANKS = 8  # of the staging unit that a scheduler has
+REGISTERS = 512  # of all staging units of an SM: section 4.6.2
+REGION_REGISTERS = 32  # at a time, at most
 
 WORD_BITS = 64
 PAYLOAD_BITS = 54

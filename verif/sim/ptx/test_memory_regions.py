@@ -120,8 +120,8 @@ def test_every_kernel_gets_its_hints_once(kernel: str) -> None:
     for listed in listing.listing(path, gpu).kernels:
         flags = plain[listed.name].code["flags"] ^ marked[listed.name].code["flags"]
         assert set(np.unique(flags)) <= {0, int(Flag.HINT)}
-        assert np.count_nonzero(flags) == sum(len(region.hints) for region in listed.regions)
-        assert np.count_nonzero(flags) >= len(listed.regions)
+        assert np.count_nonzero(flags) == sum(len(region.hints) for region in listed.memory_regions)
+        assert np.count_nonzero(flags) >= len(listed.memory_regions)
         without = marked[listed.name].code.copy()
         without["flags"] ^= flags
         assert np.array_equal(without, plain[listed.name].code)
@@ -151,11 +151,11 @@ def test_hints_reach_the_scheduler_and_change_no_result(monkeypatch: pytest.Monk
     assert hinted["warp_instructions"] == plain["warp_instructions"]
 
 
-def test_a_listing_shows_regions_or_hints(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_listing_shows_memory_regions_or_hints(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "k.ptx"
     text = HEAD + lines(load(1), use(1), load(2), use(2)) + "\nret;\n}\n"
     file.write_text(text)
-    code, shown, _ = lockstep(capsys, "ptx", file)
+    code, shown, _ = lockstep(capsys, "ptx", file, "--show", "memory-regions")
     assert code == 0 and "global loads 2, memory regions 1" in shown
     assert "region 1: loads in lines 9, 11; hints 11" in shown
     code, shown, _ = lockstep(capsys, "ptx", file, "--show", "hints", "--set", "core.region_warps=64")
