@@ -26,6 +26,14 @@ STATS = {
     "issue.c_idle_core_cycles": 1350.0,
     "sm.asleep_core_cycles": 0.0,
     "dyncta.mean_limit": 2.0,
+    "sm.ctas": 480.0,
+    "issue.stall_alu_core_cycles": 10.0,
+    "issue.stall_sfu_core_cycles": 0.0,
+    "issue.stall_dp_core_cycles": 0.0,
+    "issue.stall_lsu_core_cycles": 20.0,
+    "dram.bandwidth_used": 0.25,
+    "dram.read_bytes": 96 * 1024.0,
+    "dram.written_bytes": 32 * 1024.0,
 }
 
 Results = dict[str, dict[str, Any]]
@@ -36,7 +44,8 @@ def results() -> Results:
     """Runs of 1,000 cycles on 30 cores, which issue in half of them."""
     timeline = [{"core_cycle": [500, 1000], "dyncta.limit": [2.0, 3.0]}] * 2
     configuration = {"core.sms": 30, "dyncta.window": 100}
-    one = {"cycles": 1000, "launches": 2, "configuration": configuration, "timeline": timeline}
+    one: dict[str, Any] = {"cycles": 1000, "warp_instructions": 6400, "launches": 2}
+    one |= {"configuration": configuration, "timeline": timeline}
     return {name: {**one, "stats": dict(STATS)} for name in dyncta.jobs(False)}
 
 
@@ -101,6 +110,32 @@ def test_classes(results: Results) -> None:
     assert (classes["CP"][-2], classes["NW"][-2], classes["HOT"][-2]) == ("Type-C", "Type-X", "Type-M")
 
 
+def test_why_classes_differ(results: Results) -> None:
+    """By what is most of the cycles without an issue; a core holds eight CTAs of PFN, four of AES, and two of STO."""
+    for name in ("BP", "STO", "LKC", "NN"):
+        change(results, f"{name}, {BASE}", issue__c_mem_core_cycles=0, issue__c_mem_blocked_core_cycles=0)
+    change(results, f"BP, {BASE}", issue__ract=0.7)
+    change(results, f"PFN, {BASE}", sm__active_core_cycles=21_000, issue__ract=0.35, sm__ctas=240)
+    change(results, f"STO, {BASE}", sm__active_core_cycles=18_000, issue__ract=0.5)
+    change(results, f"NQU, {BASE}", issue__ract=0.1)
+    for name in ("CP", "MM", "RAY"):
+        change(results, f"{name}, {BASE}", issue__ract=0.7)
+    change(results, f"LKC, {BASE}", issue__ract=0.55)
+    change(results, f"NN, {BASE}", issue__ract=0.5, issue__c_idle_core_cycles=10_500)
+    different = table(results, "different")
+    assert "CP" not in different and "PVC" not in different
+    assert different["BP"][-1] == "busy: DRAM is used for 25%, with 50 warp instructions per KiB"
+    half = "empty: a launch has 0.50 of a wave; without empty cores Type-M"
+    assert different["PFN"][-1] == f"{half}: memory, 27%, 67% of it with the load/store unit blocked"
+    assert different["STO"][-1] == "empty: a launch has 4.0 waves, which end unevenly; without empty cores Type-C"
+    assert different["NQU"][-1] == "cores are empty for 10% only: a launch has 4.0 waves"
+    assert different["HOT"][-1] == "memory, 27%, 67% of it with the load/store unit blocked"
+    assert different["LKC"][-1] == "pipelines, 30%, most of it the load/store unit"
+    assert different["NN"][-1] == "latency, 35%"
+    for _, _, *shares, _, _, _, _ in different.values():
+        assert sum(shares) == pytest.approx(1)
+
+
 def test_speed_ups(results: Results) -> None:
     for what, cycles in ((DYNCTA, 500), (TWO_LEVEL, 2000), (NARROW, 800)):
         change(results, f"PVC, {what}", cycles)
@@ -153,8 +188,10 @@ def test_meshes_have_their_own_baselines(results: Results) -> None:
 def test_reasons_have_figures(results: Results) -> None:
     change(results, f"SAD, {BASE}", l1__miss_rate=0.012)
     change(results, "KM, 1", l1__lat_rt_core_cycles=2345)
+    change(results, f"STO, {BASE}", sm__active_core_cycles=18_000)
     text = markdown(dyncta.page(results), "dyncta")
-    assert "loads 1.2% miss" in text and "600 cycles, and 2,345 with one CTA" in text and "share: 0 of our 28" in text
+    assert "loads 1.2% miss" in text and "600 cycles, and 2,345 with one CTA" in text
+    assert "Of 1 applications" in text and "alone, 1 have" in text
 
 
 def test_a_quick_look_has_no_statements(results: Results) -> None:
