@@ -170,6 +170,9 @@ class Checker:
     def _needs(self) -> dict[Position, int]:
         """What the lane may still read, when a region starts."""
         needs = dict.fromkeys(self.positions, 0)
+        waiting: dict[int, list[Position]] = {}
+        for position in self.positions:
+            waiting.setdefault(position.resume, []).append(position)
         todo = dict.fromkeys(self.positions)
         while todo:
             position, _ = todo.popitem()
@@ -180,10 +183,12 @@ class Checker:
             if needed != needs[position]:
                 needs[position] = needed
                 todo |= dict.fromkeys(self.positions.predecessors(position))
+                if position.resume < 0:
+                    todo |= dict.fromkeys(waiting.get(position.region, ()))
         return needs
 
     def _needed_after(self, position: Position, needs: Mapping[Position, int]) -> int:
-        needed = 0
+        needed = needs.get(Position(position.resume), 0)  # its turn may never come: others may loop for ever
         for to in self.positions.successors(position):
             needed |= needs[to]
         return needed

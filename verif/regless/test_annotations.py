@@ -67,6 +67,28 @@ def test_random_code() -> None:
         assert faults(kernel, rng) == [], f"{options}\n{text}"
 
 
+def test_lanes_that_wait_for_others_in_an_endless_loop() -> None:
+    """Their registers are kept, though nobody will read them."""
+    text = """.version 8.7
+.target sm_90
+.address_size 64
+.entry k(.param .u64 p)
+{
+.reg .b32 %r<4>; .reg .b64 %d<2>; .reg .pred %p<2>;
+ld.param.u64 %d0, [p];
+mov.u32 %r0, %tid.x;
+setp.lt.u32 %p0, %r0, 7;
+@%p0 bra B;
+A: add.u32 %r1, %r1, 1;
+bra A;
+B: st.global.u32 [%d0], %r0;
+ret;
+}
+"""
+    (kernel,) = compiled(text).values()
+    assert faults(kernel, seeded()) == []
+
+
 # ------------------------------------------------------------------------------------------------------- planted faults
 
 
