@@ -121,6 +121,15 @@ def _parser() -> argparse.ArgumentParser:
     run_options(compare, "small", "KEY=VALUE[,VALUE]", "each value of a parameter: l1.mshrs=16,32,64")
     many_runs(compare)
 
+    sweep = command("sweep", "Run what a file describes; what was run before is kept.")
+    sweep.add_argument("what", nargs="?", choices=("run", "status"), default="run", help="status: say what is done, "
+                       "missing and failed (default: run)")  # fmt: skip
+    sweep.add_argument("file", metavar="FILE.toml", help="the axes: see docs/sweeps.md")
+    sweep.add_argument("--scheduler", metavar="local|dask[=ADDRESS]|slurm", default="local",
+                       help="where runs are made (default: local)")  # fmt: skip
+    sweep.add_argument("--retry", action="store_true", help="run again what failed")
+    many_runs(sweep)
+
     bench = command("bench", "Measure the speed of the model.")
     bench.add_argument("kernels", metavar="KERNEL", nargs="*")
     bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml")

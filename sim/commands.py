@@ -88,6 +88,12 @@ def compare(options: Namespace) -> int:
     return commands.compare(options)
 
 
+def sweep(options: Namespace) -> int:
+    from lockstep.sim.sweep import commands
+
+    return commands.sweep(options)
+
+
 def bench(options: Namespace) -> int:
     check_writable(options.json)
     settings = _settings(options)

@@ -1,21 +1,25 @@
-"""The command `compare`: many runs side by side."""
+"""The commands `compare` and `sweep`: many runs side by side, made anew or kept."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from lockstep.sim import comparison
+from lockstep.sim import comparison, store
 from lockstep.sim.errors import UsageError, one_line
-from lockstep.sim.job import Job, Result, Watch, complaint
+from lockstep.sim.job import Job, Result, Watch, complaint, failed
 from lockstep.sim.output import Display, check_writable, table, write_file, write_json, write_text
 from lockstep.sim.sweep import table as shown
 from lockstep.sim.sweep.axes import Axes, setting_axes
+from lockstep.sim.sweep.file import load
 from lockstep.sim.sweep.runner import Scheduler, results
-from lockstep.sim.sweep.schedulers import cores, local
+from lockstep.sim.sweep.schedulers import SCHEDULERS, cores, dask, local, slurm
+from lockstep.spec.words import closest
 
-__all__ = ["compare"]
+__all__ = ["compare", "sweep"]
 
 COMPLAINTS = 10  # that are printed; the rest is in the files
 
@@ -35,11 +39,79 @@ def compare(options: Namespace) -> int:
     axes.check_kernels()
     jobs = axes.jobs()
     with Display(options.json) as watch:
-        found = _all(jobs, local(options.jobs or cores()), watch)
+        found = _all(jobs, local(options.jobs or cores()), watch, kept=False)
     _write(options, jobs, found, found)
     if not _to_standard_output(options):
         _limited(found, options.size)
     return _complain(found)
+
+
+def sweep(options: Namespace) -> int:
+    axes, parameters = load(Path(options.file))
+    jobs = axes.jobs()
+    if options.what == "status":
+        return _status(options, jobs)
+    _check_outputs(options)
+    scheduler = _scheduler(options, parameters)
+    axes.check_kernels()
+    store.tidy()
+    with _Quiet(options.json) as watch:
+        found = _all(jobs, scheduler, watch, kept=True, retry=options.retry)
+    _write(options, jobs, found, [_lasting(result) for result in found])
+    code = _complain(found)
+    if code:
+        print(
+            f"lockstep: what failed is kept, too; lockstep sweep {options.file} --retry runs it again", file=sys.stderr
+        )
+    return code
+
+
+class _Quiet(Display):
+    """Does not show what kernels print: of runs that were kept it would be missing. The JSON has it."""
+
+    def printed(self, text: str) -> None:
+        pass
+
+
+def _lasting(result: Result) -> Result:
+    """A result without what another time would differ."""
+    return {key: value for key, value in result.items() if key not in ("wall_seconds", "kwips")}
+
+
+def _scheduler(options: Namespace, parameters: Mapping[str, Any]) -> Scheduler:
+    name, _, address = options.scheduler.partition("=")
+    processes = options.jobs or cores()
+    if name == "dask":
+        return dask(address, processes)
+    if name not in SCHEDULERS or address:
+        known = "local, dask, dask=ADDRESS and slurm"
+        raise UsageError(f"--scheduler {options.scheduler}: not known{closest(name, SCHEDULERS)}; known are {known}")
+    if name == "slurm":
+        return slurm(parameters, processes, store.folder() / "slurm")
+    return local(processes)
+
+
+def _status(options: Namespace, jobs: Sequence[Job]) -> int:
+    """What is there and what is missing; loads no kernel."""
+    if used := [name for name in ("csv", "parquet", "retry", "statistics") if getattr(options, name)]:
+        raise UsageError(f"sweep status: --{'show' if used[0] == 'statistics' else used[0]} is for the sweep itself")
+    check_writable(options.json)
+    states: dict[str, list[Job]] = {"done": [], "missing": [], "failed": []}
+    messages = []
+    for job in jobs:
+        try:
+            result = store.find(job, store.key(job))
+        except UsageError as error:
+            result = failed(job, str(error))
+        states["missing" if result is None else "done" if result["checked"] else "failed"].append(job)
+        if result and complaint(result):
+            messages.append(f"failed: {complaint(result)} ({job.command})")
+    if options.json:
+        write_json(options.json, {state: [job.command for job in those] for state, those in states.items()})
+    if options.json != "-":
+        print(f"{len(jobs)} runs: {', '.join(f'{len(those)} {state}' for state, those in states.items())}")
+        print("".join(f"{message}\n" for message in messages), end="")
+    return 1 if states["failed"] else 0
 
 
 def _check_outputs(options: Namespace) -> None:
@@ -61,8 +133,8 @@ def _statistics(options: Namespace) -> list[str]:
     return [name for name in options.statistics.split(",") if name]
 
 
-def _all(jobs: Sequence[Job], scheduler: Scheduler, watch: Watch) -> list[Result]:
-    found = dict(results(jobs, scheduler, watch, kept=False))
+def _all(jobs: Sequence[Job], scheduler: Scheduler, watch: Watch, *, kept: bool, retry: bool = False) -> list[Result]:
+    found = dict(results(jobs, scheduler, watch, kept=kept, retry=retry))
     return [found[position] for position in range(len(jobs))]
 
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
 
+from lockstep.sim import store
+from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, Result, Watch, failed
 from lockstep.sim.sweep.runner import Scheduler, Task, make
 
-__all__ = ["cores", "local"]
+__all__ = ["SCHEDULERS", "cores", "dask", "local", "slurm"]
+
+SCHEDULERS = ("local", "dask", "slurm")
 
 ATTEMPTS = 2  # at a run whose process dies: it may have been killed for another reason
 LOST = "the process that ran it was killed, twice; it may need more memory than there is"
+
+PATIENCE = 10  # seconds to reach a Dask scheduler
+INTERVAL = 0.5  # seconds between two looks at what Slurm's tasks have done
 
 
 def cores() -> int:
@@ -95,3 +107,87 @@ def _begin() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, args=(parent.sentinel,), daemon=True).start()
+
+
+def dask(address: str, processes: int) -> Scheduler:
+    """By the Dask scheduler at an address, or, without one, in so many processes of this machine.
+
+    Workers elsewhere need this version of Lockstep, and the files of kernels and GPUs under the same names; they keep
+    results in their own stores, and what they measure is kept here, too.
+    """
+    try:
+        from distributed import Client, LocalCluster, as_completed
+    except ImportError:
+        raise UsageError("--scheduler dask needs Dask: pip install 'lockstep-sm[dask]'") from None
+
+    def schedule(tasks: Sequence[Task], kept: bool, watch: Watch) -> Iterator[tuple[str, Result]]:
+        options = dict(n_workers=min(processes, len(tasks)), threads_per_worker=1, dashboard_address=None)
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is said in the results
+        with nullcontext(address) if address else LocalCluster(**options, silence_logs=logging.CRITICAL) as cluster:
+            try:
+                client = Client(cluster, timeout=PATIENCE)
+            except (OSError, ValueError) as error:
+                raise UsageError(f"--scheduler dask={address}: {error}") from None
+            with client:
+                futures = {
+                    client.submit(make, job, key, kept, key=f"lockstep-{key}", pure=False): (job, key)
+                    for job, key in tasks
+                }
+                for future in as_completed(futures):
+                    job, key = futures[future]
+                    lost = future.exception()
+                    result = failed(job, f"Dask: {type(lost).__name__}: {lost}") if lost else future.result()
+                    if "cycles" in result and kept and not store.find(job, key):
+                        store.keep(key, result)
+                    yield key, result
+
+    return schedule
+
+
+def slurm(parameters: Mapping[str, Any], count: int, logs: Path) -> Scheduler:
+    """By Slurm, as an array of so many tasks, each of which makes its share of the runs; needs a shared file system.
+
+    ``parameters`` are those of submitit's executor. Where there is no Slurm, submitit starts the tasks on this machine.
+    """
+    try:
+        import submitit
+    except ImportError:
+        raise UsageError("--scheduler slurm needs submitit: pip install 'lockstep-sm[slurm]'") from None
+    executor = submitit.AutoExecutor(folder=logs)
+    try:
+        executor.update_parameters(**parameters)
+    except (NameError, TypeError, ValueError, AssertionError) as error:
+        raise UsageError(f"[slurm]: {error}") from None
+
+    def schedule(tasks: Sequence[Task], kept: bool, watch: Watch) -> Iterator[tuple[str, Result]]:
+        shares = [tasks[first::count] for first in range(min(count, len(tasks)))]
+        arrays = executor.map_array(_make_all, shares)
+        left = {key: job for job, key in tasks}
+        try:
+            for share, array in zip(shares, arrays, strict=True):
+                while not (ended := array.done()):
+                    yield from _arrived(left)
+                    time.sleep(INTERVAL)
+                error = array.exception() if ended else None
+                made = dict(zip((key for _, key in share), [] if error else array.result(), strict=False))
+                for job, key in share:
+                    if left.pop(key, None):
+                        lost = f"its Slurm task came to no end; {array.paths.stderr} says why"
+                        yield key, made.get(key) or store.find(job, key) or failed(job, lost)
+        finally:
+            for array in arrays:
+                array.cancel(check=False)
+
+    return schedule
+
+
+def _make_all(tasks: Sequence[Task]) -> list[Result]:
+    return [make(job, key, True) for job, key in tasks]
+
+
+def _arrived(left: dict[str, Job]) -> Iterator[tuple[str, Result]]:
+    """Those of the results that are in the store by now."""
+    for key, job in list(left.items()):
+        if found := store.find(job, key):
+            del left[key]
+            yield key, found

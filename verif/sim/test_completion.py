@@ -22,6 +22,8 @@ def completions(line: str) -> set[str]:
     ("line", "words"),
     [
         ("lockstep comp", {"compare", "completion"}),
+        ("lockstep sweep st", {"status"}),
+        ("lockstep compare sgemm --show l1.mp", {"l1.mpki"}),
         ("lockstep run sgem", {"sgemm"}),
         ("lockstep run sgemm --gpu gtx5", {"gtx580"}),
         ("lockstep run sgemm --with dyncta,warp", {"dyncta,warppool"}),
