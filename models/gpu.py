@@ -36,9 +36,10 @@ from lockstep.models.execution.isa import (
     MAX_PREDICATES,
     Fault,
 )
-from lockstep.models.jit import addressof, call, entry, i64, jit, record, u64
+from lockstep.models.jit import addressof, call, entry, i64, inline, jit, record, u64
 from lockstep.models.memory import system
 from lockstep.models.observe import Observer
+from lockstep.models.observe.intervals import ROOM, Intervals, Recorder, take
 from lockstep.models.occupancy import Occupancy, plan, round_up
 from lockstep.models.progress import Watch
 from lockstep.models.tenants import Instance, counts
@@ -149,8 +150,25 @@ def begin(state, sms, launch, settings):
 
 
 @entry
-def run(state, sms, memory, launch, settings, context, until):
-    """Advance to core cycle ``until`` at most. Stops early when the launch has ended (``cycles`` set) or faulted.
+def run(state, sms, memory, launch, settings, context, rows, until):
+    """Advance to core cycle ``until`` at most, and take a row at the end of each interval (``observe.intervals``).
+
+    Stops early when the launch has ended (``cycles`` set) or faulted, or when there is no room for another row.
+    """
+    while state.now < until and rows.taken < ROOM:
+        _advance(state, sms, memory, launch, settings, context, min(until, i64(rows.due)))
+        if state.cycles != 0:
+            take(sms, state.sms, rows, i64(state.cycles))
+        if state.cycles | state.fault != 0:
+            return
+        while state.now >= rows.due and rows.taken < ROOM:
+            take(sms, state.sms, rows, i64(rows.due))
+            rows.due += rows.interval
+
+
+@inline
+def _advance(state, sms, memory, launch, settings, context, until):
+    """Advance to core cycle ``until`` at most.
 
     A cycle is: CTA dispatch, every SM that has something to do, the memory system. With ``skip`` the next cycle is the
     earliest in which any of them has something to do; without it every SM is stepped in every cycle. Results are equal.
@@ -314,14 +332,8 @@ class Result:
     fault: Stop | None
     occupancy: Occupancy
     steps: int  # of SMs, which the run loop made
-    timeline: np.ndarray  # rows over time, from 0: core cycle; resident warps x cycles and warp instructions until
-    # then; and what the gauges show, added up over SMs
-    gauges: tuple[str, ...]  # their names
+    intervals: Intervals
     printed: str  # by ``printf``
-
-
-CHUNK = 1000  # core cycles between two samples of the timeline, and looks at the keyboard, at first ...
-SAMPLES = 200  # ... until there are so many: then every other one goes, and the interval doubles
 
 
 def _anonymous(nbytes: int) -> np.ndarray:
@@ -396,7 +408,6 @@ class Machine:
         self._pair_scratchpad = np.zeros(0, np.uint8)
         self._local = np.zeros(0, np.uint8)
         self._store = np.zeros(0, np.uint8)
-        self._samples: list[tuple[int, ...]] = []
         self._stuck: Watch | None = None  # who has found that the launch does not get on
         self._code_places: dict[bytes, int] = {}
         self._code_end = CODE_BASE
@@ -406,6 +417,7 @@ class Machine:
             self.tenants = [tenant for mechanism in chosen for tenant in tenants.tenants(mechanism, gpu)]
             for tenant in self.tenants:
                 tenant.bind(self.sms, self._state)
+            self._rows = Recorder(self._counts(), self._gauges())
             self._compile()
         from lockstep.models.execution.execute import SLOTS
         from lockstep.models.execution.printf import Printer
@@ -440,7 +452,7 @@ class Machine:
     @property
     def _arguments(self) -> list:
         """The arguments of :func:`run`, but for the last."""
-        records = [self._launch, self._settings, self._context]
+        records = [self._launch, self._settings, self._context, self._rows.record]
         return [J.argument(self._state), J.argument(self.sms), self.memory.argument, *map(J.argument, records)]
 
     def launch(
@@ -453,11 +465,13 @@ class Machine:
         arena: Arena,
         progress: Callable[[int, int, int], None] | None = None,
         observers: Sequence[Observer] = (),
+        interval: int | None = None,
     ) -> Result:
         """Run one grid of a kernel whose relocations have been applied; ``dynamic_bytes`` is its dynamic scratchpad.
 
         ``progress`` is called now and then with the CTAs that have ended, the CTAs in all, and the core cycle;
-        ``observers`` look at this launch alone. Raises
+        ``observers`` look at this launch alone.
+        ``interval`` is the length of the intervals of the result (``observe.intervals``). Raises
         RuntimeError when a conservation law is broken, which is a fault of the model, and :class:`Busy` when it is
         called during a launch.
         """
@@ -473,6 +487,7 @@ class Machine:
             ).items():  # fmt: skip
                 context[name] = value
             self.grids += 1
+            self._rows.begin(interval)
             self._run(progress)
             del held
             result = self._collect(fit)
@@ -623,21 +638,14 @@ class Machine:
         files = self._registers, self._pair_registers, self._predicates
         watch = Watch(self.sms, *files, int(grid["registers"]), limit)
         self._stuck = None
-        chunk = CHUNK
-        due, look = (int(state["now"]) + cycles for cycles in (chunk, watch.interval))
-        self._samples = [(0, 0, 0, *self._gauges().values())]
+        look = int(state["now"]) + watch.interval
         while state["cycles"] == 0 and state["fault"] == 0:
             with _interrupts_later():
-                run(*self._arguments, min(due, look))
+                run(*self._arguments, look)
             now = int(state["now"])
-            if state["cycles"] or state["fault"] or now >= due:
-                self._samples.append(self._sample())
-                if len(self._samples) > SAMPLES:
-                    self._samples = self._samples[::2]
-                    chunk *= 2
-                due = now + chunk
-                if progress:
-                    progress(int(state["ended"]), int(grid["total"]), now)
+            if progress:
+                progress(int(state["ended"]), int(grid["total"]), now)
+            self._rows.fetch()
             if now >= look:
                 look = now + watch.interval
                 if state["cycles"] == 0 and state["fault"] == 0 and watch.stuck(now):
@@ -646,34 +654,25 @@ class Machine:
         if self._printer.error is not None:
             raise self._printer.error
 
-    def _gauges(self) -> dict[str, int]:
+    def _gauges(self) -> dict[str, np.ndarray]:
         return {name: value for tenant in self.tenants for name, value in tenant.gauges.items()}
-
-    def _sample(self) -> tuple[int, ...]:
-        """A row of the timeline, for the cycles before ``now``; SMs that sleep have not counted all of theirs yet."""
-        now = int(self._state["cycles"] or self._state["now"])
-        counters = self.sms["counters"]
-        ahead = np.bitwise_count(self.sms["resident"]) * np.maximum(now - self.sms["last"], 0)
-        resident = int(counters["resident_warp_cycles"].sum() + ahead.sum())
-        return now, resident, int(counters["warp_instructions"].sum()), *self._gauges().values()
 
     def _collect(self, fit: Occupancy) -> Result:
         state = self._state
         stop = self._stop() if state["fault"] else None
         if stop and stop.code >= Fault.MEMORY_ORDER:
             raise ModelFault(stop)
-        raw = self._raw()
+        raw = {name: count.astype(np.int64) for name, count in self._counts().items()}
         broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")
-        samples, gauges = np.array(self._samples, np.int64), tuple(self._gauges())
-        return Result(raw, stop, fit, int(state["steps"]), samples, gauges, self.printed)
+        return Result(raw, stop, fit, int(state["steps"]), self._rows.intervals(), self.printed)
 
-    def _raw(self) -> dict[str, np.ndarray]:
-        """The raw counts of the frame and of its tenants."""
+    def _counts(self) -> dict[str, np.ndarray]:
+        """The raw counts of the frame and of its tenants, in their records."""
         lsu, memory = self.sms["lsu"], self.memory
         raw = {
-            "gpu.cycles": np.array([self._state["cycles"]], np.int64),
+            "gpu.cycles": self._state["cycles"].reshape(1),
             **counts("sm", self.sms["counters"]),
             **counts("lsu", lsu, "lines", "client_lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
                      "texture_misses"),

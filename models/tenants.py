@@ -186,11 +186,9 @@ class Tenant:
         return counts(self.mechanism.area, self.states["counts"]) if "counts" in self.fields else {}
 
     @property
-    def gauges(self) -> dict[str, int]:
-        """The values of its gauges now, added up over SMs."""
-        if "gauges" not in self.fields:
-            return {}
-        return {name: int(values.sum()) for name, values in counts(self.mechanism.area, self.states["gauges"]).items()}
+    def gauges(self) -> dict[str, np.ndarray]:
+        """Its gauges, in the states of all SMs."""
+        return counts(self.mechanism.area, self.states["gauges"]) if "gauges" in self.fields else {}
 
 
 def _fields(records: np.ndarray) -> set[str]:
@@ -233,7 +231,7 @@ def instances(mechanism: Mechanism, gpu: Gpu, whole: list[np.ndarray], per_sm: l
 
 
 def counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndarray]:
-    """Copies of the integer fields of an array of records, as raw counts called ``prefix.field``."""
+    """The integer fields of an array of records, in it, as raw counts called ``prefix.field``."""
     array = np.atleast_1d(records)
     names = fields or array.dtype.names or ()
-    return {f"{prefix}.{name}": array[name].astype(np.int64) for name in names if array.dtype[name].base.kind == "i"}
+    return {f"{prefix}.{name}": array[name] for name in names if array.dtype[name].base.kind == "i"}

@@ -94,6 +94,10 @@ def _parser() -> argparse.ArgumentParser:
     run = command("run", "Run one kernel and check its result.")
     one_kernel(run)
     run.add_argument("--profile", action="store_true", help="show which lines of the source the time goes to, and why")
+    run.add_argument("--intervals", metavar="FILE", help="write statistics over time: a row for each interval, as .csv "
+                     "or .parquet")  # fmt: skip
+    run.add_argument("--every", type=int, metavar="N", help="core cycles of an interval (default: 1000, and longer in "
+                     "launches of more than 200,000)")  # fmt: skip
 
     cosim = command("cosim", "Run one kernel with the RTL of blocks in it, checked against the model in every cycle.")
     one_kernel(cosim)

@@ -22,7 +22,9 @@ from lockstep.spec import registry
 from lockstep.spec.words import closest
 
 if TYPE_CHECKING:
+    from lockstep.sim.gpu import Gpu
     from lockstep.sim.occupancy import Residency
+    from lockstep.sim.run import Run
     from lockstep.spec.parameters import Gpu as Description
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
@@ -58,10 +60,21 @@ def _job(options: Namespace) -> Job:
 
 
 def run(options: Namespace) -> int:
+    from lockstep.sim.trace import intervals
+
     check_writable(options.json)
+    intervals.check(options.intervals, options.every)
     job = replace(_job(options), profile=options.profile)
+    runs: list[Run] = []
+
+    def attach(gpu: Gpu) -> None:
+        gpu.every = options.every
+        gpu.after_launch.append(runs.append)
+
     with Display(options.json) as watch:
-        result = execute(job, watch)
+        result = execute(job, watch, attach)
+    if options.intervals:
+        intervals.write(options.intervals, runs)
     if options.json != "-":
         from lockstep.sim.statistics import STATISTICS
 

@@ -28,6 +28,9 @@ class Device:
     """``progress`` is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core
     cycle; ``on_print`` when a launch has ended or failed, with what it has printed; ``after_launch``, all of them, when
     one has ended. With ``profile``, launches have profiles unless they say otherwise.
+
+    ``every`` is the length of the intervals of ``run.timeline``, in core cycles. None: 1000; when a launch has 200 of
+    them, pairs become one, and so do all that follow. With a number, that happens at 50,000.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Device:
         self.profile = profile
         self.on_print: Callable[[str], None] | None = _to_standard_output
         self.after_launch: list[Callable[[Run], None]] = []
+        self.every: int | None = None
         self.runs: deque[Run] = deque(maxlen=KEPT)
         self._raw: dict[str, np.ndarray] = {}
 

@@ -147,7 +147,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         "functions": _functions(runs, gpu),
         "per_sm": gpu.per_sm,
         "printed": "".join(run.printed for run in runs),
-        "timeline": [run.timeline for run in runs],
+        "timeline": [{name: column.tolist() for name, column in run.timeline.items()} for run in runs],
         "configuration": description.values(gpu.description),
         **({"profile": {"causes": CAUSES, "functions": _profiles(runs)}} if job.profile else {}),
     }

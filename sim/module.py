@@ -30,6 +30,7 @@ from lockstep.sim.ptx import names, program
 from lockstep.sim.ptx.kernel import Kernel, Program
 from lockstep.sim.ptx.lines import Places
 from lockstep.sim.run import Run
+from lockstep.sim.trace.intervals import columns
 from lockstep.spec import registry
 from lockstep.spec.parameters import MAX_WARPS
 
@@ -232,7 +233,8 @@ class Module:
         memory, progress = self.gpu.memory, self.gpu.progress
         try:
             observers = [profiler] if profiler else []
-            result = machine.launch(ready, grid, block, params, shared_bytes, memory, progress, observers)
+            what = ready, grid, block, params, shared_bytes, memory
+            result = machine.launch(*what, progress, observers, self.gpu.every)
         except Busy as error:
             raise UsageError(f"{kernel.shown}: {error}") from None
         except BaseException:
@@ -242,9 +244,9 @@ class Module:
         if result.fault is not None:
             self.gpu.show(result.printed)
             raise self._fault(kernel, result.fault)
-        over_time = result.timeline, result.gauges
+        over_time = columns(result.intervals, self.gpu.description)
         found = Profile(kernel.shown, profiler.rows, partial(self._places_of, kernel)) if profiler else None
-        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, *over_time, wall, result.printed, found)
+        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, over_time, wall, result.printed, found)
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from lockstep.spec import files
 
 __all__ = ["Display", "cell", "check_writable", "numeric", "table", "write_file", "write_json", "write_text"]
 
+NUMBERS = re.compile(r"(?<=\[)\n[-+.,\deE\s]+(?=\])")  # there is no line break inside of a string
 PATIENCE = 2.0  # seconds without a word; also between the lines of a log
 
 
@@ -26,8 +28,12 @@ def check_writable(target: str | None) -> None:
 
 
 def write_json(target: str, value: Any) -> None:
-    """Write to a file, or to standard output for ``-``. A file is replaced as a whole or not at all."""
-    write_text(target, json.dumps(value, indent=2) + "\n")
+    """Write to a file, or to standard output for ``-``. A file is replaced as a whole or not at all.
+
+    A list of numbers stands on one line.
+    """
+    text = NUMBERS.sub(lambda found: " ".join(found[0].split()), json.dumps(value, indent=2))
+    write_text(target, text + "\n")
 
 
 def write_text(target: str, text: str) -> None:

@@ -23,8 +23,7 @@ class Run:
     block: tuple[int, int, int]
     gpu: Description
     raw: dict[str, np.ndarray] = field(repr=False)
-    samples: np.ndarray = field(repr=False)  # core cycle; resident warps times cycles and warp instructions until then;
-    gauges: tuple[str, ...] = field(repr=False)  # ... and what these showed, added up over SMs
+    timeline: dict[str, np.ndarray] = field(repr=False)  # the launch over time: ``trace.intervals.columns``
     wall_seconds: float
     printed: str  # by the device's ``printf``, in the order of CTAs and warps
     profile: Profile | None = field(default=None, repr=False)  # if the launch was to have one
@@ -51,24 +50,6 @@ class Run:
     def stats(self) -> dict[str, float]:
         """All statistics of ``docs/statistics.md``."""
         return statistics.compute(self.raw, self.gpu)
-
-    @cached_property
-    def timeline(self) -> dict[str, list[float]]:
-        """Occupancy and instructions per cycle over time: means of the intervals that end at ``core_cycle``.
-
-        Beside them what gauges of mechanisms show in that cycle, as means over SMs.
-        """
-        cycle, resident, instructions = np.diff(self.samples[:, :3], axis=0).T
-        slots = self.gpu.core.sms * self.gpu.core.warps
-        return {
-            "core_cycle": self.samples[1:, 0].tolist(),
-            "occupancy": (resident / (cycle * slots)).tolist(),
-            "ipc": (instructions / cycle).tolist(),
-            **{
-                name: (values / self.gpu.core.sms).tolist()
-                for name, values in zip(self.gauges, self.samples[1:, 3:].T, strict=True)
-            },
-        }
 
     @cached_property
     def per_sm(self) -> list[dict[str, float]]:

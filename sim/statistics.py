@@ -299,7 +299,7 @@ def markdown() -> str:
         "`python -m lockstep.sim.statistics > docs/statistics.md`.",
         "",
         "Counts are sums over SMs, slices or channels, and over launches; ratios are ratios of such sums. Those with",
-        "*SM* are given for every SM too (`run.per_sm`); `run.timeline` has occupancy and IPC over time.",
+        "*SM* are given for every SM too (`run.per_sm`); [some](timelines.md#statistics-over-time) also over time.",
         "Instructions are warp instructions; a line is one request of the coalescer. Jatala, Kloosterman, Kayiran and",
         "Chen are the first authors of the works on register sharing, on WarpPool, RegLess and Scavenger, on DYNCTA,",
         "and on warp scheduling and power, whose figures are compared with.",

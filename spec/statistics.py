@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,10 @@ class Counts:
         return sum(self("sm.categories", CATEGORIES.index(name)) for name in names)
 
 
-def ratio(part: float, whole: float) -> float:
-    """0 when there is nothing to divide by: an SM without work has no instructions per cycle."""
+def ratio(part: Any, whole: Any) -> Any:
+    """0 when there is nothing to divide by: an SM without work has no instructions per cycle. Also of arrays."""
+    if isinstance(whole, np.ndarray):
+        return np.divide(part, whole, out=np.zeros(whole.shape), where=whole != 0)
     return part / whole if whole else 0.0
 
 

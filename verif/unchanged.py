@@ -48,7 +48,7 @@ def observe(run: Run) -> tuple[str, dict[str, Any]]:
         "cycles": [one.cycles for one in gpu.runs],
         "stats": gpu.stats,
         "per_sm": _by_name([sm for one in gpu.runs for sm in one.per_sm]),
-        "timeline": _hash(json.dumps([one.timeline for one in gpu.runs]).encode()),
+        "timeline": _hash(b"".join(column.tobytes() for one in gpu.runs for column in one.timeline.values())),
         "outputs": {output: _hash(array.tobytes()) for output, array in outputs.items()},
         "memory": _hash(gpu.memory.data[:end].tobytes()),
     }

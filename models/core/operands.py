@@ -19,7 +19,8 @@ from lockstep.models.time import NEVER
 
 
 @inline
-def _collectors(config, pipe):
+def collectors(config, pipe):
+    """How many operand collectors the pipelines of a kind share; those of the load/store unit are counted there."""
     core = config.core
     if pipe == 0:
         return i64(core.collectors_alu)
@@ -32,10 +33,10 @@ def blocked_until(sm, config, pipe, now):
     granted = i64(sm.granted[pipe])
     if pipe == PIPE_LSU:
         return i64(NEVER) if lsu_full(sm.lsu, config, granted) else now
-    collectors = _collectors(config, pipe)
-    if granted >= collectors:
+    most = collectors(config, pipe)
+    if granted >= most:
         return now + 1
-    return i64(sm.collector[pipe, (i64(sm.collector_at[pipe]) + granted) % collectors])
+    return i64(sm.collector[pipe, (i64(sm.collector_at[pipe]) + granted) % most])
 
 
 @inline
@@ -76,7 +77,7 @@ def collect(sm, config, instruction, start):
         return i64(0)
     at = i64(sm.collector_at[pipe])
     sm.collector[pipe, at] = start
-    sm.collector_at[pipe] = (at + 1) % _collectors(config, pipe)
+    sm.collector_at[pipe] = (at + 1) % collectors(config, pipe)
     return at
 
 

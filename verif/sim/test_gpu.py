@@ -482,21 +482,6 @@ def test_a_run_and_its_sums(gpu: Gpu) -> None:
     assert again.warp_instructions == first.warp_instructions
 
 
-def test_the_timeline_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.models import gpu as model
-
-    monkeypatch.setattr(model, "CHUNK", 20)
-    monkeypatch.setattr(model, "SAMPLES", 10)
-    device = Gpu("gtx480", core_sms=2)
-    run = device.load(ECHO).launch("symbols", 60, 64, [device.empty(16, np.uint8)])
-    assert 5 <= len(run.samples) <= 11, "thinned out, but not too much"
-    assert (np.diff(run.samples[:, 0]) > 0).all() and (np.diff(run.samples, axis=0) >= 0).all()
-    resident = int(run.raw["sm.resident_warp_cycles"].sum())
-    assert tuple(run.samples[-1]) == (run.cycles, resident, run.warp_instructions)
-    assert len(run.timeline["ipc"]) == len(run.samples) - 1 and run.timeline["core_cycle"][-1] == run.cycles
-    assert max(run.timeline["occupancy"]) <= 1
-
-
 def test_the_same_run_twice() -> None:
     def cycles() -> tuple[int, ...]:
         device = Gpu("gtx480", core_sms=2)

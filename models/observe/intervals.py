@@ -1,0 +1,126 @@
+"""Raw counts over time: at the end of each interval, summed over SMs, slices and channels.
+
+When a row is taken, SMs that sleep are first counted up to the end of the interval, so it does not depend on whether
+cycles are skipped. What is counted only when it ends (the
+waiting of a line that the L1 refuses, and the like) belongs to the interval in which it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lockstep.models.core.counters import count
+from lockstep.models.jit import i64, jit, pointer_to, record, words_i64
+
+INTERVAL, ROWS = 1000, 200
+"""Core cycles of an interval, unless told otherwise, and the most rows that a launch keeps then ..."""
+MOST_ROWS = 50_000
+"""... and when it is told. Beyond it, pairs of intervals become one, and so do all that follow."""
+
+ROOM = 64  # rows that the run loop takes before they are fetched
+
+SUM = record([("address", "i8"), ("stride", "i8"), ("count", "i8")])
+"""Instances of a raw count, or of an element of one. Their sum goes into a row."""
+
+ROWS_TAKEN = record(
+    [
+        ("due", "i8"),  # core cycle in which the interval ends
+        ("interval", "i8"),
+        ("taken", "i8"),  # rows since they were fetched
+        ("sums", "i8"),  # address of them
+        ("length", "i8"),  # how many there are
+        ("rows", "i8"),  # address of the first row: the core cycle, and the sums
+    ]
+)
+
+at_sum = pointer_to(SUM)
+SUM_BYTES = SUM.itemsize
+
+
+@jit
+def take(sms, number, rows, now):
+    """Count the SMs up to cycle ``now``, then add the instances of all counts up into a row."""
+    for s in range(number):
+        if sms[s].last < now:
+            count(sms[s], now)
+    length = i64(rows.length)
+    row = words_i64(i64(rows.rows) + 8 * (1 + length) * i64(rows.taken), 1 + length)
+    row[0] = now
+    for k in range(length):
+        row[1 + k] = _sum(at_sum(i64(rows.sums) + k * SUM_BYTES))
+    rows.taken += 1
+
+
+@jit
+def _sum(place):
+    step = i64(place.stride) >> 3
+    instances = words_i64(i64(place.address), i64(place.count) * step)
+    total = i64(0)
+    for k in range(place.count):
+        total += i64(instances[k * step])
+    return total
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """A launch over time.
+
+    ``ends`` are core cycles; the first interval begins at 0. ``counts`` are, by the names of raw counts, how much they
+    grew in each interval (the first axis), summed over their instances. ``gauges`` are sums over SMs.
+    """
+
+    ends: np.ndarray
+    counts: dict[str, np.ndarray]
+    gauges: dict[str, np.ndarray]
+
+
+class Recorder:
+    """Keeps the rows of one launch after the other. ``record`` says to the run loop where they go."""
+
+    def __init__(self, raw: Mapping[str, np.ndarray], gauges: Mapping[str, np.ndarray]) -> None:
+        """``raw`` are the raw counts in the records, their instances along the first axis; ``gauges`` are alike."""
+        self._raw, self._gauges = raw, gauges
+        columns = [column for array in (*raw.values(), *gauges.values()) for column in _columns(array)]
+        assert all(column.dtype == np.int64 for column in columns)
+        self._sums = np.array([(column.ctypes.data, column.strides[0], len(column)) for column in columns], SUM)
+        self._room = np.zeros((ROOM, 1 + len(columns)), np.int64)
+        self.record = np.zeros(1, ROWS_TAKEN)[0:1].reshape(())
+        self.record["sums"], self.record["length"] = self._sums.ctypes.data, len(columns)
+        self.record["rows"] = self._room.ctypes.data
+        self.begin(None)
+
+    def begin(self, interval: int | None) -> None:
+        """A launch begins, with all counts zero."""
+        self._most = ROWS if interval is None else MOST_ROWS
+        self.record["taken"] = 0
+        self.record["interval"] = self.record["due"] = interval or INTERVAL
+        self._rows = np.zeros((1, self._room.shape[1]), np.int64)
+
+    def fetch(self) -> None:
+        """Make room for further rows."""
+        self._rows = np.concatenate([self._rows, self._room[: self.record["taken"]]])
+        self.record["taken"] = 0
+        while len(self._rows) > self._most:
+            self._rows = self._rows[::2]
+            self.record["interval"] *= 2
+            self.record["due"] = self._rows[-1, 0] + self.record["interval"]
+
+    def intervals(self) -> Intervals:
+        """Those of the launch."""
+        increases, first = np.diff(self._rows, axis=0), 1
+        counts = {}
+        for name, array in self._raw.items():
+            size = array[0].size
+            counts[name] = increases[:, first : first + size].reshape(-1, *array.shape[1:])
+            first += size
+        counts["gpu.cycles"] = increases[:, 0]  # known at the end alone
+        gauges = dict(zip(self._gauges, self._rows[1:, first:].T, strict=True))
+        return Intervals(self._rows[1:, 0], counts, gauges)
+
+
+def _columns(array: np.ndarray) -> list[np.ndarray]:
+    """Its elements, each over all instances."""
+    return [array[(slice(None), *index)] for index in np.ndindex(array.shape[1:])]
