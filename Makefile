@@ -1,8 +1,9 @@
-# make demo    runs kernels on two GPUs and compares them; works on a fresh machine
-# make test    the test suite
-# make lint    style and types
-# make docs    the documentation as a site, in build/site
-# make ptx     compiles the kernels' CUDA C again (needs nvcc; nothing else does)
+# make demo      runs kernels on two GPUs and compares them; works on a fresh machine
+# make test      the test suite
+# make lint      style and types
+# make docs      the documentation as a site, in build/site
+# make tutorial  plays docs/tutorial.md in a fresh clone, with the time of each command
+# make ptx       compiles the kernels' CUDA C again (needs nvcc; nothing else does)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -29,6 +30,9 @@ docs: $(VENV)/.developer
 	@ln -sfn ../../../sim ../../../spec ../../../models build/python/lockstep/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+tutorial: $(VENV)/.developer
+	$(BIN)/python -m lockstep.verif.tutorial
+
 ptx:
 	$(MAKE) -C sim/kernels ptx
 
@@ -46,4 +50,4 @@ $(VENV)/.developer: setup.py pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) --editable '.[dev,cuda,docs]'
 	@touch $@ $(VENV)/.installed
 
-.PHONY: demo test lint docs ptx
+.PHONY: demo test lint docs tutorial ptx
