@@ -192,6 +192,11 @@ def _parser() -> argparse.ArgumentParser:
     occupancy.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.registers=65536")
     cuda_options(occupancy)
 
+    text = "Show runs on one page of HTML: where the cycles went, values over time, requests, roofline, hot lines."
+    report = commands.add_parser("report", help=text, description=text, allow_abbrev=False)
+    report.add_argument("files", metavar="RUN.json", nargs="+", help="what `run --json` or `compare --json` wrote")
+    report.add_argument("-o", dest="file", metavar="FILE.html", default="report.html", help="(default: report.html)")
+
     command("kernels", "List the kernels.")
     gpus = command("gpus", "List the GPU descriptions, or explain one: each value, what it means, and its source.")
     gpus.add_argument("gpu", metavar="NAME|FILE.toml", nargs="?", help="the one to explain")

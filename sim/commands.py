@@ -88,6 +88,18 @@ def run(options: Namespace) -> int:
     return _finish(options, result, [result])
 
 
+def report(options: Namespace) -> int:
+    from lockstep.sim import report
+    from lockstep.sim.reproduce.page import html
+
+    check_writable(options.file)
+    runs = report.read(options.files)
+    write_text(options.file, html(report.page(runs)))
+    if options.file != "-":
+        print(f"written to {options.file}")
+    return 0
+
+
 def cosim(options: Namespace) -> int:
     from lockstep.sim.cosim.command import command
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from lockstep.sim import statistics
 from lockstep.sim.profile import Profile
+from lockstep.sim.ptx.names import readable
 from lockstep.spec.parameters import Gpu as Description
 
 __all__ = ["Run"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """One finished launch."""
 
@@ -22,11 +23,22 @@ class Run:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     gpu: Description
-    raw: dict[str, np.ndarray] = field(repr=False)
-    timeline: dict[str, np.ndarray] = field(repr=False)  # the launch over time: ``trace.intervals.columns``
+    raw: dict[str, np.ndarray]
+    timeline: dict[str, np.ndarray]  # the launch over time: ``trace.intervals.columns``
     wall_seconds: float
     printed: str  # by the device's ``printf``, in the order of CTAs and warps
-    profile: Profile | None = field(default=None, repr=False)  # if the launch was to have one
+    profile: Profile | None = None  # if the launch was to have one
+
+    def __repr__(self) -> str:
+        where = f"{readable(self.kernel)} on {self.gpu.name}"
+        return f"<Run of {where}, grid {self.grid}, block {self.block}: {self.cycles} core cycles, IPC {self.ipc:.3f}>"
+
+    def _repr_html_(self) -> str:
+        """The report of `lockstep report`, for notebooks."""
+        from lockstep.sim import report
+        from lockstep.sim.reproduce.page import html
+
+        return html(report.page([report.of_run(self)]), whole=False)
 
     @property
     def cycles(self) -> int:

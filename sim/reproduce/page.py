@@ -30,12 +30,13 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """``key`` names its CSV file; cells are texts and numbers, None is empty."""
+    """``key`` names its CSV file; cells are texts and numbers, None is empty. ``folded``: HTML shows it on demand."""
 
     key: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,17 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class Command:
+    """A command for a shell."""
+
+    title: str
+    command: str
+
+
+@dataclass(frozen=True)
 class Page:
     title: str
-    blocks: Sequence[Text | Table | Plot]
+    blocks: Sequence[Text | Table | Plot | Command]
 
 
 def svg(figure: Figure) -> str:
@@ -70,15 +79,23 @@ def _prose(text: str) -> markupsafe.Markup:
     return markupsafe.Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped))
 
 
-def html(page: Page) -> str:
-    """In one file, which needs no other."""
+def _inline(plot: Plot) -> markupsafe.Markup:
+    """A plot as a part of a page: its title for those who do not see it, and names that no other plot has."""
+    text = plot.svg[plot.svg.index("<svg") :]
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{plot.key}-", text)
+    return markupsafe.Markup(text.replace("<svg", f'<svg role="img" aria-label="{markupsafe.escape(plot.title)}"', 1))
+
+
+def html(page: Page, whole: bool = True) -> str:
+    """In one file, which needs no other; or, not ``whole``, as a part of another page."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["cell"] = cell
     environment.filters["prose"] = _prose
+    environment.filters["inline"] = _inline
     environment.globals["numeric"] = numeric
     environment.tests["number"] = lambda value: isinstance(value, int | float)
     template = environment.from_string((Path(__file__).parent / "page.html").read_text())
-    return template.render(page=page, kinds=[type(block).__name__ for block in page.blocks])
+    return template.render(page=page, whole=whole, kinds=[type(block).__name__ for block in page.blocks])
 
 
 def markdown(page: Page, name: str) -> str:
@@ -89,6 +106,8 @@ def markdown(page: Page, name: str) -> str:
             parts.append(f"{'#' * block.level} {block.text}" if block.level else block.text)
         elif isinstance(block, Plot):
             parts.append(f"![{block.title}]({name}-{block.key}.svg)")
+        elif isinstance(block, Command):
+            parts.append(f"{block.title}\n\n```\n{block.command}\n```")
         else:
             rule = ["--:" if numeric(block.rows, column) else "---" for column in range(len(block.columns))]
             rows = [block.columns, rule, *([cell(value) for value in row] for row in block.rows)]
