@@ -134,6 +134,10 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--retry", action="store_true", help="run again what failed")
     many_runs(sweep)
 
+    diff = command("diff", "Explain what two saved runs differ in, and where the cycles went.")
+    for name in ("first", "second"):
+        diff.add_argument(name, metavar="RUN.json", help="what `lockstep run --json` has written")
+
     bench = command("bench", "Measure the speed of the model.")
     bench.add_argument("kernels", metavar="KERNEL", nargs="*")
     bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml")

@@ -119,6 +119,12 @@ def sweep(options: Namespace) -> int:
     return commands.sweep(options)
 
 
+def diff(options: Namespace) -> int:
+    from lockstep.sim import difference
+
+    return difference.diff(options)
+
+
 def bench(options: Namespace) -> int:
     check_writable(options.json)
     settings = _settings(options)

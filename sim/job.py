@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lockstep.sim.watch import Watch
 from lockstep.spec.causes import CAUSES
 
 if TYPE_CHECKING:
@@ -16,25 +17,9 @@ if TYPE_CHECKING:
     from lockstep.sim.profile import Profile
     from lockstep.sim.run import Run
 
-__all__ = ["Job", "Result", "Watch", "complaint", "execute", "failed"]
+__all__ = ["Job", "Result", "complaint", "execute", "failed"]
 
 Result = dict[str, Any]  # with the keys of the JSON output
-
-
-class Watch:
-    """What a job tells about its progress; this one keeps it to itself."""
-
-    def phase(self, text: str) -> None:
-        """A part of the work begins."""
-
-    def progress(self, ended: int, total: int, cycle: int) -> None:
-        """CTAs of the current launch, and its core cycle."""
-
-    def runs(self, ended: int, total: int, failed: int) -> None:
-        """So many of several runs have ended, in whatever way."""
-
-    def printed(self, text: str) -> None:
-        """A launch has printed something."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Watch
+from lockstep.sim.watch import Watch
 from lockstep.spec import files
 
 __all__ = ["Display", "cell", "check_writable", "numeric", "table", "write_file", "write_json", "write_text"]
@@ -50,8 +50,11 @@ def write_file(target: str, content: str | bytes) -> None:
     files.write(Path(target), content)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table; numbers to the right, with separators."""
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], width: int | None = None) -> None:
+    """Print a table; numbers to the right, with separators. The last column fits itself to the width, if there is one.
+
+    Without ``width``, a table has that of the terminal.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -64,7 +67,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     for line in lines:
         result.add_row(*(Text(cell(value)) for value in line))
     # A pipe has no width: take what the table needs, so that nothing is cut off.
-    Console(width=None if sys.stdout.isatty() else 200).print(result)
+    Console(width=width or (None if sys.stdout.isatty() else 200)).print(result)
 
 
 def numeric(rows: Sequence[Sequence[Any]], column: int) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from lockstep.sim import statistics
+from lockstep.sim.description import values
 from lockstep.sim.profile import Profile
 from lockstep.sim.ptx.names import readable
 from lockstep.spec.parameters import Gpu as Description
@@ -38,7 +40,18 @@ class Run:
         from lockstep.sim import report
         from lockstep.sim.reproduce.page import html
 
-        return html(report.page([report.of_run(self)]), whole=False)
+        return html(report.page([self._saved()]), whole=False)
+
+    def _saved(self) -> dict[str, Any]:
+        """The launch as ``sim.saved`` has the runs of commands; nobody knows its size, command or result."""
+        gpu = self.gpu
+        timeline = {name: column.tolist() for name, column in self.timeline.items()}
+        return {
+            "kernel": readable(self.kernel), "gpu": gpu.name, "mechanisms": sorted(gpu.mechanisms), "settings": {},
+            "size": "", "cycles": self.cycles, "warp_instructions": self.warp_instructions, "ipc": self.ipc,
+            "checked": None, "stats": self.stats, "timeline": [timeline], "configuration": values(gpu), "command": "",
+            "code_version": "", **({"profile": {"functions": [self.profile.as_json()]}} if self.profile else {}),
+        }  # fmt: skip
 
     @property
     def cycles(self) -> int:

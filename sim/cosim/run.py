@@ -12,7 +12,8 @@ import numpy as np
 from lockstep.sim.cosim import build, report
 from lockstep.sim.cosim.session import Machine, Session, chosen
 from lockstep.sim.errors import KernelFault, UsageError
-from lockstep.sim.job import Job, Watch
+from lockstep.sim.job import Job
+from lockstep.sim.watch import Watch
 
 Attach = Callable[[Any], None]
 """Called with the :class:`lockstep.sim.Gpu` of a job before its first launch."""

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
 
+from lockstep.sim import saved
 from lockstep.sim.comparison import BASELINE
-from lockstep.sim.description import values
 from lockstep.sim.errors import UsageError
 from lockstep.sim.profile import hot_lines
-from lockstep.sim.ptx.names import readable
 from lockstep.sim.report import plots
 from lockstep.sim.reproduce.page import Command, Page, Plot, Table, Text
+from lockstep.sim.saved import Saved, outcomes
 
-NEEDED = ("kernel", "gpu", "mechanisms", "settings", "size", "cycles", "warp_instructions", "ipc", "checked", "stats",
-          "timeline", "configuration", "command", "code_version")  # fmt: skip
-RULE = "reports are made of what `lockstep run --json` writes"
 MOST = len(ascii_uppercase)  # runs of one page
 HOT = 12  # lines of a function
 CHECKED = {True: "right", False: "WRONG", None: "not checked"}
-
-if TYPE_CHECKING:
-    from lockstep.sim.run import Run
-
-Result = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,7 +26,7 @@ class Subject:
 
     letter: str
     name: str
-    result: Result
+    result: Saved
 
     def __getitem__(self, statistic: str) -> float:
         return float(self.result["stats"][statistic])
@@ -60,41 +49,15 @@ class Subject:
         return float(self.result["cycles"]) / self.value("clocks.core")
 
 
-def read(files: Sequence[str]) -> list[Result]:
-    """The runs in JSON files of `run`, or of `compare`. Raises :class:`UsageError`."""
-    found: list[Result] = []
-    for file in files:
-        try:
-            value = json.loads(Path(file).read_text())
-        except OSError as error:
-            raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-        except ValueError:
-            raise UsageError(f"{file}: is no JSON; {RULE}") from None
-        for result in value if isinstance(value, list) else [value]:
-            missing = [key for key in NEEDED if not isinstance(result, dict) or key not in result]
-            if missing:
-                raise UsageError(f"{file}: has no {missing[0]!r}; {RULE}")
-            found.append(result)
-    if not found:
-        raise UsageError(f"{', '.join(files)}: no runs")
+def read(files: Sequence[str]) -> list[Saved]:
+    """The runs in some files. Raises :class:`UsageError`."""
+    found = [run for file in files for run in saved.read(file)]
     if len(found) > MOST:
         raise UsageError(f"{len(found)} runs: a report shows at most {MOST}")
     return found
 
 
-def of_run(run: Run) -> Result:
-    """A launch from Python, as the JSON would have it."""
-    gpu = run.gpu
-    timeline = {name: column.tolist() for name, column in run.timeline.items()}
-    return {
-        "kernel": readable(run.kernel), "gpu": gpu.name, "mechanisms": sorted(gpu.mechanisms), "settings": {},
-        "size": "", "cycles": run.cycles, "warp_instructions": run.warp_instructions, "ipc": run.ipc, "checked": None,
-        "stats": run.stats, "timeline": [timeline], "configuration": values(gpu), "command": "", "code_version": "",
-        **({"profile": {"functions": [run.profile.as_json()]}} if run.profile else {}),
-    }  # fmt: skip
-
-
-def page(results: Sequence[Result]) -> Page:
+def page(results: Sequence[Saved]) -> Page:
     """The report of some runs."""
     named = zip(ascii_uppercase, _names(results), results, strict=False)
     runs = [Subject(letter, name, result) for letter, name, result in named]
@@ -113,10 +76,10 @@ def page(results: Sequence[Result]) -> Page:
     return Page(title + ("s" if len(runs) > 1 else ""), blocks)
 
 
-def _names(results: Sequence[Result]) -> list[str]:
+def _names(results: Sequence[Saved]) -> list[str]:
     """The kernel of each run, and what else not all runs have in common."""
 
-    def parts(result: Result) -> dict[str, str]:
+    def parts(result: Saved) -> dict[str, str]:
         settings = " ".join(f"{key}={value}" for key, value in result["settings"].items())
         return {"kernel": result["kernel"], "size": result["size"], "gpu": result["gpu"],
                 "with": "+".join(result["mechanisms"]) or BASELINE, "settings": settings}  # fmt: skip
@@ -151,10 +114,10 @@ def _cycles(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
         "others; *pipelines*: ready warps find no free pipeline, or an issue takes several cycles; *other*: results of "
         "other instructions, barriers, fetches, mechanisms; *no CTA*: nothing to do yet, or any more."
     )
-    outcomes = {run.label: _outcomes(run) for run in runs}
+    done = {run.label: outcomes(run.result) for run in runs}
     scale = {run.label: _first(runs, run)["gpu.core_cycles"] * run.value("core.sms") for run in runs}
-    yield Plot("cycles", "Cycles of the SMs, to those of the kernel's first run", plots.stacked(outcomes, scale))
-    yield _stacked_table("cycles", "Cycles of all SMs", outcomes)
+    yield Plot("cycles", "Cycles of the SMs, to those of the kernel's first run", plots.stacked(done, scale))
+    yield _stacked_table("cycles", "Cycles of all SMs", done)
     waits = {run.label: _warp_cycles(run) for run in runs if "profile" in run.result}
     if waits:
         yield Text("What warps wait for", 2)
@@ -166,20 +129,6 @@ def _cycles(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
 
 def _first(runs: Sequence[Subject], run: Subject) -> Subject:
     return next(each for each in runs if each.kernel == run.kernel)
-
-
-def _outcomes(run: Subject) -> dict[str, float]:
-    """Cycles of all SMs by outcome; they add up to the cycles of the run, times its SMs."""
-    active = run["sm.active_core_cycles"]
-    found = {
-        "issued": run["issue.issued_core_cycles"],
-        "memory": run["issue.c_mem_core_cycles"],
-        "memory, blocked": run["issue.c_mem_blocked_core_cycles"],
-        "other": run["issue.c_idle_core_cycles"],
-    }
-    found["pipelines"] = active - sum(found.values())
-    found["no CTA"] = run["gpu.core_cycles"] * run.value("core.sms") - active
-    return found
 
 
 GROUPS = {

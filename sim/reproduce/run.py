@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, Result, Watch, complaint
+from lockstep.sim.job import Job, Result, complaint
 from lockstep.sim.sweep.runner import results
 from lockstep.sim.sweep.schedulers import cores, local
+from lockstep.sim.watch import Watch
 
 __all__ = ["run"]
 

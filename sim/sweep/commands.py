@@ -10,13 +10,14 @@ from typing import Any
 
 from lockstep.sim import comparison, store
 from lockstep.sim.errors import UsageError, one_line
-from lockstep.sim.job import Job, Result, Watch, complaint, failed
+from lockstep.sim.job import Job, Result, complaint, failed
 from lockstep.sim.output import Display, check_writable, table, write_file, write_json, write_text
 from lockstep.sim.sweep import table as shown
 from lockstep.sim.sweep.axes import Axes, setting_axes
 from lockstep.sim.sweep.file import load
 from lockstep.sim.sweep.runner import Scheduler, results
 from lockstep.sim.sweep.schedulers import SCHEDULERS, cores, dask, local, slurm
+from lockstep.sim.watch import Watch
 from lockstep.spec.words import closest
 
 __all__ = ["compare", "sweep"]

@@ -9,7 +9,8 @@ from contextlib import nullcontext
 from lockstep.models import cache
 from lockstep.sim import store
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, Result, Watch, execute, failed
+from lockstep.sim.job import Job, Result, execute, failed
+from lockstep.sim.watch import Watch
 
 __all__ = ["Scheduler", "Task", "make", "results"]
 

@@ -18,8 +18,9 @@ from typing import Any
 
 from lockstep.sim import store
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, Result, Watch, failed
+from lockstep.sim.job import Job, Result, failed
 from lockstep.sim.sweep.runner import Scheduler, Task, make
+from lockstep.sim.watch import Watch
 
 __all__ = ["SCHEDULERS", "cores", "dask", "local", "slurm"]
 

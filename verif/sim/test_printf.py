@@ -13,8 +13,9 @@ import pytest
 
 from lockstep.sim import Gpu, KernelFault, cli, output
 from lockstep.sim.cosim import run as cosim
-from lockstep.sim.job import Job, Watch
+from lockstep.sim.job import Job
 from lockstep.sim.memory import Arena
+from lockstep.sim.watch import Watch
 from lockstep.verif.bench import elsewhere
 from lockstep.verif.sim.cosim.bench import faulty
 

@@ -167,7 +167,7 @@ def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pyte
         ("{", "run.json: is no JSON"),
         ('{"kernel": "x"}', "run.json: has no 'gpu'"),
         ("[3]", "run.json: has no 'kernel'"),
-        ("[]", "run.json: no runs"),
+        ("[]", "run.json: has no runs"),
     ],
 )
 def test_wrong_files(text: str | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

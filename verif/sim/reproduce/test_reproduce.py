@@ -15,10 +15,11 @@ import pytest
 from lockstep.models import cache
 from lockstep.sim import cli, reproduce, store
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, Watch, execute
+from lockstep.sim.job import Job, execute
 from lockstep.sim.reproduce import page, run
 from lockstep.sim.reproduce.chapters import validation
 from lockstep.sim.sweep import runner
+from lockstep.sim.watch import Watch
 
 DOCUMENT = cache.ROOT / "docs" / "validation.md"
 JOB = Job("saxpy", size="tiny")

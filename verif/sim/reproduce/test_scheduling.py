@@ -10,7 +10,7 @@ import pytest
 from lockstep.models import cache
 from lockstep.sim import kernels
 from lockstep.sim.gpu import Gpu
-from lockstep.sim.job import Job, Watch
+from lockstep.sim.job import Job
 from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import scheduling
 from lockstep.sim.reproduce.chapters.scheduling import (
@@ -25,6 +25,7 @@ from lockstep.sim.reproduce.chapters.scheduling import (
     SIMPLE,
 )
 from lockstep.sim.reproduce.page import Plot, Table, markdown
+from lockstep.sim.watch import Watch
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "scheduling.md"
 

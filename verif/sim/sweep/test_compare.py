@@ -16,11 +16,12 @@ import pytest
 from lockstep.sim import output
 from lockstep.sim.description import PARAMETERS
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, Result, Watch, failed
+from lockstep.sim.job import Job, Result, failed
 from lockstep.sim.statistics import STATISTICS
 from lockstep.sim.sweep import runner, table
 from lockstep.sim.sweep.axes import Axes, setting_axes
 from lockstep.sim.sweep.schedulers import LOST, local
+from lockstep.sim.watch import Watch
 from lockstep.verif.sim.test_cli import KERNEL, PTX, RUN_KEYS, lockstep
 
 TWO = ("--size", "tiny", "--set", "core.sms=2")
