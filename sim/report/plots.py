@@ -71,8 +71,8 @@ def stacked(stacks: Stacks, scale: Mapping[str, float], code: bool = False) -> s
     axes.xaxis.set_major_formatter("{x:.0%}" if max(left) <= 1.0001 else "{x:.2f}")
     axes.grid(axis="x", color="0.85", linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, ncols=len(names), loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=8.5,
-                handlelength=1.8, handletextpad=0.4, columnspacing=1.0)  # fmt: skip
+    figure.legend(frameon=False, ncols=len(names), loc="outside upper left", fontsize=8.5, handlelength=1.8,
+                  handletextpad=0.4, columnspacing=1.0)  # fmt: skip
     _plain(axes)
     return svg(figure)
 
