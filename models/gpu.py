@@ -40,7 +40,7 @@ from lockstep.models.jit import addressof, call, entry, i64, inline, jit, record
 from lockstep.models.memory import system
 from lockstep.models.observe import Observer
 from lockstep.models.observe.intervals import ROOM, Intervals, Recorder, take
-from lockstep.models.occupancy import Occupancy, plan, round_up
+from lockstep.models.occupancy import Occupancy, local_rows, plan, round_up
 from lockstep.models.progress import Watch
 from lockstep.models.tenants import Instance, counts
 from lockstep.models.time import NEVER
@@ -525,7 +525,8 @@ class Machine:
         sms = gpu.core.sms
         self._registers = self._at_least(self._registers, sms * MAX_WARPS * registers * LANES * 4)
         stride = round_up(shared_bytes, 16)  # between CTAs, so that every access is aligned on the host too
-        shared, local = sms * max(fit.ctas, 1) * stride, sms * MAX_WARPS * local_bytes * LANES
+        rows = local_rows(gpu, fit, local_bytes, math.prod(grid))
+        shared, local = sms * max(fit.ctas, 1) * stride, sms * rows * local_bytes * LANES
         marks = 1 if strict else 0  # they follow the bytes
         self._scratchpad = self._at_least(self._scratchpad, (1 + marks) * shared)
         pairs, pair_shared = sms * MAX_WARPS // 2 if fit.pairs else 0, sms * fit.pairs * stride
@@ -548,6 +549,7 @@ class Machine:
         for name, value in dict(
             register_file=self._registers.ctypes.data, predicate_file=self._predicates.ctypes.data,
             scratchpad=self._scratchpad.ctypes.data, local=self._local.ctypes.data, local_physical=LOCAL_PHYSICAL,
+            local_rows=rows,
             shared_marks=marks * shared, local_marks=marks * local,
             pair_registers=self._pair_registers.ctypes.data, pair_scratchpad=self._pair_scratchpad.ctypes.data,
             pair_marks=marks * pair_shared,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
+from lockstep.models.execution.isa import LANES, LOCAL_BYTES
 from lockstep.spec import registry
-from lockstep.spec.parameters import Gpu
+from lockstep.spec.parameters import MAX_WARPS, Gpu
 
 
 @dataclass(frozen=True)
@@ -57,3 +58,13 @@ def plan(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> Occup
     """What the configuration's tenant of *capacity* says: its ``occupancy``, with the same arguments."""
     [module] = [m.tenants["capacity"] for m in registry.configuration(gpu) if "capacity" in m.tenants]
     return importlib.import_module(module).occupancy(gpu, threads, registers, scratchpad_bytes)
+
+
+def local_rows(gpu: Gpu, fit: Occupancy, local_bytes: int, ctas: int) -> int:
+    """How many warps of an SM get local memory, ``local_bytes`` per thread, in a launch of ``ctas`` CTAs.
+
+    One per warp slot; where that is more than there are addresses for, only those that the launch can use.
+    """
+    if gpu.core.sms * MAX_WARPS * LANES * local_bytes <= LOCAL_BYTES:
+        return MAX_WARPS
+    return min(fit.ctas, ctas) * fit.warps_per_cta

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lockstep.models.diagnosis import STARVED
-from lockstep.models.execution.isa import GRANULE, LOCAL_PHYSICAL
-from lockstep.models.occupancy import Occupancy, plan
+from lockstep.models.execution.isa import GRANULE, LANES, LOCAL_BYTES
+from lockstep.models.occupancy import Occupancy, local_rows, plan
 from lockstep.sim import diagnosis
 from lockstep.sim.arguments import POINTER_BYTES, pack
 from lockstep.sim.buffers import Texture, as_array, as_dtype
@@ -32,7 +32,6 @@ from lockstep.sim.ptx.lines import Places
 from lockstep.sim.run import Run
 from lockstep.sim.trace.intervals import columns
 from lockstep.spec import registry
-from lockstep.spec.parameters import MAX_WARPS
 
 if TYPE_CHECKING:
     from lockstep.models.gpu import Stop
@@ -222,7 +221,7 @@ class Module:
         kernel = self.kernel(name)
         grid, block = _extent(name, "grid", grid), _extent(name, "block", block)
         self._check_extents(kernel, grid, block)
-        self._check_resources(kernel, math.prod(block), shared_bytes)
+        self._check_resources(kernel, math.prod(grid), math.prod(block), shared_bytes)
         params = pack(self.gpu.memory, kernel, args)
         ready = self._relocated(kernel)
         machine = self.gpu.machine
@@ -282,16 +281,17 @@ class Module:
             raise UsageError(f"{kernel.shown}: {text}; {description.name} allows {limit} per CTA")
         return plan(description, threads, kernel.registers, shared)
 
-    def _check_resources(self, kernel: Kernel, threads: int, shared_bytes: int) -> None:
+    def _check_resources(self, kernel: Kernel, ctas: int, threads: int, shared_bytes: int) -> None:
         description = self.gpu.description
         fit = self._fit(kernel, threads, shared_bytes)
         if fit.ctas == 0:
             shared = kernel.shared_bytes + shared_bytes
             need = f"a CTA of {threads} threads, {kernel.registers} registers each, {shared} bytes of shared memory"
             raise UsageError(f"{kernel.shown}: {need} does not fit on an SM: too many {' and '.join(fit.limited_by)}")
-        local = description.core.sms * MAX_WARPS * 32 * kernel.local_bytes
-        if local > 2**32 - LOCAL_PHYSICAL:
-            raise UsageError(f"{kernel.shown}: {kernel.local_bytes} bytes of local memory per thread do not fit")
+        warps = description.core.sms * local_rows(description, fit, kernel.local_bytes, ctas)
+        if warps * LANES * kernel.local_bytes > LOCAL_BYTES:
+            need = f"{kernel.local_bytes} bytes of local memory per thread, of {warps} warps at a time,"
+            raise UsageError(f"{kernel.shown}: {need} do not fit")
 
     def _relocated(self, kernel: Kernel) -> Kernel:
         """The kernel with the addresses of variables and the handles of textures in its code."""

@@ -115,8 +115,9 @@ def _enter_warp(sm, launch, config, grid, cta_slot, slot):
     warp.regs = i64(cta.registers) + i64(warp.index) * i64(grid.registers) * (4 * LANES)
     warp.own_registers = MAX_REGISTERS
     warp.preds = i64(launch.predicate_file) + position * PREDICATE_BYTES
-    warp.local = i64(launch.local) + position * i64(grid.local_bytes) * LANES
-    warp.local_physical = i64(launch.local_physical) + position * i64(grid.local_bytes) * LANES
+    local = (i64(sm.index) * i64(launch.local_rows) + slot) * i64(grid.local_bytes) * LANES
+    warp.local = i64(launch.local) + local
+    warp.local_physical = i64(launch.local_physical) + local
     warp.epoch += 1
     forget_fetches(sm, bit)
     sm.resident = i64(sm.resident) | bit

@@ -175,6 +175,7 @@ LAUNCH = record(
         ("local", "i8"),
         ("local_marks", "i8"),  # likewise
         ("local_physical", "i8"),
+        ("local_rows", "i8"),  # of an SM: a warp's each, by slot
         ("store", "i8"),  # host address of CTAs that have left and are to be resumed, a ring, ...
         ("store_entries", "i8"),
         ("store_bytes", "i8"),  # ... of so many each
