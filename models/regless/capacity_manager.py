@@ -30,6 +30,7 @@ STATE = record(
         ("stack", "i8", (MAX_WARPS,)),  # from the bottom on
         ("depth", "i8"),
         ("starts", "i8"),  # from the top, while others were below
+        ("came", "i8"),  # to the stack, last
         ("warps", "i8"),  # parameters
         ("banks", "i8"),
         ("lines", "i8"),
@@ -49,6 +50,7 @@ def reset(state, io):
         state.stack[k] = 0
     state.depth = 0
     state.starts = 0
+    state.came = state.warps - 1
 
 
 @jit
@@ -82,9 +84,11 @@ def _start(state, io):
 def _come(state, io):
     """Let a warp come to the stack."""
     barred = i64(io.i.barred)
-    for w in range(state.warps):
+    for k in range(state.warps):
+        w = (i64(state.came) + 1 + k) % i64(state.warps)
         if state.warp[w].state == KNOWN and (barred >> w) & 1 == 0:
             state.warp[w].state = STACKED
+            state.came = w
             state.stack[state.depth] = w
             state.depth += 1
             return

@@ -14,7 +14,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, lowest, popcount, select
+from lockstep.rtl.bits import index_of, next_after, popcount, select
 from lockstep.rtl.regless._layouts import check
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import MAX_WARPS
@@ -38,9 +38,9 @@ class CapacityManager(wiring.Component):
     """Holds the lines of each bank that regions need, from their start on, and tells which warps may issue.
 
     A warp whose next region is known comes to the stack, unless it is ``barred`` then. In a cycle, the warp on top
-    starts if each bank has as many free lines as its region needs there; else one warp comes to the stack, the lowest
-    first. After :data:`PATIENCE` starts from the top while others were below, the warp at the bottom is next, whatever
-    it needs: so every warp on the stack starts, if regions end.
+    starts if each bank has as many free lines as its region needs there; else one warp comes to the stack, in turn.
+    After :data:`PATIENCE` starts from the top while others were below, the warp at the bottom is next, whatever it
+    needs: so every warp on the stack starts, if regions end.
 
     A region has all its lines until the last instruction's accesses are ``delivered``; then only as many as results of
     it are to be written. When none is, the warp is inactive again, or has ended.
@@ -129,6 +129,7 @@ class CapacityManager(wiring.Component):
         self.free = [Signal(range(lines + 1), init=lines, name=f"free_{b}") for b in range(banks)]
         self.stack = Memory(shape=bits_for(warps - 1), depth=warps, init=[])
         self.bottom, self.depth = Signal(bits_for(warps - 1)), Signal(range(warps + 1))
+        self.came = Signal(bits_for(warps - 1), init=warps - 1)  # to the stack, last
         self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below
 
     def elaborate(self, platform: object) -> Module:
@@ -217,12 +218,14 @@ class CapacityManager(wiring.Component):
             read.addr.eq(Mux(overdue, self.bottom, Mux(end == 0, count - 1, place(end - 1)))),
             candidate.eq(read.data),
             ready.eq(Cat(state == Warp.KNOWN for state in self.state) & ~self.barred),
-            comes.eq(Mux(starts, 0, lowest(ready))),
+            comes.eq(Mux(starts, 0, next_after(ready, self.came))),
             write.en.eq(comes.any()),
             write.addr.eq(place(end)),
             write.data.eq(index_of(comes)),
         ]
         m.d.sync += self.depth.eq(self.depth + comes.any() - starts)
+        with m.If(comes.any()):
+            m.d.sync += self.came.eq(index_of(comes))
         with m.If(starts):
             m.d.sync += self.starts.eq(Mux(overdue | (self.depth == 1), 0, self.starts + 1))
             with m.If(overdue):

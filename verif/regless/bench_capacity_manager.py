@@ -171,7 +171,7 @@ class Environment:
         for other in self.warps:
             if other.phase == "ready":
                 other.passed += 1
-                assert other.passed <= (PATIENCE + 2) * len(self.warps) or self.shape.bar > 0.1, "nobody starves"
+                assert other.passed <= (PATIENCE + 4) * len(self.warps) or self.shape.bar > 0.1, "nobody starves"
 
     def alive(self, i: Any) -> None:
         """If somebody could start and nothing runs, a region starts soon."""

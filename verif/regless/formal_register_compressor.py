@@ -7,7 +7,7 @@ from functools import partial
 from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from lockstep.rtl.regless._patterns import compress, expand
-from lockstep.rtl.regless.register_compressor import QUEUE, RegisterCompressor, Step
+from lockstep.rtl.regless.register_compressor import MOST_ACCESSES, QUEUE, RegisterCompressor, Step
 from lockstep.spec.parameters import LANES
 from lockstep.spec.regless.parameters import Request, State
 from lockstep.verif.formal import Proof
@@ -101,7 +101,22 @@ class Queue(Elaboratable):
             m.d.comb += Assert(~waits | port.valid)
             if port is dut.fill:
                 m.d.comb += Assert(~waits | (Value.cast(port.p) == kept))
-        m.d.comb += [Cover(dut.pending.all()), Cover(dut.count == QUEUE)]
+        return m
+
+
+class Waits(Elaboratable):
+    """One place for the registers of two warps, constants all, and an L1 that accepts nothing."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = RegisterCompressor(lanes=1, warps=2, registers=1, lines=1, per_line=1)
+        m.d.comb += [
+            Assume(~dut.answer.valid),
+            Assume(~dut.access.ready),
+            Assume(dut.request.p.words[0] == 0),
+            Assume((dut.request.p.kind == Request.STORE) | (dut.request.p.kind == Request.FETCH)),
+            Cover(dut.pending.all() & (dut.count == MOST_ACCESSES)),
+        ]
         return m
 
 
@@ -121,5 +136,8 @@ PROOFS = {
         "no line has two places; a place that does not wait for its line has all of it; the queue has room for what is "
         "sent; what is presented holds: 2 lanes, 2 warps, 2 registers, 2 places",
     ),
-    "all places wait, and the queue fills": Proof(Queue, "cover", 16, "both can be"),
+    "a place waits behind what left": Proof(
+        Waits, "cover", 16,
+        "two lines leave one place, and it waits for the first to come back, while the L1 refuses: 2 warps, 1 place",
+    ),
 }  # fmt: skip
