@@ -94,6 +94,11 @@ def _parser() -> argparse.ArgumentParser:
     run = command("run", "Run one kernel and check its result.")
     one_kernel(run)
     run.add_argument("--profile", action="store_true", help="show which lines of the source the time goes to, and why")
+    run.add_argument("--timeline", metavar="FILE", help="write what happens on one SM: for Konata (.kanata, .log) or "
+                     "ui.perfetto.dev (.pftrace, .perfetto-trace)")  # fmt: skip
+    run.add_argument("--sm", type=int, metavar="N", help="which one (default: 0)")
+    run.add_argument("--cycles", metavar="A:B", help="and when, in core cycles of the run (default: from the start, up "
+                     "to a million events)")  # fmt: skip
     run.add_argument("--intervals", metavar="FILE", help="write statistics over time: a row for each interval, as .csv "
                      "or .parquet")  # fmt: skip
     run.add_argument("--every", type=int, metavar="N", help="core cycles of an interval (default: 1000, and longer in "

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from lockstep.sim.gpu import Gpu
     from lockstep.sim.occupancy import Residency
     from lockstep.sim.run import Run
+    from lockstep.sim.trace.trace import Trace
     from lockstep.spec.parameters import Gpu as Description
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
@@ -60,19 +62,27 @@ def _job(options: Namespace) -> Job:
 
 
 def run(options: Namespace) -> int:
-    from lockstep.sim.trace import intervals
+    from lockstep.sim.trace import intervals, target
 
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
+    window = target.check(options.timeline, options.cycles, options.sm)
     job = replace(_job(options), profile=options.profile)
     runs: list[Run] = []
+    traces: list[Trace] = []
 
     def attach(gpu: Gpu) -> None:
         gpu.every = options.every
         gpu.after_launch.append(runs.append)
+        if options.timeline:
+            traces.append(stack.enter_context(gpu.trace(options.sm or 0, window)))
 
-    with Display(options.json) as watch:
+    with Display(options.json) as watch, ExitStack() as stack:
         result = execute(job, watch, attach)
+    for trace in traces:
+        trace.write(options.timeline)
+        if trace.full is not None:
+            print(f"lockstep: {options.timeline}: full; it ends before cycle {trace.full:,}", file=sys.stderr)
     if options.intervals:
         intervals.write(options.intervals, runs)
     if options.json != "-":

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lockstep.sim import statistics
+from lockstep.sim.errors import UsageError
 from lockstep.sim.memory import Arena
 from lockstep.sim.run import Run
 from lockstep.spec.parameters import Gpu as Description
+
+if TYPE_CHECKING:
+    from lockstep.sim.trace.trace import Trace
 
 __all__ = ["KEPT", "Device"]
 
@@ -47,6 +52,7 @@ class Device:
         self.on_print: Callable[[str], None] | None = _to_standard_output
         self.after_launch: list[Callable[[Run], None]] = []
         self.every: int | None = None
+        self.tracing: Trace | None = None
         self.runs: deque[Run] = deque(maxlen=KEPT)
         self._raw: dict[str, np.ndarray] = {}
 
@@ -80,3 +86,26 @@ class Device:
         if not self._raw:
             return []
         return [statistics.compute(self._raw, self.description, sm) for sm in range(self.description.core.sms)]
+
+    @contextmanager
+    def trace(
+        self, sm: int = 0, cycles: tuple[int, int | None] = (0, None), events: int | None = None
+    ) -> Iterator[Trace]:
+        """Record what happens on one SM, in the launches inside of the ``with``.
+
+        ``cycles`` is a window, from the first core cycle to before the last: launches follow each other. At most
+        ``events`` are kept (default: :data:`~lockstep.sim.trace.trace.EVENTS`). Cycles and statistics are those
+        without a trace.
+        """
+        from lockstep.sim.trace.trace import EVENTS, Trace  # late, since it compiles the model
+
+        if not 0 <= sm < self.description.core.sms:
+            raise UsageError(f"SM {sm}: {self.description.name} has 0 to {self.description.core.sms - 1}")
+        if self.tracing is not None:
+            raise UsageError("this Gpu has another trace under way")
+        trace = Trace(sm, cycles, EVENTS if events is None else events)
+        self.tracing = trace
+        try:
+            yield trace
+        finally:
+            self.tracing = None

@@ -228,10 +228,12 @@ class Module:
         from lockstep.models.gpu import Busy  # late, since it compiles the model
 
         profiler = _profiler() if (self.gpu.profile if profile is None else profile) else None
+        tracing = self.gpu.tracing
+        tracer = tracing.observer() if tracing else None
         start = time.perf_counter()
         memory, progress = self.gpu.memory, self.gpu.progress
         try:
-            observers = [profiler] if profiler else []
+            observers = [each for each in (profiler, tracer) if each]
             what = ready, grid, block, params, shared_bytes, memory
             result = machine.launch(*what, progress, observers, self.gpu.every)
         except Busy as error:
@@ -246,6 +248,8 @@ class Module:
         over_time = columns(result.intervals, self.gpu.description)
         found = Profile(kernel.shown, profiler.rows, partial(self._places_of, kernel)) if profiler else None
         run = Run(kernel.name, grid, block, self.gpu.description, result.raw, over_time, wall, result.printed, found)
+        if tracing:
+            tracing.add(tracer, kernel.shown, run, ready.code, partial(self._places_of, kernel))
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run

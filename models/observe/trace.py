@@ -1,0 +1,235 @@
+"""What happens on one SM, event by event, in a window of core cycles: for pipeline viewers (``sim/trace``).
+
+Beside the frame's events, changes are recorded: of what each warp waits for (``causes``), of fetched instructions, of
+the load/store unit, of MSHRs. The buffer is bounded: what does not fit is left out, and the first event that did not is
+known by its cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lockstep.models.core.frame import CTA_RESUMED, CTA_START, ISSUE, WARP_START
+from lockstep.models.core.lsu import QUEUE
+from lockstep.models.core.operands import collectors
+from lockstep.models.core.state import PIPE_KINDS, PIPE_LSU, SM, instruction_of
+from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, popcount, record, slots, without_lowest
+from lockstep.models.observe import declaration
+from lockstep.models.observe.causes import at_config, cause
+from lockstep.models.time import NEVER
+from lockstep.spec.parameters import MAX_CTAS, MAX_SCHEDULERS, MAX_WARPS
+
+FETCHED, STARTED, LSU_STARTED, WAITS, LEVEL = range(32, 37)
+"""Kinds of what is recorded beside the frame's events (``core.frame``): instructions arrive in a warp's buffer (``pc``
+is the first, ``value`` their number); an instruction that has issued starts in cycle ``value`` (NEVER: its operands
+come later, so that is not known); the next instruction in the load/store unit's queue starts; what a warp waits for
+changes (``value``: an index of a cause, ISSUES or ABSENT); a level changes (``slot``: which)."""
+
+ISSUES, ABSENT, UNKNOWN = -1, -2, -3
+"""Instead of a cause: the warp has issued, there is no warp, the window has not begun."""
+
+MSHRS, IN_FLIGHT, QUEUED, WARPS, REFUSED = range(5)
+"""Levels: MSHRs of the L1 in use, memory instructions between issue and their last answer, those that have not started
+in the load/store unit, resident warps, and why the L1 refuses a line (``memory.l1``, less than 0)."""
+LEVELS = 5
+
+EVENT = record(
+    [("cycle", "i8"), ("value", "i8"), ("kind", "i2"), ("cta", "i2"), ("slot", "i4"), ("pc", "i4"), ("unused", "i4")]
+)
+"""``value`` are the lanes of an event of the frame; of a CTA that starts its number, of a warp its place in the CTA."""
+
+STATE = record(
+    [
+        ("events", "i8"),  # address of the first; 0: this SM is not traced
+        ("room", "i8"),
+        ("count", "i8"),
+        ("first", "i8"),  # core cycles: the window begins ...
+        ("until", "i8"),  # ... and is over; it ends early when there is no room left
+        ("open", "i8"),
+        ("why", "i4", (MAX_WARPS,)),  # as it was recorded last
+        ("buffered", "i4", (MAX_WARPS,)),
+        ("issued_pc", "i4", (MAX_WARPS,)),
+        ("level", "i8", (LEVELS,)),
+        ("collector_at", "i8", (PIPE_KINDS,)),
+        ("head", "i8"),
+        ("issued", "i8"),  # instructions in this step that take a collector ...
+        ("issue_slot", "i4", (MAX_SCHEDULERS,)),
+        ("issue_pc", "i4", (MAX_SCHEDULERS,)),
+        ("issue_pipe", "i4", (MAX_SCHEDULERS,)),
+    ]
+)
+
+at_event = pointer_to(EVENT)
+EVENT_BYTES = EVENT.itemsize
+
+
+@jit
+def _put(state, cycle, kind, slot, cta, pc, value):
+    if cycle < state.first or cycle >= state.until:
+        return
+    if state.count == state.room:
+        state.until = cycle
+        return
+    event = at_event(i64(state.events) + i64(state.count) * EVENT_BYTES)
+    state.count += 1
+    event.cycle = cycle
+    event.kind = kind
+    event.slot = slot
+    event.cta = cta
+    event.pc = pc
+    event.value = value
+    event.unused = 0
+
+
+@jit
+def _follow(state, sm, cycle):
+    """Record what the step of a cycle has changed."""
+    config = at_config(i64(sm.config))
+    for k in range(state.issued):
+        pipe = i64(state.issue_pipe[k])
+        at = i64(state.collector_at[pipe])
+        state.collector_at[pipe] = (at + 1) % collectors(config, pipe)
+        start = i64(sm.collector[pipe, at])
+        _put(state, cycle, STARTED, i64(state.issue_slot[k]), -1, i64(state.issue_pc[k]), start)
+    state.issued = 0
+    while state.head != sm.lsu.head:
+        state.head = (state.head + 1) % QUEUE
+        _put(state, cycle, LSU_STARTED, -1, -1, -1, 0)
+    issued = i64(sm.frame.seen.issued)
+    for slot in range(config.core.warps):
+        warp = sm.warps[slot]
+        resident = (i64(sm.resident) >> slot) & 1
+        buffered = i64(warp.buffered) if resident != 0 else i64(0)
+        arrived = buffered - i64(state.buffered[slot]) + ((issued >> slot) & 1)
+        state.buffered[slot] = buffered
+        if arrived > 0 and resident != 0:
+            pc = i64(warp.pc) + buffered - arrived if buffered != 0 else i64(state.issued_pc[slot])
+            _put(state, cycle, FETCHED, slot, -1, pc, arrived)
+    _level(state, cycle, MSHRS, i64(sm.lsu.l1.in_flight.count))
+    _level(state, cycle, IN_FLIGHT, i64(sm.lsu.in_flight))
+    _level(state, cycle, QUEUED, i64(sm.lsu.count + sm.lsu.collecting))
+    _level(state, cycle, WARPS, popcount(i64(sm.resident)))
+    _level(state, cycle, REFUSED, i64(sm.lsu.refused))
+
+
+@inline
+def _level(state, cycle, which, value):
+    if state.level[which] != value:
+        state.level[which] = value
+        _put(state, cycle, LEVEL, which, -1, -1, value)
+
+
+@jit
+def _warps(state, sm, cycle, place):
+    """Say which CTA is in a place of the SM, and which warps it has."""
+    cta = sm.ctas[place]
+    _put(state, cycle, CTA_START, -1, place, -1, i64(cta.index))
+    warps = i64(cta.warps)
+    while warps != 0:
+        slot = ctz(warps)
+        warps = without_lowest(warps)
+        _put(state, cycle, WARP_START, slot, place, -1, i64(sm.warps[slot].index))
+
+
+@jit
+def _open(state, sm):
+    """If the window begins: say what is there, and let everything be recorded anew."""
+    if state.open != 0:
+        return
+    state.open = 1
+    first = i64(state.first)
+    for place in range(MAX_CTAS):
+        if sm.ctas[place].live != 0:
+            _warps(state, sm, first, place)
+    for slot in range(MAX_WARPS):
+        state.why[slot] = UNKNOWN
+    for which in range(LEVELS):
+        _put(state, first, LEVEL, which, -1, -1, i64(state.level[which]))
+
+
+@jit
+def see(state, sm):
+    """Record what warps wait for in equal cycles, where that differs from the cycles before."""
+    if state.events == 0:
+        return NEVER
+    seen = sm.frame.seen
+    first = i64(seen.first)
+    _follow(state, sm, first)
+    if first + seen.cycles <= state.first or first >= state.until:
+        return NEVER
+    _open(state, sm)
+    cycle = max(first, i64(state.first))
+    for slot in range(at_config(i64(sm.config)).core.warps):
+        why = i64(ABSENT)
+        if (i64(seen.issued) >> slot) & 1 != 0:
+            why = i64(ISSUES)
+        elif (i64(sm.resident) >> slot) & 1 != 0:
+            why = cause(sm, slot, first)
+        if why != state.why[slot]:
+            state.why[slot] = why
+            _put(state, cycle, WAITS, slot, -1, i64(sm.warps[slot].pc), why)
+    return NEVER
+
+
+@jit
+def hear(state, sm):
+    """Record an event of the frame."""
+    if state.events == 0:
+        return i64(0)
+    events = sm.frame.events
+    kind, slot, place, pc = i64(events.kind), i64(events.slot), i64(events.cta), i64(events.pc)
+    now, value = i64(events.now), i64(events.lanes)
+    if now >= state.first and now < state.until:
+        _open(state, sm)
+    if kind == CTA_START:
+        value = i64(sm.ctas[place].index)
+    elif kind == CTA_RESUMED:
+        _warps(state, sm, now, place)
+        return i64(0)
+    elif kind == WARP_START:
+        value = i64(sm.warps[slot].index)
+    elif kind == ISSUE:
+        state.issued_pc[slot] = pc
+        pipe = i64(at_config(i64(sm.config)).pipelines[instruction_of(sm.warps[slot], pc).category].pipe)
+        if pipe != PIPE_LSU:
+            state.issue_slot[state.issued] = slot
+            state.issue_pc[state.issued] = pc
+            state.issue_pipe[state.issued] = pipe
+            state.issued += 1
+    _put(state, now, kind, slot, place, pc, value)
+    return i64(0)
+
+
+TENANTS = {
+    "monitors": slots(STATE, SM, see=see),
+    "events": slots(STATE, SM, hear=hear),
+}
+
+
+class Tracer:
+    """The observer of one launch. The window is ``first`` to ``until`` - 1, as core cycles of the launch."""
+
+    declaration = declaration("trace", "what happens on one SM, event by event", "monitors", "events")
+
+    def __init__(self, sm: int, first: int, until: int, room: int) -> None:
+        self._sm, self._window = sm, (first, until)
+        self._events = np.zeros(room, EVENT)
+
+    def begin(self, states: np.ndarray, kernel: Any) -> None:
+        self._state = states[self._sm : self._sm + 1]
+        self._state["events"], self._state["room"] = self._events.ctypes.data, len(self._events)
+        self._state["first"], self._state["until"] = self._window
+
+    @property
+    def is_full(self) -> bool:
+        """Whether something did not fit."""
+        return bool(self._state["until"][0] < self._window[1])
+
+    @property
+    def taken(self) -> tuple[np.ndarray, int]:
+        """What was recorded before which cycle: all of it, up to there."""
+        until = int(self._state["until"][0])
+        events = self._events[: int(self._state["count"][0])]
+        return events[events["cycle"] < until].copy(), until

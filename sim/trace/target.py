@@ -1,0 +1,33 @@
+"""Where a timeline goes, and which window of a run it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lockstep.sim.errors import UsageError
+from lockstep.spec import files
+
+__all__ = ["ENDINGS", "check"]
+
+ENDINGS = {".kanata": "konata", ".log": "konata", ".perfetto-trace": "perfetto", ".pftrace": "perfetto"}
+"""The formats of files, by their ending."""
+
+
+def check(target: str | None, cycles: str | None, sm: int | None) -> tuple[int, int | None]:
+    """The window that ``--cycles`` names. Refuse what cannot be, also of the file."""
+    for option, value in (("--cycles", cycles), ("--sm", sm)):
+        if target is None and value is not None:
+            raise UsageError(f"{option} {value}: is for --timeline")
+    if target is not None:
+        if Path(target).suffix not in ENDINGS:
+            raise UsageError(f"{target}: a timeline goes into a file that ends in {', '.join(ENDINGS)}")
+        if not files.writable(Path(target)):
+            raise UsageError(f"{target}: cannot be written there")
+    first, colon, last = (cycles or "0:").partition(":")
+    try:
+        window = int(first or 0), int(last) if last else None
+    except ValueError:
+        window = -1, None
+    if not colon or window[0] < 0 or (window[1] is not None and window[1] <= window[0]):
+        raise UsageError(f"--cycles {cycles}: must be A:B, A: or :B, two core cycles of the run, the second one later")
+    return window

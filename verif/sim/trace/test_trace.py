@@ -1,0 +1,261 @@
+"""Traces of one SM: what they hold agrees with the statistics and the profile, and with the files for viewers."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lockstep.models.observe.trace import QUEUED
+from lockstep.sim import Gpu, cli, kernels
+from lockstep.sim.trace import konata
+from lockstep.sim.trace.trace import Trace
+from lockstep.spec.causes import CAUSES
+
+
+def traced(name: str, sm: int = 0, sms: int = 2, skip: bool = True, **window: object) -> tuple[Gpu, Trace]:
+    """A kernel at size tiny, with a trace of one SM, and profiles."""
+    kernel = kernels.find(name)
+    gpu = Gpu("gtx480", core_sms=sms, profile=True)
+    gpu.machine.skip = skip
+    module, data = gpu.load(kernel.ptx), kernel.setup("tiny", 1)
+    with gpu.trace(sm, **window) as trace:  # type: ignore[arg-type]
+        kernel.run(gpu, module, data)
+    return gpu, trace
+
+
+whole = cache(traced)
+
+
+def seen(trace: Trace) -> list[tuple[int, ...]]:
+    """What a trace says of its instructions."""
+    return [
+        (one.issue, one.warp.slot, one.warp.cta, one.warp.index, one.pc, one.lanes, one.fetched, one.start, one.done)
+        for one in trace.instructions
+    ]
+
+
+@pytest.mark.parametrize("name", ["bfs", "transpose-padded"])
+def test_every_instruction_of_the_sm_is_there_once(name: str) -> None:
+    for sm in (0, 1):
+        gpu, trace = whole(name, sm)
+        assert len(trace.instructions) == gpu.per_sm[sm]["issue.warp_instructions"]
+        lanes = sum(one.lanes.bit_count() for one in trace.instructions)
+        assert lanes == gpu.per_sm[sm]["issue.thread_instructions"]
+        assert trace.full is None and not any(one.cut for one in trace.instructions)
+        assert sum(len(launch.lines) for launch in trace.launches) == gpu.per_sm[sm]["lsu.requests"]
+
+
+def test_cycles_and_statistics_are_those_without_a_trace() -> None:
+    gpu, _ = whole("bfs", 0)
+    kernel = kernels.find("bfs")
+    plain = Gpu("gtx480", core_sms=2)
+    kernel.run(plain, plain.load(kernel.ptx), kernel.setup("tiny", 1))
+    for one, other in zip(gpu.runs, plain.runs, strict=True):
+        assert all(np.array_equal(one.raw[name], other.raw[name]) for name in one.raw)
+
+
+def test_skipping_changes_nothing() -> None:
+    assert seen(whole("bfs", 0)[1]) == seen(traced("bfs", 0, skip=False)[1])
+
+
+def test_waits_are_those_of_the_profile() -> None:
+    """With one SM: warp cycles by cause."""
+    gpu, trace = whole("transpose-padded", 0, 1)
+    cycles: Counter[str] = Counter()
+    for launch in trace.launches:
+        for warp in launch.warps:
+            for (begin, why), (end, _) in pairwise([*warp.states, (warp.end, "")]):
+                cycles[why] += (1 if why == "issues" else end - begin) if end > begin else 0
+    profile = gpu.runs[0].profile
+    assert profile is not None
+    stalls = dict(zip(CAUSES, profile.rows["stalls"].sum(axis=0).tolist(), strict=True))
+    assert {why: cycles[why] for why in CAUSES} == stalls
+
+
+def test_stages_follow_each_other() -> None:
+    _, trace = whole("bfs", 0)
+    for launch in trace.launches:
+        for one in launch.instructions:
+            found = konata.stages(launch, one)
+            assert all(begin < end for begin, end, _ in found)
+            assert all(end == begin for (_, end, _), (begin, _, _) in pairwise(found))
+            assert (one.issue, "I") in [(begin, name) for begin, _, name in found]
+            assert one.fetched <= one.issue < one.start < one.done and one.next <= one.issue
+            assert all(other.done <= one.issue for other in one.needs), "its sources were written when it issued"
+
+
+def test_a_window_holds_what_issues_in_it() -> None:
+    _, tiled = whole("transpose-tiled", 0, 15)
+    levels = [(level, cycle) for cycle, which, level in tiled.launches[0].levels if which == QUEUED]
+    busy = min(cycle for level, cycle in levels if level == max(levels)[0]) + 1
+    windows = [("bfs", 2, first, last) for first, last in ((700, 1500), (0, 900), (1000, None))]
+    for name, sms, first, last in [*windows, ("transpose-tiled", 15, busy, None)]:
+        _, trace = whole(name, 0, sms)
+        _, part = traced(name, 0, sms, cycles=(first, last))
+        inside = [one for one in trace.instructions if first <= one.issue < (last or 1 << 60)]
+        assert inside and [(o.issue, o.warp.slot, o.warp.cta, o.pc) for o in part.instructions] == [
+            (o.issue, o.warp.slot, o.warp.cta, o.pc) for o in inside
+        ]
+        assert all(one.done <= (last or 1 << 60) for one in part.instructions)
+        for one, other in zip(inside, part.instructions, strict=True):
+            assert other.start in (one.start, -1) if other.cut else (other.start, other.done) == (one.start, one.done)
+
+
+def test_a_full_record_ends_early() -> None:
+    _, trace = whole("bfs", 0)
+    _, part = traced("bfs", 0, events=500)
+    assert part.full is not None
+    inside = [one for one in trace.instructions if one.issue < part.full]
+    assert inside and len(part.instructions) == len(inside) < len(trace.instructions)
+
+
+def test_the_documented_stall_is_there() -> None:
+    """The page says how long stages of ``ld.shared`` last with conflicts and without."""
+    page = " ".join((Path(__file__).parents[3] / "docs" / "timelines.md").read_text().split())
+    found = {}
+    for name in ("transpose-tiled", "transpose-padded"):
+        _, trace = whole(name, 0, 15)
+        (launch,) = trace.launches
+        places = launch.places()
+        cycles: defaultdict[str, list[int]] = defaultdict(list)
+        waits: Counter[str] = Counter()
+        for one in launch.instructions:
+            for (begin, why), (end, _) in pairwise([*one.waits, (one.issue, "")]):
+                waits[why] += end - begin
+            for begin, end, stage in konata.stages(launch, one) if "ld.shared" in places[one.pc].ptx else ():
+                cycles[stage].append(end - begin)
+        found[name] = max(cycles["M"]), max(cycles["I"]), waits
+    (m, i, waits), (padded_m, padded_i, padded_waits) = found.values()
+    assert f"`M` lasts {m} cycles. The rows of other warps below it have a long `I`, up to {i} cycles" in page
+    assert f"`M` lasts {padded_m} cycles and `I` at most {padded_i}" in page
+    assert all(waits[why] > 20 * padded_waits[why] for why in ("lsu", "scratchpad"))
+    assert abs(waits["memory"] / padded_waits["memory"] - 1) < 0.05
+
+
+class Log:
+    """A reader of Kanata 0004 that takes nothing but what the format allows."""
+
+    def __init__(self, text: str) -> None:
+        lines = [line.split("\t") for line in text.splitlines()]
+        assert lines[0] == ["Kanata", "0004"] and lines[1][0] == "C="
+        self.now = int(lines[1][1])
+        self.begin: list[int] = []
+        self.labels: defaultdict[int, list[str]] = defaultdict(list)
+        self.stages: defaultdict[tuple[int, str], list[tuple[str, int, int]]] = defaultdict(list)
+        self.open: dict[tuple[int, str], tuple[str, int]] = {}
+        self.retired: dict[int, int] = {}
+        self.arrows: list[tuple[int, int]] = []
+        for command, *words in lines[2:]:
+            getattr(self, f"_{command.lower()}")(*words)
+        assert not self.open and len(self.retired) == len(self.begin)
+
+    def alive(self, text: str) -> int:
+        number = int(text)
+        assert 0 <= number < len(self.begin) and number not in self.retired
+        return number
+
+    def _c(self, cycles: str) -> None:
+        assert int(cycles) > 0
+        self.now += int(cycles)
+
+    def _i(self, number: str, _: str, thread: str) -> None:
+        assert int(number) == len(self.begin) and int(thread) >= 0
+        self.begin.append(self.now)
+
+    def _l(self, number: str, kind: str, text: str) -> None:
+        assert kind in "01" and text
+        self.labels[self.alive(number)].append(text)
+
+    def _s(self, number: str, lane: str, stage: str) -> None:
+        key = self.alive(number), lane
+        assert key not in self.open and lane in "01"
+        self.open[key] = stage, self.now
+
+    def _e(self, number: str, lane: str, stage: str) -> None:
+        name, begin = self.open.pop((self.alive(number), lane))
+        assert name == stage and begin < self.now
+        self.stages[int(number), lane].append((stage, begin, self.now))
+
+    def _r(self, number: str, order: str, kind: str) -> None:
+        assert int(order) == len(self.retired) and kind == "0"
+        self.retired[self.alive(number)] = self.now
+
+    def _w(self, consumer: str, producer: str, kind: str) -> None:
+        assert 0 <= int(producer) < len(self.begin) and kind == "0"
+        self.arrows.append((self.alive(consumer), int(producer)))
+
+
+@pytest.mark.parametrize("window", [(0, None), (700, 1500)])
+def test_konata(window: tuple[int, int | None]) -> None:
+    _, trace = traced("bfs", 0, cycles=window)
+    log = Log(konata.text(trace.launches))
+    issues = [begin for key, parts in log.stages.items() for stage, begin, _ in parts if (key[1], stage) == ("0", "I")]
+    assert Counter(issues) == Counter(one.issue for one in trace.instructions)
+    place = {"F": 0, "D": 1, "W": 2, "I": 3, "X": 4, "M": 4, "Wb": 5}
+    for number in range(len(log.begin)):
+        own = log.stages[number, "0"]
+        ranks = [place[stage] for stage, _, _ in own]
+        assert ranks == sorted(set(ranks)) and own[-1][2] == log.retired[number]
+        assert all(end == begin for (_, _, end), (_, begin, _) in pairwise(own))
+        assert {stage for stage, _, _ in log.stages[number, "1"]} <= set(CAUSES)
+        assert len(log.labels[number]) == 2
+    assert log.arrows
+    assert any("ld.global" in label for labels in log.labels.values() for label in labels)
+
+
+def test_perfetto(tmp_path: Path) -> None:
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
+
+    gpu, trace = whole("bfs", 0)
+    trace.write(tmp_path / "x.pftrace")
+    file = messages.Trace()
+    file.ParseFromString((tmp_path / "x.pftrace").read_bytes())
+    tracks = {p.track_descriptor.uuid: p.track_descriptor for p in file.packet if p.HasField("track_descriptor")}
+    assert all(not each.parent_uuid or each.parent_uuid in tracks for each in tracks.values())
+    events = [(p.timestamp, k, p.track_event) for k, p in enumerate(file.packet) if p.HasField("track_event")]
+    open_slices: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    slices: Counter[str] = Counter()
+    for cycle, _, event in events:
+        stack = open_slices[event.track_uuid]
+        if event.type == event.TYPE_SLICE_BEGIN:
+            stack.append((cycle, event.categories[0]))
+            slices[event.categories[0]] += 1
+        elif event.type == event.TYPE_SLICE_END:
+            assert stack.pop()[0] < cycle
+        else:
+            assert event.type == event.TYPE_COUNTER and tracks[event.track_uuid].HasField("counter")
+    assert not any(open_slices.values())
+    stats = gpu.per_sm[0]
+    assert slices["issue"] == slices["scheduler"] == stats["issue.warp_instructions"]
+    assert slices["cta"] == stats["sm.ctas"] and slices["warp"] == stats["sm.warps"]
+    assert slices["line"] == stats["lsu.requests"] and slices["launch"] == len(gpu.runs)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--timeline", "x.txt"], ["x.txt", ".kanata", ".pftrace"]),
+        (["--timeline", "x.log", "--cycles", "9:3"], ["--cycles 9:3", "later"]),
+        (["--timeline", "x.log", "--cycles", "a"], ["--cycles a", "A:B"]),
+        (["--timeline", "x.log", "--sm", "15"], ["SM 15", "0 to 14"]),
+        (["--cycles", "1:2"], ["--cycles", "--timeline"]),
+    ],
+)
+def test_mistakes(options: list[str], words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = [str(tmp_path / word) if word.startswith("x.") else word for word in options]
+    assert cli.main(["run", "saxpy", "--size", "tiny", *options]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and all(word in error for word in words)
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    for ending in ("kanata", "pftrace"):
+        place = tmp_path / f"x.{ending}"
+        assert cli.main(["run", "saxpy", "--size", "tiny", "--timeline", str(place), "--cycles", "0:2000"]) == 0
+        assert place.stat().st_size > 1000
