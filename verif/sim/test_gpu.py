@@ -449,6 +449,31 @@ def test_too_much_scratchpad(memory_only: Gpu) -> None:
     mistake(lambda: module.launch("scratch", 1, 1, args[0]), "scratch", "args")  # type: ignore[arg-type]
 
 
+def test_threads_have_their_own_local_memory_where_there_is_no_room_for_all_slots() -> None:
+    """Two CTAs of two warps on each of 110 SMs, 14 KB per thread: rows for all 64 slots of an SM would not fit."""
+    gpu = Gpu("dyncta110", core_ctas=2)
+    threads = 2 * 110 * 64
+    out = gpu.empty(threads, np.uint32)
+    module = gpu.load(HEADER + """
+.visible .entry keep(.param .u64 out)
+{
+  .local .align 4 .b8 mine[14400];
+  .reg .u64 %o, %d; .reg .u32 %c, %n, %t, %i, %v; .reg .pred %p;
+  ld.param.u64 %o, [out];
+  mov.u32 %c, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %t, %c, %n, %t;
+  st.local.u32 [mine], %t; st.local.u32 [mine+14396], %t;
+  mov.u32 %i, 0;
+others:
+  add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 200; @%p bra others;
+  ld.local.u32 %v, [mine]; ld.local.u32 %n, [mine+14396]; xor.b32 %n, %n, %t; add.u32 %v, %v, %n;
+  mul.wide.u32 %d, %t, 4; add.u64 %o, %o, %d; st.global.u32 [%o], %v;
+  ret;
+}
+""")
+    module.launch("keep", 220, 64, [out])
+    assert gpu.from_device(out).tolist() == list(range(threads))
+
+
 def test_too_many_registers() -> None:
     small = Gpu("gtx480", core_registers=2048)
     module = small.load(ECHO)
