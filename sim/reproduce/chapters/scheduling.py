@@ -323,7 +323,7 @@ def _kernels(runs: Runs, names: Iterable[str]) -> Table:
             (function.resident, theirs.resident),
             (compiled.ptx_instructions, theirs.instructions),
             (compiled.global_loads, theirs.loads),
-            (len(compiled.regions), theirs.regions),
+            (len(compiled.memory_regions), theirs.regions),
         )
         ours = f"{function.kernel}: `{function.name}`"
         rows.append((name, ours, function.size, *(value for pair in pairs for value in pair)))
@@ -446,7 +446,7 @@ def _statements(runs: Runs) -> Table:
         name: times[REGION][name] / min(1.0, *(times[policy][name] for policy in PEERS if policy != REGION))
         for name in ("BlackScholes", "convolutionSep", "matrixMul")
     }
-    alone = [name for name in FUNCTIONS if _compiled(name).global_loads == len(_compiled(name).regions)]
+    alone = [name for name in FUNCTIONS if _compiled(name).global_loads == len(_compiled(name).memory_regions)]
     starved = ("histogram", "scalarProd")
     stream = {POLICIES[policy]: times[policy]["stream"] for policy in PEERS}
     rows: list[tuple[str, bool, str]] = [
