@@ -339,7 +339,7 @@ def instructions(shown: str) -> int:
 
 
 def test_a_whole_program(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("-I", whole.parent / "headers", "-D", "SIZE=8", "--name", "scale<3>")
+    options = ("--show", "memory-regions", "-I", whole.parent / "headers", "-D", "SIZE=8", "--name", "scale<3>")
     code, shown, _ = lockstep(capsys, "ptx", whole, *options)
     assert code == 0 and "scale<3>: PTX instructions" in shown
     assert re.search(r"^bad: refused: .*malloc", shown, re.MULTILINE)

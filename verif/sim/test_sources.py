@@ -35,7 +35,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("sim/commands.py", False),
         ("sim/kernels/saxpy/kernel.py", False),
         ("sim/gpus/gtx480.toml", False),
-        ("sim/reproduce/page.py", False),
+        ("sim/sweep/table.py", False),
     ],
 )
 def test_what_can_change_a_result_counts(tree: Path, file: str, counts: bool) -> None:

@@ -548,7 +548,6 @@ UNKNOWN = [
     "atom.global.add.b32 %r1, [%rd1], %r2;",
     "atom.local.add.u32 %r1, [%rd1], %r2;",
     "red.global.exch.b32 [%rd1], %r2;",
-    "tex.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6, %f7, %f8}];",
     "bar.sync.all 0;",
     "bar.red.xor.pred %p1, 0, %p2;",
     "membar.warp;",
