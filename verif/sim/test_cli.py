@@ -339,12 +339,13 @@ def instructions(shown: str) -> int:
 
 
 def test_a_whole_program(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("--show", "memory-regions", "-I", whole.parent / "headers", "-D", "SIZE=8", "--name", "scale<3>")
-    code, shown, _ = lockstep(capsys, "ptx", whole, *options)
+    options = ("-I", whole.parent / "headers", "-D", "SIZE=8", "--name", "scale<3>")
+    ptx = ("ptx", whole, "--show", "memory-regions", *options)
+    code, shown, _ = lockstep(capsys, *ptx)
     assert code == 0 and "scale<3>: PTX instructions" in shown
     assert re.search(r"^bad: refused: .*malloc", shown, re.MULTILINE)
     exact = instructions(shown)
-    code, shown, _ = lockstep(capsys, "ptx", whole, *options, "--fast-math", "--std", "c++14", "--arch", "sm_80")
+    code, shown, _ = lockstep(capsys, *ptx, "--fast-math", "--std", "c++14", "--arch", "sm_80")
     assert code == 0 and instructions(shown) < exact
     code, shown, _ = lockstep(capsys, "occupancy", whole, *options, "--json", "-")
     assert code == 0 and {row["kernel"] for row in json.loads(shown)} == {"scale<3>"}
