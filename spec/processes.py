@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -54,14 +55,16 @@ def side_by_side(
     Interrupts come to the main thread alone: it ends the programs of the others.
     """
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        futures = [pool.submit(function, item) for item in items]
+        futures: list[Future[Result]] = []
         try:
+            for item in items:
+                futures.append(pool.submit(function, item))  # an interrupt may come when it has begun
             for future in futures:
                 yield future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            while running := [future for future in futures if not future.done()]:
+            while _running or not all(future.done() for future in futures):
                 for process in list(_running):
                     _end(process)
-                wait(running, 0.1)  # one may be about to start another program
+                time.sleep(0.05)  # one may be about to start another program
             raise

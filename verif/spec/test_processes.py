@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,3 +89,16 @@ def test_what_a_program_writes(tmp_path: Path) -> None:
     done = processes.run(["sh", "-c", "pwd; echo $A >&2; exit 3"], tmp_path, {**os.environ, "A": "b"})
     assert (done.returncode, done.stdout, done.stderr) == (3, f"{tmp_path}\n", "b\n")
     assert list(processes.side_by_side(str, range(5))) == ["0", "1", "2", "3", "4"]
+
+
+@pytest.mark.usefixtures("a_minute")
+def test_an_interrupt_while_programs_are_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *args: Any, **options: Any) -> Any:
+            super().submit(*args, **options)
+            assert eventually(lambda: processes._running)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(processes, "ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(processes.side_by_side(lambda seconds: processes.run(["sleep", seconds]), ["300", "300"]))
