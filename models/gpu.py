@@ -100,7 +100,7 @@ def _dispatch(state, sms, launch, settings, now):
         placed = i64(io.o.dispatch.sm)
         number = i64(io.o.dispatch.cta)
         if state.placement.number != 0:
-            number = call(state.placement.number, state.placement.handle, number)
+            number = call(state.placement.number, state.placement.handle, addressof(state))
         start_cta(sms[placed], launch, settings, i64(0), number, now)
     elif waiting and now >= state.stored_since + DISPATCHING:
         placed = _emptiest(state, sms, launch)

@@ -146,11 +146,11 @@ class Tenant:
     def bind(self, sms: np.ndarray, run: np.ndarray) -> None:
         """Take the frame slots in the records of the SMs, and in that of the run."""
         for slot, functions in self._module.TENANTS.items():
+            handle = self.whole if hasattr(self._module, "WHOLE") else self.states
             if slot == "placement":
-                _bind(run["placement"], functions, self.states.ctypes.data)
+                _bind(run["placement"], functions, handle.ctypes.data)
                 continue
             if WATCH in functions:
-                handle = self.whole if hasattr(self._module, "WHOLE") else self.states
                 _bind(run["monitor"][run["monitors"]], {"see": functions[WATCH]}, handle.ctypes.data)
                 run["monitors"] += 1
                 functions = {name: function for name, function in functions.items() if name != WATCH}

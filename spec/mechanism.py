@@ -30,7 +30,7 @@ FRAME_SLOTS = {
     "l1_clients": "requests to the L1 beside the path's",
     "capacity": "the plan of how many CTAs an SM can hold",
     "limits": "how many CTAs an SM may hold now",
-    "placement": "the choice of the SM for a CTA",
+    "placement": "which CTA of the grid is placed next",
     "events": "issue, write-back, requests, warps and CTAs, as they happen",
     "monitors": "the outcome of every cycle",
 }

@@ -28,7 +28,8 @@ l1_clients  ``ask``, called with the LSU's record, may present a request in the 
             L1's port; while there is one alone, it waits for nobody.
 limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now, and
             ``leave``, the places of CTAs that are to leave it (``placement``): they are resumed before others start.
-placement   ``number`` is called with the number of a dispatch and returns which CTA of the grid it is.
+placement   ``number`` is called with the record of the whole run when the dispatcher places a CTA (its output
+            ``dispatch``: number of the dispatch, SM), and returns which CTA of the grid it is.
 events      ``hear`` is called at each event, which stands in ``events``.
 monitors    ``see`` is called for every run of equal cycles with the number of them in ``seen.cycles``, and at
             ``wake`` at the latest; the cycles of all calls together are all cycles of the SM, none twice.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from lockstep.models.core.state import SM
 from lockstep.models.gpu import RUN
-from lockstep.models.jit import jit, pointer_to, record, slot, slots
+from lockstep.models.jit import jit, record, slots
 from lockstep.models.time import NEVER
 
 STATE = record([("limit", "i8")])
-
-at_run = pointer_to(RUN)
 
 
 @jit
@@ -18,9 +16,9 @@ def update(state, sm):
     return NEVER
 
 
-@slot
-def number(run, dispatch):
-    return at_run(run).ctas - 1 - dispatch
+@jit
+def number(state, run):
+    return run.ctas - 1 - run.cta_dispatcher.io.o.dispatch.cta
 
 
-TENANTS = {"limits": slots(STATE, SM, update=update), "placement": {"number": number}}
+TENANTS = {"limits": slots(STATE, SM, update=update), "placement": slots(STATE, RUN, number=number)}
