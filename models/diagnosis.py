@@ -13,9 +13,12 @@ import numpy as np
 
 from lockstep.models.core.warp import BARRIERS
 from lockstep.models.execution.isa import LANES
+from lockstep.models.observe import causes
 from lockstep.models.progress import Watch
+from lockstep.spec.causes import CAUSES
 from lockstep.spec.parameters import MAX_WARPS
 
+NAMES = tuple(CAUSES)
 ENDED, REPEATING, STARVED = "ended", "repeating", "ready, never chosen"
 
 
@@ -72,7 +75,7 @@ def _of_warp(sm: Any, index: int, slot: int, cta: Any, watch: Watch | None, wait
     elif watch is not None and since >= watch.began:
         state, places, since = REPEATING, watch.places(index * MAX_WARPS + slot) or places, watch.began
     else:
-        state = _not_issuing(sm, slot, warp)
+        state = _not_issuing(sm, slot)
     return Waiting(index, tuple(int(v) for v in cta["ctaid"]), int(warp["index"]), state, places, since)
 
 
@@ -82,14 +85,11 @@ def _at_barrier(cta: Any, slot: int) -> str:
     return f"at barrier {which} ({int(cta['arrived'][which])} of {expected} threads)"
 
 
-def _not_issuing(sm: Any, slot: int, warp: Any) -> str:
+def _not_issuing(sm: Any, slot: int) -> str:
     """Why a warp that has not issued for long does not."""
-    bit, frame = 1 << slot, sm["frame"]
-    if int(sm["ready"]) & bit:
-        held = int(frame["classes"]["paused"]) | int(frame["waiting"]) | int(frame["closed"][int(warp["kind"])])
-        return "held back by a mechanism" if held & bit else STARVED
-    if int(sm["memory_wait"]) & bit or int(warp["outstanding"]):
-        return "waiting for memory"
-    if int(warp["put_off_count"]):
-        return "waiting for operands"
-    return "waiting for instructions" if int(warp["buffered"]) == 0 else "waiting for a result"
+    why = causes.cause(sm, slot, int(sm["last"]))
+    if why == causes.MECHANISM:
+        return "held back by a mechanism"
+    if why in (causes.LSU, causes.PIPELINE, causes.NOT_SELECTED):
+        return STARVED
+    return f"waiting for {NAMES[why].replace('_', ' ')}"

@@ -1,8 +1,8 @@
 """Raw counts over time: at the end of each interval, summed over SMs, slices and channels.
 
 When a row is taken, SMs that sleep are first counted up to the end of the interval, so it does not depend on whether
-cycles are skipped. What is counted only when it ends (the
-waiting of a line that the L1 refuses, and the like) belongs to the interval in which it does.
+cycles are skipped. What is counted only when it ends (the waiting of a line that the L1 refuses, and the like) belongs
+to the interval in which it does.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Recorder:
         assert all(column.dtype == np.int64 for column in columns)
         self._sums = np.array([(column.ctypes.data, column.strides[0], len(column)) for column in columns], SUM)
         self._room = np.zeros((ROOM, 1 + len(columns)), np.int64)
-        self.record = np.zeros(1, ROWS_TAKEN)[0:1].reshape(())
+        self.record = np.zeros((), ROWS_TAKEN)
         self.record["sums"], self.record["length"] = self._sums.ctypes.data, len(columns)
         self.record["rows"] = self._room.ctypes.data
         self.begin(None)
