@@ -17,7 +17,7 @@ import hashlib
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -145,12 +145,12 @@ def _imports(path: Path) -> tuple[Path, ...]:
     return tuple(found for found in map(_module_file, names) if found)
 
 
-def closure(*paths: Path) -> list[Path]:
-    """The files of modules and of all project modules that they import, sorted."""
+def closure(*paths: Path, without: Collection[Path] = ()) -> list[Path]:
+    """The files of modules and of all project modules that they import, sorted; those of ``without`` end the search."""
     todo, seen = [path.resolve() for path in paths], set[Path]()
     while todo:
         current = todo.pop()
-        if current not in seen:
+        if current not in seen and current not in without:
             seen.add(current)
             todo += _imports(current)
     return sorted(seen)

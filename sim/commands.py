@@ -100,7 +100,7 @@ def run(options: Namespace) -> int:
 
 def report(options: Namespace) -> int:
     from lockstep.sim import report
-    from lockstep.sim.reproduce.page import html
+    from lockstep.sim.page import html
 
     check_writable(options.file)
     runs = report.read(options.files)

@@ -38,7 +38,7 @@ class Run:
     def _repr_html_(self) -> str:
         """The report of `lockstep report`, for notebooks."""
         from lockstep.sim import report
-        from lockstep.sim.reproduce.page import html
+        from lockstep.sim.page import html
 
         return html(report.page([self._saved()]), whole=False)
 

@@ -15,6 +15,8 @@ from lockstep.sim import kernels
 __all__ = ["code_version", "kernel_files", "kernel_version"]
 
 FOLDERS = ("models", "spec", "sim/cuda", "sim/ptx")  # some of whose modules are imported by name
+SHOWN_WITH = ("sim/page.py", "sim/report/__init__.py")
+"""Only shows results, though what makes them imports it: a run shows itself in a notebook."""
 LIBRARIES = ("numba", "numpy", "nvidia-cuda-nvrtc")
 DIGITS = 12
 
@@ -30,7 +32,8 @@ def code_version() -> str:
     """
     digest = hashlib.sha256(json.dumps(blocks.layouts(), sort_keys=True).encode())
     inside = {path for folder in FOLDERS for path in (cache.ROOT / folder).rglob("*") if _is_source(path)}
-    for path in sorted(inside | set(cache.closure(cache.ROOT / "sim" / "job.py"))):
+    makes = cache.closure(cache.ROOT / "sim" / "job.py", without=[cache.ROOT / name for name in SHOWN_WITH])
+    for path in sorted(inside | set(makes)):
         digest.update(str(path.relative_to(cache.ROOT)).encode() + path.read_bytes())
     for library in LIBRARIES:
         digest.update(f"{library} {_version(library)}".encode())

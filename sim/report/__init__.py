@@ -10,9 +10,9 @@ from string import ascii_uppercase
 from lockstep.sim import saved
 from lockstep.sim.comparison import BASELINE
 from lockstep.sim.errors import UsageError
+from lockstep.sim.page import Command, Page, Plot, Table, Text
 from lockstep.sim.profile import hot_lines
 from lockstep.sim.report import plots
-from lockstep.sim.reproduce.page import Command, Page, Plot, Table, Text
 from lockstep.sim.saved import Saved, outcomes
 
 MOST = len(ascii_uppercase)  # runs of one page

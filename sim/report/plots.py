@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockstep.sim.reproduce.page import svg
+from lockstep.sim.page import svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

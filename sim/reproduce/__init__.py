@@ -2,7 +2,7 @@
 
 A chapter is a module in ``chapters`` with a ``CHAPTER``: the runs that it needs, by name, and what it makes of their
 results. It knows nothing about how they are run, in several processes, and kept by what they depend on (``run.py``),
-nor about how they are shown, as HTML, Markdown and CSV (``page.py``).
+nor about how they are shown, as HTML, Markdown and CSV (``sim/page.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lockstep.sim.job import Job, Result
-from lockstep.sim.reproduce.page import Page
+from lockstep.sim.page import Page
 
 
 @dataclass(frozen=True)

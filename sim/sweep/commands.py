@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.sim import comparison, store
+from lockstep.sim.columns import check_parquet, csv_text, parquet
 from lockstep.sim.errors import UsageError, one_line
 from lockstep.sim.job import Job, Result, complaint, failed
 from lockstep.sim.output import Display, check_writable, table, write_file, write_json, write_text
@@ -126,7 +127,7 @@ def _check_outputs(options: Namespace) -> None:
     for target in (options.json, options.csv, options.parquet):
         check_writable(target)
     if options.parquet:
-        shown.check_parquet()
+        check_parquet()
     shown.check_statistics(_statistics(options))
 
 
@@ -150,9 +151,9 @@ def _write(options: Namespace, jobs: Sequence[Job], found: Sequence[Result], as_
     if options.json:
         write_json(options.json, as_json)
     if options.csv:
-        write_text(options.csv, shown.csv_text(jobs, found))
+        write_text(options.csv, csv_text(shown.flat(jobs, found)))
     if options.parquet:
-        write_file(options.parquet, shown.parquet(jobs, found))
+        write_file(options.parquet, parquet(shown.flat(jobs, found)))
     if not _to_standard_output(options):
         for target in filter(None, (options.json, options.csv, options.parquet)):
             print(f"written to {target}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +16,7 @@ from lockstep.sim.output import cell, table
 from lockstep.sim.statistics import STATISTICS
 from lockstep.spec.words import closest
 
-__all__ = ["check_parquet", "check_statistics", "csv_text", "parquet", "show", "state"]
+__all__ = ["check_statistics", "flat", "show", "state"]
 
 Measure = Callable[[Result], Any]
 
@@ -146,10 +144,7 @@ def _speed_ups(jobs: Sequence[Job], results: Sequence[Result]) -> list[float | N
     return found
 
 
-# -------------------------------------------------------------------------------------------------- all that there is
-
-
-def _flat(jobs: Sequence[Job], results: Sequence[Result]) -> dict[str, list[Any]]:
+def flat(jobs: Sequence[Job], results: Sequence[Result]) -> dict[str, list[Any]]:
     """Columns with everything that has one number for a run, and none of the time that it took."""
     measured: Mapping[str, Measure] = {
         **{name: _statistic_or(name) for name in MEASURED},
@@ -165,30 +160,3 @@ def _flat(jobs: Sequence[Job], results: Sequence[Result]) -> dict[str, list[Any]
 
 def _statistic_or(name: str) -> Measure:
     return microseconds if name == "microseconds" else lambda result: result[name]
-
-
-def csv_text(jobs: Sequence[Job], results: Sequence[Result]) -> str:
-    """A row for each run, with its axes, its cycles and every statistic."""
-    columns = _flat(jobs, results)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([columns, *zip(*columns.values(), strict=True)])
-    return text.getvalue()
-
-
-def check_parquet() -> None:
-    """Raise :class:`UsageError` if Parquet cannot be written."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError:
-        raise UsageError("--parquet needs PyArrow: pip install 'lockstep-sm[parquet]'; --csv needs nothing") from None
-
-
-def parquet(jobs: Sequence[Job], results: Sequence[Result]) -> bytes:
-    """The same as a Parquet file."""
-    import pyarrow
-    import pyarrow.parquet
-
-    sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(pyarrow.table(_flat(jobs, results)), sink)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content

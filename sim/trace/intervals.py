@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lockstep.sim.columns import check_parquet, csv_text, parquet
 from lockstep.sim.errors import UsageError
 from lockstep.sim.statistics import STATISTICS
 from lockstep.spec import files
@@ -33,8 +32,6 @@ COLUMNS = (
     "dram.read_bytes", "dram.written_bytes", "dram.bandwidth_used",
 )  # fmt: skip
 """The statistics that intervals have, beside what gauges of mechanisms show."""
-
-PARQUET = "pip install 'lockstep-sm[parquet]'"
 
 
 class _Increases(Counts):
@@ -78,7 +75,7 @@ def check(target: str | None, every: int | None) -> None:
     if not files.writable(Path(target)):
         raise UsageError(f"{target}: cannot be written there")
     if ending == ".parquet":
-        _pyarrow()
+        check_parquet()
 
 
 def write(target: str, runs: Sequence[Run]) -> None:
@@ -95,30 +92,5 @@ def write(target: str, runs: Sequence[Run]) -> None:
     for name in names:
         parts = [run.timeline[name] for run in runs]
         table[name] = np.concatenate(parts) if parts else np.zeros(0)
-    content = _parquet(table) if Path(target).suffix == ".parquet" else _csv(table)
+    content = parquet(table) if Path(target).suffix == ".parquet" else csv_text(table)
     files.write(Path(target), content)
-
-
-def _csv(table: dict[str, Collection[Any]]) -> str:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(table)
-    rows.writerows(zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in table.values()),
-                       strict=True))  # fmt: skip
-    return text.getvalue()
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise UsageError(f"Parquet needs pyarrow: {PARQUET}") from None
-    return pyarrow
-
-
-def _parquet(table: dict[str, Any]) -> bytes:
-    pyarrow = _pyarrow()
-    sink = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(table), sink)
-    return sink.getvalue()

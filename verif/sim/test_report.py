@@ -15,7 +15,7 @@ import pytest
 
 from lockstep.sim import Gpu, cli, report
 from lockstep.sim.errors import UsageError
-from lockstep.sim.reproduce.page import Command, Page, Plot, Table, html
+from lockstep.sim.page import Command, Page, Plot, Table, html
 from lockstep.verif.conftest import Shared
 
 RUN = ("run", "nw", "--size", "tiny", "--set", "core.sms=2")

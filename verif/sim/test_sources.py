@@ -35,7 +35,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("sim/commands.py", False),
         ("sim/kernels/saxpy/kernel.py", False),
         ("sim/gpus/gtx480.toml", False),
-        ("sim/sweep/table.py", False),
+        ("sim/page.py", False),
+        ("sim/report/plots.py", False),
     ],
 )
 def test_what_can_change_a_result_counts(tree: Path, file: str, counts: bool) -> None:

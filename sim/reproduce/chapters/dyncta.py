@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lockstep.sim.job import Job
+from lockstep.sim.page import Page, Plot, Table, Text, svg
 from lockstep.sim.reproduce import Chapter, Result
-from lockstep.sim.reproduce.page import Page, Plot, Table, Text, svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

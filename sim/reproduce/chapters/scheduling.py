@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from lockstep.sim import description, kernels, listing
 from lockstep.sim.job import Job
+from lockstep.sim.page import Page, Plot, Table, Text, svg
 from lockstep.sim.reproduce import Chapter, Result
-from lockstep.sim.reproduce.page import Page, Plot, Table, Text, svg
 from lockstep.spec.parameters import LANES, MAX_WARPS
 
 GPU = "gtx580"

@@ -12,8 +12,8 @@ from lockstep.sim import description, kernels
 from lockstep.sim.gpu import Gpu
 from lockstep.sim.job import Job
 from lockstep.sim.listing import Registers, listing
+from lockstep.sim.page import Page, Plot, Table, Text, svg
 from lockstep.sim.reproduce import Chapter, Result
-from lockstep.sim.reproduce.page import Page, Plot, Table, Text, svg
 
 GPU = "tesla-c2050"
 

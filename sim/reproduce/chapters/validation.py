@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.sim.job import Job
+from lockstep.sim.page import Page, Plot, Table, Text, svg
 from lockstep.sim.reproduce import Chapter, Result
-from lockstep.sim.reproduce.page import Page, Plot, Table, Text, svg
 
 DATA = Path(__file__).parent / "data" / "gpgpu-sim-gtx480.csv"
 QUICK = ("saxpy", "syrk", "sgemm", "BlackScholes")

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from lockstep.sim import comparison
 from lockstep.sim.job import Job
+from lockstep.sim.page import Page, Plot, Table, Text, svg
 from lockstep.sim.reproduce import Chapter, Result
-from lockstep.sim.reproduce.page import Page, Plot, Table, Text, svg
 from lockstep.spec.registry import MECHANISMS
 
 PATHS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {

@@ -11,9 +11,9 @@ from lockstep.models import cache
 from lockstep.models.occupancy import plan
 from lockstep.sim import kernels
 from lockstep.sim.job import Job, execute
+from lockstep.sim.page import Plot, Table, markdown
 from lockstep.sim.reproduce.chapters import dyncta
 from lockstep.sim.reproduce.chapters.dyncta import APPLICATIONS, BASE, DYNCORE, DYNCTA, NARROW, TWO_LEVEL
-from lockstep.sim.reproduce.page import Plot, Table, markdown
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "dyncta.md"
 STATS = {

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from lockstep.models import cache
-from lockstep.sim import cli, reproduce, store
+from lockstep.sim import cli, page, reproduce, store
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, execute
-from lockstep.sim.reproduce import page, run
+from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import validation
 from lockstep.sim.sweep import runner
 from lockstep.sim.watch import Watch

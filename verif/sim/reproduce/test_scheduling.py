@@ -11,6 +11,7 @@ from lockstep.models import cache
 from lockstep.sim import kernels
 from lockstep.sim.gpu import Gpu
 from lockstep.sim.job import Job
+from lockstep.sim.page import Plot, Table, markdown
 from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import scheduling
 from lockstep.sim.reproduce.chapters.scheduling import (
@@ -24,7 +25,6 @@ from lockstep.sim.reproduce.chapters.scheduling import (
     REGION,
     SIMPLE,
 )
-from lockstep.sim.reproduce.page import Plot, Table, markdown
 from lockstep.sim.watch import Watch
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "scheduling.md"

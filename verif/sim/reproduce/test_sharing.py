@@ -9,9 +9,9 @@ import pytest
 
 from lockstep.models import cache
 from lockstep.sim import kernels
+from lockstep.sim.page import Plot, Table, Text, markdown
 from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import sharing
-from lockstep.sim.reproduce.page import Plot, Table, Text, markdown
 from lockstep.sim.watch import Watch
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "sharing.md"

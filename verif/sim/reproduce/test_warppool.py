@@ -8,9 +8,9 @@ import pytest
 
 from lockstep.models import cache
 from lockstep.sim import kernels
+from lockstep.sim.page import Table, markdown
 from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import warppool
-from lockstep.sim.reproduce.page import Table, markdown
 from lockstep.sim.watch import Watch
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "warppool.md"
