@@ -214,7 +214,8 @@ def verify(options: Namespace) -> int:
 
 
 def reproduce(options: Namespace) -> int:
-    from lockstep.sim.reproduce import chapter, page
+    from lockstep.sim import page
+    from lockstep.sim.reproduce import chapter
     from lockstep.sim.reproduce.run import run as run_all
 
     check_writable(options.json)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.sim import output
+from lockstep.sim import columns, output
 from lockstep.sim.description import PARAMETERS
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, Result, failed
@@ -156,11 +156,11 @@ def test_csv_and_parquet_have_everything(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs PyArrow: pip install 'lockstep-sm[parquet]'")
     jobs = Axes(["saxpy"], settings={"l1.merges": [1, 2]}).jobs()  # there is a statistic with this name
     results = [failed(jobs[0], "why, then"), result(jobs[1], 1000)]
-    rows = list(csv.DictReader(io.StringIO(table.csv_text(jobs, results))))
+    rows = list(csv.DictReader(io.StringIO(columns.csv_text(table.flat(jobs, results)))))
     assert [row["result"] for row in rows] == ["failed", "right"] and rows[0]["message"] == "why, then"
     assert rows[0]["cycles"] == "" and rows[1]["ipc"] == "0.003" and rows[1]["set.l1.merges"] == "2"
     assert set(STATISTICS) <= rows[0].keys() and rows[1]["l1.merges"] == "0.25"
-    (tmp_path / "it.parquet").write_bytes(table.parquet(jobs, results))
+    (tmp_path / "it.parquet").write_bytes(columns.parquet(table.flat(jobs, results)))
     again = parquet.read_table(tmp_path / "it.parquet").to_pylist()
     assert [{name: "" if value is None else str(value) for name, value in row.items()} for row in again] == rows
 
