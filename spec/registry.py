@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lockstep.spec import banked_l1, dyncore, dyncta, mrpb, sharing, warppool
+from lockstep.spec import banked_l1, dyncore, dyncta, mrpb, regless, sharing, warppool
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.mechanism import FRAME_SLOTS, ONE_TENANT, Mechanism, Parameters
 from lockstep.spec.parameters import Gpu
@@ -23,7 +23,10 @@ MECHANISMS: dict[str, Mechanism] = {
 }  # fmt: skip
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
 
-DECLARATIONS = (FRAME, *DEFAULTS, *MECHANISMS.values())
+UNSELECTABLE = (regless.HARDWARE,)
+"""Blocks that no tenant joins to the SM yet: they have sizes on a GPU, and are verified by themselves."""
+
+DECLARATIONS = (FRAME, *DEFAULTS, *UNSELECTABLE, *MECHANISMS.values())
 
 SECTIONS: dict[str, type] = {name: cls for m in MECHANISMS.values() for name, cls in m.sections.items()}
 """The mechanisms' sections of a description, which it may leave out."""

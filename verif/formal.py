@@ -44,13 +44,14 @@ class Proof:
 
     ``mode`` is ``prove`` (without bound, by ``depth``-step induction), ``bmc`` (no counterexample within ``depth``
     cycles) or ``cover`` (each ``Cover`` can be reached within ``depth`` cycles). ``doc`` says in a line what holds, and
-    at which size.
+    at which size. With ``words`` the solver gets words in place of gates: for arithmetic on wide ones.
     """
 
     build: Callable[[], Elaboratable]
     mode: Literal["prove", "bmc", "cover"]
     depth: int
     doc: str
+    words: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,18 @@ def prove(name: str, proof: Proof, folder: Path, timeout: int = TIMEOUT) -> Outc
     text = free_rtlil(proof.build())
     if "$check" not in text:
         raise ValueError(f"{name}: there is nothing to prove: no Assert and no Cover")
-    return check(name, text, proof.mode, proof.depth, folder, timeout)
+    return check(name, text, proof.mode, proof.depth, folder, timeout, proof.words)
 
 
-def check(name: str, rtlil: str, mode: str, depth: int, folder: Path, timeout: int = TIMEOUT) -> Outcome:
+def check(
+    name: str, rtlil: str, mode: str, depth: int, folder: Path, timeout: int = TIMEOUT, words: bool = False
+) -> Outcome:
     """Check the properties in an RTLIL text whose top module is ``top``."""
     work = folder / re.sub(r"\W+", "-", name).strip("-")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     (work / "top.il").write_text(rtlil)
-    (work / "proof.sby").write_text(_SBY.format(mode=mode, depth=depth, timeout=timeout))
+    (work / "proof.sby").write_text(_SBY.format(mode=mode, depth=depth, timeout=timeout, gates="" if words else _GATES))
     scripts = sysconfig.get_path("scripts")  # where the wheel puts z3
     started = time.monotonic()
     done = processes.run(
@@ -145,11 +148,13 @@ setattr -unset init t:$anyseq %co1:+[Y] w:* %i
 prep -top top
 memory_map
 opt_clean
-techmap
-opt_clean
-
+{gates}
 [files]
 top.il
+"""
+_GATES = """\
+techmap
+opt_clean
 """
 
 _TOLD = re.compile(

@@ -208,7 +208,7 @@ def refute(block: str, name: str, proof: Proof, count: int, seed: int) -> Mutati
         script = ["read_rtlil in.il", _alone(command, "top"), "write_rtlil out.il"]
         text = yosys.run(script, {"in.il": design}, ["out.il"])["out.il"]
         with tempfile.TemporaryDirectory() as folder:
-            outcome = check(name, text, proof.mode, proof.depth, Path(folder), REFUTE_SECONDS)
+            outcome = check(name, text, proof.mode, proof.depth, Path(folder), REFUTE_SECONDS, proof.words)
         refuted = not (outcome.passed or outcome.undecided)
         mutants.append(Mutant(change, source, "killed" if refuted else "undecided"))
     return Mutation(block, seed, mutants)

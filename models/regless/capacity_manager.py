@@ -1,0 +1,196 @@
+"""Golden model of ``rtl/regless/capacity_manager.py``, which documents the block."""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import ports
+from lockstep.models.jit import clear, i64, jit, record, slots
+from lockstep.models.time import NEVER
+from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.register_regions import BANKS
+from lockstep.spec.regless.parameters import PATIENCE
+
+PORTS = ports("regless.capacity_manager")
+
+ABSENT, UNKNOWN, KNOWN, STACKED, PRELOADING, ACTIVE, DRAINING = range(7)
+
+WARP = record(
+    [
+        ("state", "i8"),
+        ("due", "i8"),  # entries that are not answered
+        ("need", "i8", (BANKS,)),  # lines that its region has, or will have
+        ("pending", "i8", (BANKS,)),  # results to be written
+        ("collected", "i8"),  # the last instruction has its operands
+        ("ends", "i8"),  # with this region
+    ]
+)
+STATE = record(
+    [
+        ("warp", WARP, (MAX_WARPS,)),
+        ("free", "i8", (BANKS,)),
+        ("stack", "i8", (MAX_WARPS,)),  # from the bottom on
+        ("depth", "i8"),
+        ("starts", "i8"),  # from the top, while others were below
+        ("came", "i8"),  # to the stack, last
+        ("warps", "i8"),  # parameters
+        ("banks", "i8"),
+        ("lines", "i8"),
+    ]
+)
+
+
+@jit
+def reset(state, io):
+    """The state and the outputs after reset."""
+    clear(io.o)
+    for w in range(state.warps):
+        clear(state.warp[w])
+    for b in range(state.banks):
+        state.free[b] = state.lines
+    for k in range(MAX_WARPS):
+        state.stack[k] = 0
+    state.depth = 0
+    state.starts = 0
+    state.came = state.warps - 1
+
+
+@jit
+def _start(state, io):
+    """Let the warp that is next start, if its region fits. Returns whether it does."""
+    start = io.o.start
+    clear(start)
+    if state.depth == 0:
+        return False
+    overdue = state.starts == PATIENCE
+    place = i64(0) if overdue else i64(state.depth) - 1
+    chosen = i64(state.stack[place])
+    warp = state.warp[chosen]
+    for b in range(state.banks):
+        if warp.need[b] > state.free[b]:
+            return False
+    for b in range(state.banks):
+        state.free[b] -= warp.need[b]
+    state.starts = 0 if overdue or state.depth == 1 else state.starts + 1
+    state.depth -= 1
+    for k in range(place, state.depth):
+        state.stack[k] = state.stack[k + 1]
+    state.stack[state.depth] = 0
+    warp.state = PRELOADING
+    start.valid = 1
+    start.payload.warp = chosen
+    return True
+
+
+@jit
+def _come(state, io):
+    """Let a warp come to the stack."""
+    barred = i64(io.i.barred)
+    for k in range(state.warps):
+        w = (i64(state.came) + 1 + k) % i64(state.warps)
+        if state.warp[w].state == KNOWN and (barred >> w) & 1 == 0:
+            state.warp[w].state = STACKED
+            state.came = w
+            state.stack[state.depth] = w
+            state.depth += 1
+            return
+
+
+@jit
+def _give_back(state, warp):
+    """Of a region that has issued everything, all lines but those that are to be written."""
+    for b in range(state.banks):
+        state.free[b] += warp.need[b] - warp.pending[b]
+        warp.need[b] = warp.pending[b]
+
+
+@jit
+def step(state, io):
+    """One clock edge."""
+    i = io.i
+    wanted, active, ended = i64(0), i64(0), i64(0)
+    drained = i64(0)  # before this cycle's events
+    for w in range(state.warps):
+        warp = state.warp[w]
+        if warp.state == DRAINING and warp.collected != 0:
+            pending = i64(0)
+            for b in range(state.banks):
+                pending += warp.pending[b]
+            if pending == 0:
+                drained |= i64(1) << w
+    if not _start(state, io):
+        _come(state, io)
+    for b in range(state.banks):
+        if i.answered[b].valid != 0:
+            state.warp[i.answered[b].payload.warp].due -= 1
+        if i.reserved[b].valid != 0:
+            state.warp[i.reserved[b].payload.warp].pending[b] += 1
+        if i.written[b].valid != 0:
+            warp = state.warp[i.written[b].payload.warp]
+            warp.pending[b] -= 1
+            if warp.collected != 0:
+                warp.need[b] -= 1
+                state.free[b] += 1
+    if i.delivered.valid != 0:
+        warp = state.warp[i.delivered.payload.warp]
+        warp.collected = 1
+        _give_back(state, warp)
+    if i.begin.valid != 0:
+        state.warp[i.begin.payload.warp].state = UNKNOWN
+    if i.region.valid != 0:
+        region = i.region.payload
+        w = i64(region.warp)
+        warp = state.warp[w]
+        warp.state = KNOWN
+        warp.due = region.entries
+        for b in range(state.banks):
+            warp.need[(b + w) % i64(state.banks)] = region.usage[b]
+    if i.last.valid != 0:
+        warp = state.warp[i.last.payload.warp]
+        warp.state = DRAINING
+        warp.ends = i.last.payload.end
+    for w in range(state.warps):
+        warp = state.warp[w]
+        bit = i64(1) << w
+        if drained & bit != 0:
+            warp.collected = 0
+            warp.state = UNKNOWN
+            if warp.ends != 0:
+                warp.state = ABSENT
+                ended |= bit
+        starts = io.o.start.valid != 0 and io.o.start.payload.warp == w
+        if warp.state == PRELOADING and warp.due == 0 and not starts:
+            warp.state = ACTIVE
+        if warp.state == UNKNOWN:
+            wanted |= bit
+        if warp.state == ACTIVE:
+            active |= bit
+    io.o.wanted = wanted
+    io.o.active = active
+    io.o.ended = ended
+    return i64(0)
+
+
+@jit
+def idle(state, io):
+    """Steps that change nothing while these inputs are held."""
+    i, o = io.i, io.o
+    busy = i64(i.begin.valid | i.region.valid | i.last.valid | i.delivered.valid | o.start.valid) | i64(o.ended)
+    for b in range(state.banks):
+        busy |= i.answered[b].valid | i.reserved[b].valid | i.written[b].valid
+    if busy != 0:
+        return i64(0)
+    for w in range(state.warps):
+        warp = state.warp[w]
+        if (warp.state == KNOWN and (i64(i.barred) >> w) & 1 == 0) or (warp.state == PRELOADING and warp.due == 0):
+            return i64(0)
+        if warp.state == DRAINING and warp.collected != 0:
+            return i64(0)
+    if state.depth == 0:
+        return i64(NEVER)
+    chosen = i64(state.stack[0 if state.starts == PATIENCE else state.depth - 1])
+    for b in range(state.banks):
+        if state.warp[chosen].need[b] > state.free[b]:
+            return i64(NEVER)
+    return i64(0)
+
+
+SLOTS = slots(STATE, PORTS, step=step, idle=idle)

@@ -1,0 +1,397 @@
+"""Golden model of ``rtl/regless/operand_staging_unit.py``, which documents the block."""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import ports
+from lockstep.models.jit import assign, clear, i64, jit, record, slots, u32
+from lockstep.models.time import NEVER
+from lockstep.spec.parameters import LANES
+from lockstep.spec.register_regions import BANKS, ERASE, LAST, Entry
+from lockstep.spec.regless.parameters import MAX_BANK_LINES, POISON, Request
+
+PORTS = ports("regless.operand_staging_unit")
+ACCESS, PRELOAD, REQUEST = (
+    PORTS[side][name].base["payload"] for side, name in (("i", "access"), ("i", "preload"), ("o", "request"))
+)
+DEPTH = 2  # of the buffers
+PATIENCE = 7
+
+NOTHING, WRITE, FILL, OPERAND, BEGIN = range(5)
+"""What a bank looks at."""
+PRELOAD_LAST, INVALIDATE = int(Entry.PRELOAD_LAST), int(Entry.INVALIDATE)
+FETCH, FETCH_LAST, STORE, DROP, FINISH = (int(kind) for kind in Request)
+
+LINE = record(
+    [
+        ("warp", "i4"),
+        ("number", "i4"),
+        ("valid", "i1"),
+        ("held", "i1"),  # allocated to a region
+        ("dirty", "i1"),
+        ("fresh", "i1"),  # reserved, and without a value
+        ("words", "u4", (LANES,)),
+    ]
+)
+BANK = record(
+    [
+        ("line", LINE, (MAX_BANK_LINES,)),
+        ("access", ACCESS, (DEPTH,)),
+        ("accesses", "i8"),
+        ("preload", PRELOAD, (DEPTH,)),
+        ("preloads", "i8"),
+        ("turn", "i8"),  # the line that leaves next, if its list has it
+        ("waited", "i8"),  # cycles, of the preload
+        ("looks", "i8"),  # in this cycle: at what ...
+        ("place", "i8"),  # ... at which line, -1 if there is none with the tag
+        ("sends", "i8"),  # ... what it asks the compressor, -1 for nothing
+    ]
+)
+STATE = record(
+    [
+        ("bank", BANK, (BANKS,)),
+        ("last", "i8"),  # the bank that had the way to the compressor
+        ("entering", "i8"),  # the entry enters the queue
+        ("entry", REQUEST),
+        ("queue", REQUEST, (DEPTH,)),
+        ("queued", "i8"),
+        ("lanes", "i8"),  # parameters
+        ("banks", "i8"),
+        ("lines", "i8"),
+    ]
+)
+
+
+@jit
+def _rest(bank):
+    bank.looks = NOTHING
+    bank.place = -1
+    bank.sends = -1
+
+
+@jit
+def reset(state, io):
+    """The state and the outputs after reset. Values are memory: unseen until they are written."""
+    clear(io.o)
+    for b in range(state.banks):
+        bank = state.bank[b]
+        for k in range(state.lines):
+            line = bank.line[k]
+            line.valid = 0
+            line.held = 0
+            line.dirty = 0
+            line.fresh = 0
+        bank.accesses = 0
+        bank.preloads = 0
+        bank.turn = 0
+        bank.waited = 0
+        _rest(bank)
+        io.o.access[b].ready = 1
+        io.o.preload[b].ready = 1
+    state.last = 0
+    state.entering = 0
+    state.queued = 0
+    io.o.finish.ready = 1
+
+
+@jit
+def comb(state, io):
+    """``fill.ready``: a bank with a write takes no fill."""
+    payload = io.i.fill.payload
+    bank = (i64(payload.warp) + i64(payload.number)) % i64(state.banks)
+    io.c.fill.ready = io.i.write[bank].valid == 0
+    return i64(0)
+
+
+@jit
+def _find(state, bank, warp, number):
+    for k in range(state.lines):
+        line = bank.line[k]
+        if line.valid != 0 and line.warp == warp and line.number == number:
+            return i64(k)
+    return i64(-1)
+
+
+@jit
+def _in_turn(state, bank, dirty):
+    """The next in turn of the clean or of the dirty lines; -1 if there is none."""
+    lines = i64(state.lines)
+    for k in range(lines):
+        place = (i64(bank.turn) + k) % lines
+        line = bank.line[place]
+        if line.valid != 0 and line.held == 0 and line.dirty == dirty:
+            return place
+    return i64(-1)
+
+
+@jit
+def _room_in(state, bank):
+    """The line that a new register would take; -1 if a dirty one must leave first."""
+    for k in range(state.lines):
+        if bank.line[k].valid == 0:
+            return i64(k)
+    return _in_turn(state, bank, i64(0))
+
+
+@jit
+def _look(state, io, b, room):
+    """Choose what a bank does in this cycle; nothing changes yet."""
+    bank = state.bank[b]
+    fill = io.i.fill
+    if io.i.write[b].valid != 0:
+        payload = io.i.write[b].payload
+        bank.looks = WRITE
+        bank.place = _find(state, bank, i64(payload.warp), i64(payload.number))
+        return
+    if fill.valid != 0 and (i64(fill.payload.warp) + i64(fill.payload.number)) % i64(state.banks) == b:
+        bank.looks = FILL
+        bank.place = _find(state, bank, i64(fill.payload.warp), i64(fill.payload.number))
+        return
+    overdue = bank.waited == PATIENCE and room
+    if bank.accesses != 0 and not (overdue and bank.preloads != 0):
+        access = bank.access[0]
+        bank.looks = OPERAND
+        bank.place = _find(state, bank, i64(access.warp), i64(access.number))
+        if bank.place < 0 and access.result != 0 and _room_in(state, bank) < 0:
+            bank.sends = STORE
+        return
+    if bank.preloads == 0:
+        return
+    preload = bank.preload[0]
+    bank.looks = BEGIN
+    bank.place = _find(state, bank, i64(preload.warp), i64(preload.number))
+    if preload.action == INVALIDATE:
+        bank.sends = DROP
+    elif bank.place >= 0:
+        if preload.action == PRELOAD_LAST:
+            bank.sends = DROP
+    elif _room_in(state, bank) < 0:
+        bank.sends = STORE
+    else:
+        bank.sends = FETCH_LAST if preload.action == PRELOAD_LAST else FETCH
+
+
+@jit
+def _enter(state, kind, warp, number):
+    """What enters the queue to the compressor in the next cycle."""
+    clear(state.entry)
+    state.entry.kind = kind
+    state.entry.warp = warp
+    state.entry.number = number
+    state.entering = 1
+
+
+@jit
+def _store(state, bank):
+    """A dirty line leaves."""
+    place = _in_turn(state, bank, i64(1))
+    line = bank.line[place]
+    _enter(state, STORE, i64(line.warp), i64(line.number))
+    for lane in range(state.lanes):
+        state.entry.words[lane] = line.words[lane]
+    line.valid = 0
+    line.held = 0
+    bank.turn = (place + 1) % i64(state.lines)
+
+
+@jit
+def _allocate(state, bank, warp, number):
+    """A line for a register that has none."""
+    place = _room_in(state, bank)
+    line = bank.line[place]
+    line.warp = warp
+    line.number = number
+    line.valid = 1
+    line.held = 1
+    line.dirty = 0
+    line.fresh = 0
+    bank.turn = (place + 1) % i64(state.lines)
+    return line
+
+
+@jit
+def _used(line, flags):
+    """The region's last use of a line, if the flags say so."""
+    if flags & LAST != 0:
+        line.held = 0
+        if flags & ERASE != 0:
+            line.valid = 0
+
+
+@jit
+def _write(state, bank, payload):
+    line = bank.line[bank.place]
+    for lane in range(state.lanes):
+        if (i64(payload.mask) >> lane) & 1 != 0:
+            line.words[lane] = payload.words[lane]
+        elif line.fresh != 0:
+            line.words[lane] = u32(POISON)
+    line.fresh = 0
+    line.dirty = 1
+    _used(line, i64(payload.flags))
+
+
+@jit
+def _operand(state, io, b):
+    """An access is done, unless it has no line."""
+    bank = state.bank[b]
+    access, operand = bank.access[0], io.o.operand[b]
+    if bank.sends >= 0:
+        return
+    operand.valid = 1
+    assign(operand.payload, access)
+    if access.result != 0:
+        if bank.place < 0:
+            _allocate(state, bank, i64(access.warp), i64(access.number)).fresh = 1
+        else:
+            line = bank.line[bank.place]
+            line.fresh |= 1 - line.held
+            line.held = 1
+    else:
+        line = bank.line[bank.place]
+        for lane in range(state.lanes):
+            operand.payload.words[lane] = line.words[lane]
+        _used(line, i64(access.flags))
+    bank.accesses -= 1
+    assign(bank.access[0], bank.access[1])
+
+
+@jit
+def _begin(state, io, b, granted):
+    """An entry of a region is done, or on its way; what has to be sent has the way."""
+    bank = state.bank[b]
+    preload = bank.preload[0]
+    if (bank.sends >= 0 and not granted) or bank.sends == STORE:
+        return
+    warp, number = i64(preload.warp), i64(preload.number)
+    if bank.sends >= 0:
+        _enter(state, i64(bank.sends), warp, number)
+    if bank.place >= 0:
+        line = bank.line[bank.place]
+        if preload.action == INVALIDATE:
+            line.valid = 0
+            line.held = 0
+        else:
+            line.held = 1
+            line.dirty |= preload.action == PRELOAD_LAST
+    elif preload.action != INVALIDATE:
+        _allocate(state, bank, warp, number).dirty = preload.action == PRELOAD_LAST
+    if bank.place >= 0 or preload.action == INVALIDATE:
+        io.o.answered[b].valid = 1
+        io.o.answered[b].payload.warp = warp
+    bank.preloads -= 1
+    bank.waited = 0
+    assign(bank.preload[0], bank.preload[1])
+
+
+@jit
+def _do(state, io, b, granted):
+    """What a bank looks at."""
+    bank = state.bank[b]
+    if bank.preloads == 0:
+        bank.waited = 0
+    elif bank.looks != BEGIN and bank.waited < PATIENCE:
+        bank.waited += 1
+    if bank.looks == WRITE:
+        _write(state, bank, io.i.write[b].payload)
+    elif bank.looks == FILL:
+        fill = io.i.fill.payload
+        line = bank.line[bank.place]
+        for lane in range(state.lanes):
+            line.words[lane] = fill.words[lane]
+        io.o.answered[b].valid = 1
+        io.o.answered[b].payload.warp = fill.warp
+    elif bank.looks == OPERAND:
+        _operand(state, io, b)
+    elif bank.looks == BEGIN:
+        _begin(state, io, b, granted)
+    if granted and bank.sends == STORE:
+        _store(state, bank)
+    _rest(bank)
+
+
+@jit
+def _finish(state, warp):
+    for b in range(state.banks):
+        for k in range(state.lines):
+            line = state.bank[b].line[k]
+            if line.warp == warp:
+                line.valid = 0
+                line.held = 0
+    _enter(state, FINISH, warp, i64(0))
+
+
+@jit
+def _queue(state, io):
+    """The queue to the compressor."""
+    if io.o.request.valid & io.i.request.ready != 0:
+        state.queued -= 1
+        assign(state.queue[0], state.queue[1])
+    if state.entering != 0:
+        assign(state.queue[state.queued], state.entry)
+        state.queued += 1
+        state.entering = 0
+
+
+@jit
+def step(state, io):
+    """One clock edge."""
+    banks = i64(state.banks)
+    room = state.queued + state.entering < DEPTH
+    finishes = room and io.i.finish.valid != 0
+    for b in range(banks):
+        _look(state, io, i64(b), room)
+        if io.o.operand[b].valid != 0:
+            clear(io.o.operand[b])
+        if io.o.answered[b].valid != 0:
+            clear(io.o.answered[b])
+    _queue(state, io)
+    granted = i64(-1)
+    if room and io.i.finish.valid == 0:
+        for k in range(banks):
+            b = (i64(state.last) + 1 + k) % banks
+            if granted < 0 and state.bank[b].sends >= 0:
+                granted = b
+    if granted >= 0:
+        state.last = granted
+    for b in range(banks):
+        _do(state, io, i64(b), b == granted)
+    if finishes:
+        _finish(state, i64(io.i.finish.payload.warp))
+    for b in range(banks):
+        bank = state.bank[b]
+        if io.i.access[b].valid & io.o.access[b].ready != 0:
+            assign(bank.access[bank.accesses], io.i.access[b].payload)
+            bank.accesses += 1
+        if io.i.preload[b].valid & io.o.preload[b].ready != 0:
+            assign(bank.preload[bank.preloads], io.i.preload[b].payload)
+            bank.preloads += 1
+        io.o.access[b].ready = bank.accesses < DEPTH
+        io.o.preload[b].ready = bank.preloads < DEPTH
+    io.o.request.valid = state.queued != 0
+    if state.queued != 0:
+        assign(io.o.request.payload, state.queue[0])
+    else:
+        clear(io.o.request.payload)
+    io.o.finish.ready = state.queued + state.entering < DEPTH
+    return i64(0)
+
+
+@jit
+def idle(state, io):
+    """Steps that change nothing while these inputs are held."""
+    if state.entering != 0 or io.i.fill.valid != 0 or io.o.request.valid & io.i.request.ready != 0:
+        return i64(0)
+    if io.i.finish.valid & io.o.finish.ready != 0:
+        return i64(0)
+    for b in range(state.banks):
+        bank = state.bank[b]
+        if bank.accesses + bank.preloads != 0 or io.i.write[b].valid != 0:
+            return i64(0)
+        if io.i.access[b].valid != 0 or io.i.preload[b].valid != 0:
+            return i64(0)
+        if io.o.operand[b].valid != 0 or io.o.answered[b].valid != 0:
+            return i64(0)
+    return i64(NEVER)
+
+
+SLOTS = slots(STATE, PORTS, comb=comb, step=step, idle=idle)

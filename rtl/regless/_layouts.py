@@ -1,0 +1,69 @@
+"""Payloads that several blocks of RegLess share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from amaranth.lib import data
+from amaranth.utils import bits_for
+
+from lockstep.spec.register_regions import FLAG_BITS, Entry
+from lockstep.spec.regless.parameters import Access, Request, State
+
+WORD = 32
+
+
+def named(warps: int, registers: int) -> dict[str, object]:
+    """A register of a warp, by its number."""
+    return {"warp": bits_for(warps - 1), "number": bits_for(registers - 1)}
+
+
+def values(count: int) -> data.ArrayLayout:
+    return data.ArrayLayout(WORD, count)
+
+
+def access_of(warps: int, registers: int) -> data.StructLayout:
+    """To a bank: an operand to be read, with its flags, or a line to be reserved for a result."""
+    return data.StructLayout({**named(warps, registers), "result": 1, "flags": FLAG_BITS})
+
+
+def preload_of(warps: int, registers: int) -> data.StructLayout:
+    """To a bank: what a region begins with."""
+    return data.StructLayout({**named(warps, registers), "action": Entry})
+
+
+def write_of(lanes: int, warps: int, registers: int) -> data.StructLayout:
+    """To a bank: a result."""
+    return data.StructLayout({**named(warps, registers), "flags": FLAG_BITS, "mask": lanes, "words": values(lanes)})
+
+
+def request_layout(*, lanes: int, warps: int, registers: int) -> data.StructLayout:
+    """From the staging unit to the compressor; words of a store."""
+    return data.StructLayout({"kind": Request, **named(warps, registers), "words": values(lanes)})
+
+
+def fill_layout(*, lanes: int, warps: int, registers: int) -> data.StructLayout:
+    """From the compressor to the staging unit."""
+    return data.StructLayout({**named(warps, registers), "words": values(lanes)})
+
+
+def _fetched(warps: int, registers: int) -> dict[str, object]:
+    """What a fetch says of itself, and its answer says again."""
+    return {**named(warps, registers), "pattern": State, "expand": 1, "install": 1}
+
+
+def access_layout(*, words: int, group: int, warps: int, registers: int) -> data.StructLayout:
+    """From the compressor to the L1; ``group``, of so many bits, is the number divided by the registers of a line."""
+    return data.StructLayout({"kind": Access, **_fetched(warps, registers), "group": group, "words": values(words)})
+
+
+def answer_layout(*, words: int, warps: int, registers: int) -> data.StructLayout:
+    """From the L1 to the compressor."""
+    return data.StructLayout({"line": 1, **_fetched(warps, registers), "words": values(words)})
+
+
+def check(given: Mapping[str, int], largest: Mapping[str, int]) -> None:
+    """Refuse sizes out of range: 1 to the largest."""
+    for what, value in given.items():
+        if not 1 <= value <= largest[what]:
+            raise ValueError(f"{what} must be 1 to {largest[what]}, not {value}")

@@ -1,0 +1,232 @@
+"""Starts the regions of a shard's warps when the staging unit has room for them, in front of the warp scheduler.
+
+Kloosterman's thesis, section 4.5.1 and figure 4.9: a state machine for each warp, counters of free lines, a warp stack.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from lockstep.rtl.bits import index_of, next_after, popcount, select
+from lockstep.rtl.regless._layouts import check
+from lockstep.rtl.signatures import event
+from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.register_regions import BANKS, HEADER_USAGE_BITS
+from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_REGISTERS, PATIENCE
+
+
+class Warp(IntEnum):
+    """The state of a warp."""
+
+    ABSENT = 0
+    UNKNOWN = 1  # inactive: its next region has not been announced
+    KNOWN = 2  # inactive: it waits for the stack
+    STACKED = 3  # inactive
+    PRELOADING = 4
+    ACTIVE = 5
+    DRAINING = 6
+
+
+class CapacityManager(wiring.Component):
+    """Holds the lines of each bank that regions need, from their start on, and tells which warps may issue.
+
+    A warp whose next region is known comes to the stack, unless it is ``barred`` then. In a cycle, the warp on top
+    starts if each bank has as many free lines as its region needs there; else one warp comes to the stack, in turn.
+    After :data:`PATIENCE` starts from the top while others were below, the warp at the bottom is next, whatever it
+    needs: so every warp on the stack starts, if regions end.
+
+    A region has all its lines until the last instruction's accesses are ``delivered``; then only as many as results of
+    it are to be written. When none is, the warp is inactive again, or has ended.
+
+    Latency: ``start`` is seen in the cycle after the decision; a region without entries is active two cycles after it,
+    one with entries in the cycle after its last answer. After ``last`` the warp is not active in the next cycle.
+
+    The environment announces regions of ``wanted`` warps alone, of which no bank needs more than it has; answers each
+    entry once; reserves no more than a region needs, and before or when it says ``delivered``, which follows ``last``.
+
+    Parameters
+    ----------
+    warps : int
+        Warps of the shard.
+    registers : int
+        Registers of a warp: the most entries that a region has.
+    banks : int
+        1, 2, 4 or 8.
+    lines : int
+        Lines of a bank.
+
+    Members
+    -------
+    begin : In, event
+        ``warp`` has been placed.
+    wanted : Out, one bit per warp
+        Warps whose next region may be announced.
+    region : In, event
+        The next region of ``warp``: ``usage`` of the banks, by register numbers, and ``entries``.
+    barred : In, one bit per warp
+        Warps that must not come to the stack.
+    start : Out, event
+        ``warp`` has its lines.
+    answered : In, event, one per bank
+        An entry of ``warp`` is done.
+    active : Out, one bit per warp
+        Warps that may issue.
+    last : In, event
+        ``warp`` issues the last instruction of its region, and, with ``end``, of all.
+    reserved, written : In, event, one per bank
+        A line of ``warp`` was reserved for a result, or a result was written.
+    delivered : In, event
+        All accesses of the last instruction of ``warp`` are done.
+    ended : Out, one bit per warp
+        Warps that ended in the last cycle: nothing of them is due.
+
+    Raises
+    ------
+    ValueError
+        for a size out of range.
+    """
+
+    LARGEST: ClassVar = {"warps": MAX_WARPS, "registers": MAX_REGISTERS, "banks": BANKS, "lines": MAX_BANK_LINES}
+
+    def __init__(self, *, warps: int = 16, registers: int = 255, banks: int = BANKS, lines: int = 16) -> None:
+        check(dict(warps=warps, registers=registers, banks=banks, lines=lines), self.LARGEST)
+        if banks & (banks - 1):
+            raise ValueError(f"banks must be a power of two, not {banks}")
+        number = {"warp": bits_for(warps - 1)}
+        warp = data.StructLayout(number)
+        usage = data.ArrayLayout(HEADER_USAGE_BITS, banks)
+        super().__init__(
+            {
+                "begin": In(event(warp)),
+                "wanted": Out(warps),
+                "region": In(event(data.StructLayout({**number, "usage": usage, "entries": range(registers + 1)}))),
+                "barred": In(warps),
+                "start": Out(event(warp)),
+                "answered": In(event(warp)).array(banks),
+                "active": Out(warps),
+                "last": In(event(data.StructLayout({**number, "end": 1}))),
+                "reserved": In(event(warp)).array(banks),
+                "written": In(event(warp)).array(banks),
+                "delivered": In(event(warp)),
+                "ended": Out(warps),
+            }
+        )
+        # The state; proofs speak of it.
+        self.state = [Signal(Warp, name=f"state_{w}") for w in range(warps)]
+        self.due = [Signal(range(registers + 1), name=f"due_{w}", reset_less=True) for w in range(warps)]
+        self.need, self.pending = (
+            [[Signal(HEADER_USAGE_BITS, name=f"{n}_{w}_{b}", reset_less=r) for b in range(banks)] for w in range(warps)]
+            for n, r in (("need", True), ("pending", False))
+        )
+        self.collected, self.ends = Signal(warps), Signal(warps)
+        self.free = [Signal(range(lines + 1), init=lines, name=f"free_{b}") for b in range(banks)]
+        self.stack = Memory(shape=bits_for(warps - 1), depth=warps, init=[])
+        self.bottom, self.depth = Signal(bits_for(warps - 1)), Signal(range(warps + 1))
+        self.came = Signal(bits_for(warps - 1), init=warps - 1)  # to the stack, last
+        self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.stack = self.stack
+        count, banks = len(self.state), range(len(self.free))
+
+        def named(port: object) -> Value:
+            """One-hot: the warp of an event."""
+            return Mux(port.valid, 1 << port.payload.warp, 0)[:count]  # type: ignore[attr-defined]
+
+        candidate, fits, starts = Signal(range(count)), Signal(), Signal()
+        chosen = Signal(count)
+        self._stack(m, candidate, starts)
+        m.d.comb += [chosen.eq(1 << candidate), starts.eq(fits & (self.depth != 0))]
+        needs = [Signal(HEADER_USAGE_BITS, name=f"needs_{b}") for b in banks]
+        m.d.comb += [need.eq(select(chosen, [each[b] for each in self.need])) for b, need in enumerate(needs)]
+        m.d.comb += fits.eq(Cat(need <= free for need, free in zip(needs, self.free, strict=True)).all())
+        m.d.sync += [self.start.valid.eq(starts), self.start.payload.warp.eq(Mux(starts, candidate, 0))]
+
+        begun, last, told, delivered = (Signal(count, name=n) for n in ("begun", "lasts", "told", "delivers"))
+        m.d.comb += [
+            begun.eq(named(self.begin)), last.eq(named(self.last)), told.eq(named(self.region)),
+            delivered.eq(named(self.delivered)),
+        ]  # fmt: skip
+        reserved, written = ([Signal(count, name=f"{n}_{b}") for b in banks] for n in ("reserves", "writes"))
+        m.d.comb += [own.eq(named(port)) for own, port in zip(reserved, self.reserved, strict=True)]
+        m.d.comb += [own.eq(named(port)) for own, port in zip(written, self.written, strict=True)]
+        answers = [named(port) for port in self.answered]
+
+        given_back: list[list[Value]] = [[] for _ in banks]
+        for w, state in enumerate(self.state):
+            m.d.comb += [self.wanted[w].eq(state == Warp.UNKNOWN), self.active[w].eq(state == Warp.ACTIVE)]
+            due, drained = Signal.like(self.due[w], name=f"due_then_{w}"), Signal(name=f"drained_{w}")
+            m.d.comb += due.eq(self.due[w] - popcount(Cat(each[w] for each in answers)))
+            m.d.comb += drained.eq(
+                (state == Warp.DRAINING) & self.collected[w] & ~Cat(p.any() for p in self.pending[w]).any()
+            )
+            m.d.sync += [self.ended[w].eq(drained & self.ends[w]), self.due[w].eq(due)]
+            for b in banks:
+                need, pending = self.need[w][b], self.pending[w][b]
+                then = Signal.like(pending, name=f"pending_then_{w}_{b}")
+                m.d.comb += then.eq(pending + reserved[b][w] - written[b][w])
+                m.d.sync += pending.eq(then)
+                kept = Mux(delivered[w] | self.collected[w], then, need)  # then only what is to be written
+                back = Signal.like(need, name=f"back_{w}_{b}")
+                m.d.comb += back.eq(Mux(delivered[w] | self.collected[w], need - then, 0))
+                given_back[b].append(back)
+                usage = self.region.payload.usage[(b - w) % len(banks)]
+                m.d.sync += need.eq(Mux(told[w], usage, kept))
+            with m.If(begun[w]):
+                m.d.sync += state.eq(Warp.UNKNOWN)
+            with m.If(told[w]):
+                m.d.sync += [state.eq(Warp.KNOWN), self.due[w].eq(self.region.payload.entries)]
+            with m.If(self._comes[w]):
+                m.d.sync += state.eq(Warp.STACKED)
+            with m.If(starts & chosen[w]):
+                m.d.sync += state.eq(Warp.PRELOADING)
+            with m.If((state == Warp.PRELOADING) & (due == 0)):
+                m.d.sync += state.eq(Warp.ACTIVE)
+            with m.If(last[w]):
+                m.d.sync += [state.eq(Warp.DRAINING), self.ends[w].eq(self.last.payload.end)]
+            with m.If(delivered[w]):
+                m.d.sync += self.collected[w].eq(1)
+            with m.If(drained):
+                m.d.sync += [state.eq(Mux(self.ends[w], Warp.ABSENT, Warp.UNKNOWN)), self.collected[w].eq(0)]
+        for b, free in enumerate(self.free):
+            back = sum(given_back[b][1:], given_back[b][0])
+            m.d.sync += free.eq(free - Mux(starts, needs[b], 0) + back)
+        return m
+
+    def _stack(self, m: Module, candidate: Signal, starts: Signal) -> None:
+        """The warp that is next, and the one that comes."""
+        count = len(self.state)
+        read, write = self.stack.read_port(domain="comb"), self.stack.write_port()
+        overdue, ready, end = Signal(), Signal(count, name="ready"), Signal(range(2 * count))
+        comes = self._comes = Signal(count, name="comes")
+
+        def place(sum_of: Value) -> Value:
+            """In a ring."""
+            return Mux(sum_of >= count, sum_of - count, sum_of)
+
+        m.d.comb += [
+            overdue.eq(self.starts == PATIENCE),
+            end.eq(self.bottom + self.depth),
+            read.addr.eq(Mux(overdue, self.bottom, Mux(end == 0, count - 1, place(end - 1)))),
+            candidate.eq(read.data),
+            ready.eq(Cat(state == Warp.KNOWN for state in self.state) & ~self.barred),
+            comes.eq(Mux(starts, 0, next_after(ready, self.came))),
+            write.en.eq(comes.any()),
+            write.addr.eq(place(end)),
+            write.data.eq(index_of(comes)),
+        ]
+        m.d.sync += self.depth.eq(self.depth + comes.any() - starts)
+        with m.If(comes.any()):
+            m.d.sync += self.came.eq(index_of(comes))
+        with m.If(starts):
+            m.d.sync += self.starts.eq(Mux(overdue | (self.depth == 1), 0, self.starts + 1))
+            with m.If(overdue):
+                m.d.sync += self.bottom.eq(place(self.bottom + 1))

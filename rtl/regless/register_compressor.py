@@ -1,0 +1,425 @@
+"""Keeps registers that leave the staging unit: compressed in lines of its own, or, through the L1, as they are.
+
+Kloosterman's thesis, section 4.5.3: five patterns of values, three bits of state for each register, fifteen compressed
+registers in a line of 128 bytes, and twelve such lines in a shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, ValueLike
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
+
+from lockstep.rtl.bits import above, index_of, lowest, popcount, select
+from lockstep.rtl.regless._layouts import WORD, access_layout, answer_layout, check, fill_layout, request_layout
+from lockstep.rtl.regless._patterns import compress, expand
+from lockstep.spec.parameters import LANES, MAX_WARPS
+from lockstep.spec.regless.parameters import (
+    MAX_LINES,
+    MAX_REGISTERS,
+    PER_LINE,
+    POISON,
+    STATE_BITS,
+    VALUE_BITS,
+    Access,
+    Request,
+    State,
+)  # fmt: skip
+
+QUEUE = 4  # accesses on their way to the L1
+MOST_ACCESSES = 3  # of one request
+
+
+class Step(IntEnum):
+    """What the compressor does in a cycle."""
+
+    IDLE = 0
+    LOOK = 1  # the state of the register is there
+    READ = 2  # find the line of a compressed register, and read its value
+    WRITE = 3  # likewise, and write it
+    VICTIM = 4  # a line that must leave has been read
+    INSTALL = 5  # a line has come from the L1
+    EXPAND = 6  # a value has been read
+
+
+class RegisterCompressor(wiring.Component):
+    """Serves one request or answer at a time; it never waits for an answer.
+
+    Below the staging unit a register has one copy or none, and :class:`State` says where. A store with a pattern goes
+    into the line of the register's group, of ``per_line`` registers of a warp; one without goes to the register's own
+    line. What changes its form is dropped where it was.
+
+    A line that is not here is fetched when one of its registers is, and when one is stored while others of its group
+    are compressed. It takes the place of another, in turn, which leaves for the L1 if something was stored in it. Until
+    it comes, what is stored in its place stays, and other fetches of its registers go to the L1 one by one. If all
+    places wait for lines, a fetch takes none, and a store goes to the register's own line.
+
+    Latency: see ``docs/regless-hardware.md``. A request that fetches or drops a register that is not compressed takes 2
+    cycles, one that reads a compressed register 4, one that writes one 3; a line that leaves takes 2 more. Of its own
+    lines, at most one is read or written in a cycle. A request begins when the queue to the L1 has room for all that
+    one can send.
+
+    ``answer`` goes first: ``request.ready`` depends on ``answer.valid``. Payloads are 0 until they are valid; that of
+    ``fill`` stays, that of ``access`` is 0 while it is not.
+
+    The environment answers each fetch once, with what it said; ``FINISH`` comes when no fetch for ``fill`` is due.
+
+    Parameters
+    ----------
+    lanes : int
+        Threads of a warp.
+    warps : int
+        Warps of the shard.
+    registers : int
+        Registers of a warp.
+    lines : int
+        Compressed lines that are kept here.
+    per_line : int
+        Registers in a compressed line.
+
+    Members
+    -------
+    request : In, stream
+        Of the staging unit: ``kind``, ``warp``, ``number`` and, of a store, ``words``.
+    fill : Out, stream
+        What was fetched.
+    access : Out, stream
+        To the L1, to be done in this order: ``kind``, ``warp`` and ``number``, or ``group`` of a line; ``words`` of a
+        store, in a line two for each register.
+    answer : In, stream
+        To a fetch, with ``words``: ``line`` says of what. The others are those of the fetch.
+
+    Raises
+    ------
+    ValueError
+        for a size out of range.
+    """
+
+    # Of the fewest registers in a line there are the most groups.
+    LARGEST: ClassVar = {
+        "lanes": LANES,
+        "warps": MAX_WARPS,
+        "registers": MAX_REGISTERS,
+        "lines": MAX_LINES,
+        "per_line": 1,
+    }
+    combinational: ClassVar[Mapping[str, tuple[str, ...]]] = {"request.ready": ("answer.valid",)}
+
+    def __init__(
+        self, *, lanes: int = LANES, warps: int = 16, registers: int = 255, lines: int = 12, per_line: int = PER_LINE
+    ) -> None:
+        given = dict(lanes=lanes, warps=warps, registers=registers, lines=lines, per_line=per_line)
+        check(given, self.LARGEST | {"per_line": PER_LINE})
+        self._lanes, self._lines, self._per_line = lanes, lines, per_line
+        self._groups = -(-registers // per_line)
+        size = dict(warps=warps, registers=registers)
+        words, group = max(lanes, 2 * per_line), bits_for(self._groups - 1)
+        access = access_layout(words=words, group=group, **size)
+        super().__init__(
+            {
+                "request": In(stream.Signature(request_layout(lanes=lanes, **size))),
+                "fill": Out(stream.Signature(fill_layout(lanes=lanes, **size))),
+                "access": Out(stream.Signature(access)),
+                "answer": In(stream.Signature(answer_layout(words=words, **size))),
+            }
+        )
+        self._states = Memory(shape=data.ArrayLayout(STATE_BITS, per_line), depth=warps * self._groups, init=[])
+        self._kept = Memory(shape=data.ArrayLayout(VALUE_BITS, per_line), depth=lines, init=[])
+        self._queue = Memory(shape=access, depth=QUEUE, init=[])
+        # The state; proofs speak of it. What is held is seen only in the steps that set it.
+        self.step = Signal(Step)
+        held = {"kind": 2, "group": group, "slot": bits_for(per_line - 1)}
+        held |= {name: shape for name, shape in answer_layout(words=words, **size).members.items() if name != "line"}
+        self.held = Signal(data.StructLayout(held), reset_less=True)
+        self.from_line = Signal(reset_less=True)  # the value to be expanded has been read here
+        self.known = Signal(warps * self._groups)  # states of this group have been written
+        self.valid, self.dirty, self.pending = Signal(lines), Signal(lines), Signal(lines)
+        tag = data.StructLayout({"warp": bits_for(warps - 1), "group": group})
+        self.tag = [Signal(tag, name=f"tag_{line}", reset_less=True) for line in range(lines)]
+        self.present = [Signal(per_line, name=f"present_{line}", reset_less=True) for line in range(lines)]
+        self.turn = Signal(bits_for(lines - 1))  # the place that a line takes next
+        self.head, self.count = Signal(range(QUEUE)), Signal(range(QUEUE + 1))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.states, m.submodules.kept, m.submodules.queue = self._states, self._kept, self._queue
+        step, fill = self.step, self.fill
+        room = Signal()
+        self._push, self._pushed = Signal(name="push"), Signal(self.access.p.shape(), name="pushed")
+        self._serve_l1(m)
+        self._compressed = compress(m, [self.held.words[lane] for lane in range(self._lanes)])
+        self._find_states(m)
+        self._find_line(m)
+        m.d.sync += fill.valid.eq(fill.valid & ~fill.ready)
+        m.d.comb += [
+            room.eq(self.count <= QUEUE - MOST_ACCESSES),
+            self.answer.ready.eq((step == Step.IDLE) & ~fill.valid),
+            self.request.ready.eq((step == Step.IDLE) & room & ~self.answer.valid),
+        ]
+        for each, does in (
+            (Step.IDLE, self._begin), (Step.LOOK, self._look), (Step.READ, self._read), (Step.WRITE, self._write),
+            (Step.VICTIM, self._leave), (Step.INSTALL, self._install), (Step.EXPAND, self._expand),
+        ):  # fmt: skip
+            with m.If(step == each):
+                does(m)
+        return m
+
+    # ----------------------------------------------------------------------------------------------- what is kept where
+
+    def _serve_l1(self, m: Module) -> None:
+        """The queue of accesses."""
+        write, front = self._queue.write_port(), self._queue.read_port(domain="comb")
+        leaves = Signal()
+        m.d.comb += [
+            write.en.eq(self._push),
+            write.addr.eq(self.head + self.count),
+            write.data.eq(self._pushed),
+            front.addr.eq(self.head),
+            self.access.valid.eq(self.count != 0),
+            leaves.eq(self.access.valid & self.access.ready),
+        ]
+        with m.If(self.access.valid):
+            m.d.comb += self.access.p.eq(front.data)
+        m.d.sync += [self.count.eq(self.count + self._push - leaves), self.head.eq(self.head + leaves)]
+
+    def _find_states(self, m: Module) -> None:
+        """The states of the group that is held, which are read as a request is accepted."""
+        held, request, size = self.held, self.request.p, self._per_line
+        register = Signal.like(held.number, name="arriving")
+        group, slot = Signal.like(held.group, name="group"), Signal.like(held.slot, name="slot")
+        m.d.comb += [
+            register.eq(Mux(self.answer.valid, self.answer.p.number, request.number)),
+            group.eq(popcount(Cat(register >= size * k for k in range(1, self._groups)) | Const(0, 1))),
+            slot.eq(register - group * size),
+        ]
+        self._group_and_slot = group, slot
+        read, write = self._states.read_port(), self._states.write_port(granularity=1)
+        row, known = Signal(range(self._states.depth), name="row"), Signal(name="row_is_known")
+        m.d.comb += [
+            read.addr.eq(request.warp * self._groups + group),
+            read.en.eq(self.request.valid & self.request.ready),
+            row.eq(held.warp * self._groups + held.group),
+            known.eq((self.known & (1 << row)).any()),
+        ]
+        mine = Signal(size, name="mine")
+        states = [Signal(STATE_BITS, name=f"state_{k}") for k in range(size)]
+        m.d.comb += [mine.eq(1 << held.slot), *(s.eq(Mux(known, d, 0)) for s, d in zip(states, read.data, strict=True))]
+        self._mine, self._state, self._others = mine, Signal(State, name="state"), Signal(name="others")
+        m.d.comb += [
+            self._state.eq(select(mine, states)),
+            self._others.eq((Cat(s >= State.CONSTANT for s in states) & ~mine).any()),
+        ]
+        # The new state of the register; the first of a group brings those of the others.
+        self._changes, self._new = Signal(name="changes"), Signal(State, name="new")
+        m.d.comb += [
+            write.addr.eq(row),
+            write.en.eq(Mux(self._changes, Mux(known, mine, -1), 0)),
+            *(data.eq(Mux(one, self._new, State.NONE)) for one, data in zip(mine, write.data, strict=True)),
+        ]
+        with m.If(self._changes):
+            m.d.sync += self.known.eq(self.known | (1 << row))
+
+    def _find_line(self, m: Module) -> None:
+        """The place of the line that is held, or the one that it would take; the one access to the lines."""
+        held, lines = self.held, len(self.tag)
+        hits, vacant, later, place = (Signal(lines, name=name) for name in ("hits", "vacant", "later", "place"))
+        m.d.comb += [
+            hits.eq(self.valid & Cat((tag.warp == held.warp) & (tag.group == held.group) for tag in self.tag)),
+            vacant.eq(~self.pending),
+            later.eq(vacant & above(self.turn, lines, itself=True)),
+            place.eq(Mux(hits.any(), hits, Mux(later.any(), lowest(later), lowest(vacant)))),
+        ]
+        self._hit, self._vacant, self._place = hits.any(), vacant.any(), place
+        self._present = Signal(self._per_line, name="present")
+        self._leaving = Signal(self.tag[0].shape(), name="leaving")  # the tag at the place
+        m.d.comb += [
+            self._present.eq(select(place, list(self.present))),
+            Value.cast(self._leaving).eq(select(place, [Value.cast(tag) for tag in self.tag])),
+        ]
+        number = index_of(place)
+        self._line, self._stored = self._kept.read_port(), self._kept.write_port(granularity=1)
+        m.d.comb += [self._line.addr.eq(number), self._line.en.eq(0), self._stored.addr.eq(number)]
+
+    def _at_place(self, signals: list[Signal], value: Value | int) -> list[Any]:
+        """Set the signal of the place."""
+        return [each.eq(Mux(one, value, each)) for one, each in zip(self._place, signals, strict=True)]
+
+    # ------------------------------------------------------------------------------------------------------------ steps
+
+    def _send(self, m: Module, kind: ValueLike, words: Value | None = None, **more: ValueLike) -> None:
+        """Put an access into the queue: with the names that are held, unless ``more`` has others."""
+        pushed, held = self._pushed, self.held
+        named = {"warp": held.warp, "number": held.number, "group": held.group, **more}
+        m.d.comb += [self._push.eq(1), pushed.kind.eq(kind), *(getattr(pushed, n).eq(v) for n, v in named.items())]
+        if words is not None:
+            m.d.comb += Value.cast(pushed.words).eq(words)
+
+    def _becomes(self, m: Module, state: ValueLike) -> None:
+        m.d.comb += [self._changes.eq(1), self._new.eq(state)]
+
+    def _fill(self, m: Module, warp: Value, register: Value, words: Value) -> None:
+        payload = self.fill.p
+        m.d.sync += [
+            self.fill.valid.eq(1), payload.warp.eq(warp), payload.number.eq(register),
+            Value.cast(payload.words).eq(words),
+        ]  # fmt: skip
+
+    def _begin(self, m: Module) -> None:
+        held, request, answer = self.held, self.request, self.answer
+        group, slot = self._group_and_slot
+        with m.If(answer.valid & answer.ready):
+            with m.If(answer.p.line):
+                m.d.sync += [
+                    held.warp.eq(answer.p.warp), held.number.eq(answer.p.number), held.group.eq(group),
+                    held.slot.eq(slot), held.pattern.eq(answer.p.pattern), held.expand.eq(answer.p.expand),
+                    held.install.eq(answer.p.install), held.words.eq(answer.p.words), self.step.eq(Step.INSTALL),
+                ]  # fmt: skip
+            with m.Else():
+                self._fill(m, answer.p.warp, answer.p.number, Value.cast(answer.p.words))
+        with m.If(request.valid & request.ready):
+            with m.If(request.p.kind == Request.FINISH):
+                gone = Signal(len(self.tag), name="gone")
+                rows = Signal(len(self.known), name="rows")
+                of_each = [Const(-1, self._groups) for _ in range(self._states.depth // self._groups)]
+                m.d.comb += [
+                    gone.eq(Cat(tag.warp == request.p.warp for tag in self.tag)),
+                    rows.eq(Cat(Mux(request.p.warp == w, ones, 0) for w, ones in enumerate(of_each))),
+                ]
+                m.d.sync += [
+                    self.known.eq(self.known & ~rows),
+                    self.valid.eq(self.valid & ~(gone & ~self.pending)),
+                    self.dirty.eq(self.dirty & ~gone),
+                ]
+            with m.Else():
+                m.d.sync += [
+                    held.kind.eq(request.p.kind), held.warp.eq(request.p.warp), held.number.eq(request.p.number),
+                    held.group.eq(group), held.slot.eq(slot), Value.cast(held.words).eq(Value.cast(request.p.words)),
+                    self.step.eq(Step.LOOK),
+                ]  # fmt: skip
+
+    def _look(self, m: Module) -> None:
+        held, state = self.held, self._state
+        pattern, _ = self._compressed
+        m.d.sync += held.pattern.eq(state)
+        with m.If(held.kind == Request.STORE):
+            with m.If(pattern == State.RAW):
+                self._send(m, Access.STORE, Value.cast(held.words))
+                self._becomes(m, State.RAW)
+                m.d.sync += self.step.eq(Step.IDLE)
+            with m.Else():
+                with m.If(state == State.RAW):
+                    self._send(m, Access.DROP)
+                m.d.sync += [held.pattern.eq(pattern), self.step.eq(Step.WRITE)]
+        with m.Elif(held.kind == Request.DROP):
+            with m.If(state == State.RAW):
+                self._send(m, Access.DROP)
+            with m.If(state != State.NONE):
+                self._becomes(m, State.NONE)
+            m.d.sync += self.step.eq(Step.IDLE)
+        with m.Elif(state == State.NONE):
+            with m.If(~self.fill.valid):
+                self._fill(m, held.warp, held.number, Const(POISON, WORD).replicate(self._lanes))
+                m.d.sync += self.step.eq(Step.IDLE)
+        with m.Else():
+            with m.If(held.kind == Request.FETCH_LAST):
+                self._becomes(m, State.NONE)
+            with m.If(state == State.RAW):
+                self._send(m, Mux(held.kind == Request.FETCH_LAST, Access.FETCH_LAST, Access.FETCH))
+            m.d.sync += self.step.eq(Mux(state == State.RAW, Step.IDLE, Step.READ))
+
+    def _read(self, m: Module) -> None:
+        held = self.held
+        there = Signal(name="value_is_there")
+        m.d.comb += there.eq(self._hit & (self._present & self._mine).any())
+        m.d.sync += self.from_line.eq(1)
+        with m.If(there):
+            m.d.comb += self._line.en.eq(1)
+            m.d.sync += self.step.eq(Step.EXPAND)
+        with m.Elif(self._hit | ~self._vacant):
+            self._send(m, Access.FETCH_LINE, pattern=held.pattern, expand=1)
+            m.d.sync += self.step.eq(Step.IDLE)
+        with m.Elif((self.dirty & self._place).any()):
+            self._make_room(m)
+        with m.Else():
+            self._send(m, Access.FETCH_LINE, pattern=held.pattern, expand=1, install=1)
+            self._take_place(m, pending=Const(1), present=0, dirty=False)
+            m.d.sync += self.step.eq(Step.IDLE)
+
+    def _write(self, m: Module) -> None:
+        held, mine = self.held, self._mine
+        _, value = self._compressed
+        with m.If(~self._hit & ~self._vacant):
+            self._send(m, Access.STORE, Value.cast(held.words))
+            self._becomes(m, State.RAW)
+            m.d.sync += self.step.eq(Step.IDLE)
+        with m.Elif(~self._hit & (self.dirty & self._place).any()):
+            self._make_room(m)
+        with m.Else():
+            self._becomes(m, held.pattern)
+            m.d.comb += [
+                self._stored.en.eq(Mux(self._hit, mine, -1)),
+                *(data.eq(Mux(one, value, 0)) for one, data in zip(mine, self._stored.data, strict=True)),
+            ]
+            m.d.sync += self.step.eq(Step.IDLE)
+            with m.If(self._hit):
+                m.d.sync += self._at_place(self.present, self._present | mine)
+                m.d.sync += self.dirty.eq(self.dirty | self._place)
+            with m.Else():
+                self._take_place(m, pending=self._others, present=Mux(self._others, mine, -1), dirty=True)
+                with m.If(self._others):
+                    self._send(m, Access.FETCH_LINE, install=1)
+
+    def _make_room(self, m: Module) -> None:
+        """Read the line at the place, which has to be stored first."""
+        m.d.comb += self._line.en.eq(1)
+        m.d.sync += self.step.eq(Step.VICTIM)
+
+    def _take_place(self, m: Module, *, pending: Value, present: ValueLike, dirty: bool) -> None:
+        held, place, last = self.held, self._place, len(self.tag) - 1
+        number = index_of(place)
+        m.d.sync += [
+            self.valid.eq(self.valid | place),
+            self.pending.eq(self.pending | place & pending.replicate(len(place))),
+            self.dirty.eq(self.dirty | place if dirty else self.dirty & ~place),
+            *self._at_place([tag.warp for tag in self.tag], held.warp),
+            *self._at_place([tag.group for tag in self.tag], held.group),
+            *self._at_place(self.present, present),
+            self.turn.eq(Mux(number == last, 0, number + 1)),
+        ]
+
+    def _leave(self, m: Module) -> None:
+        """The line has been read."""
+        leaving = self._leaving
+        self._send(m, Access.STORE_LINE, Value.cast(self._line.data), warp=leaving.warp, group=leaving.group, number=0)
+        m.d.sync += [
+            self.valid.eq(self.valid & ~self._place),
+            self.dirty.eq(self.dirty & ~self._place),
+            self.step.eq(Mux(self.held.kind == Request.STORE, Step.WRITE, Step.READ)),
+        ]
+
+    def _install(self, m: Module) -> None:
+        """What was stored in the line's place while it was away stays."""
+        held = self.held
+        with m.If(held.install):
+            m.d.comb += self._stored.en.eq(~self._present)
+            m.d.comb += Value.cast(self._stored.data).eq(Value.cast(held.words))
+            m.d.sync += [self.pending.eq(self.pending & ~self._place), *self._at_place(self.present, -1)]
+        m.d.sync += [self.from_line.eq(0), self.step.eq(Mux(held.expand, Step.EXPAND, Step.IDLE))]
+
+    def _expand(self, m: Module) -> None:
+        held = self.held
+        value = Signal(VALUE_BITS, name="expanding")
+        line = Signal(self._line.data.shape(), name="line")
+        m.d.comb += [
+            Value.cast(line).eq(Mux(self.from_line, Value.cast(self._line.data), Value.cast(held.words))),
+            value.eq(select(self._mine, list(line))),
+        ]
+        with m.If(~self.fill.valid):
+            self._fill(m, held.warp, held.number, Cat(expand(held.pattern, value, self._lanes)))
+            m.d.sync += self.step.eq(Step.IDLE)

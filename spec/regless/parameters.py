@@ -1,0 +1,87 @@
+"""The parameters of RegLess's hardware, what its blocks call things, and their constructor arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from lockstep.spec.mechanism import Parameters
+from lockstep.spec.parameters import LANES, Gpu, integer
+from lockstep.spec.register_regions import BANKS
+
+POISON = 0xDEAD_BEEF
+"""Of a register that nobody has written."""
+
+STATE_BITS, VALUE_BITS = 3, 64  # of a compressed register (section 4.5.3)
+MAX_REGISTERS = 256  # of a warp
+MAX_LINES = 16  # compressed lines that a shard keeps
+PER_LINE = 8 * 128 // (STATE_BITS + VALUE_BITS)
+
+MAX_BANK_LINES = 256  # of a staging unit: an SM's with one scheduler
+
+PATIENCE = 15  # starts from the top of a stack, before one from the bottom
+
+COMPRESSOR = "regless.register_compressor"
+STAGING = "regless.operand_staging_unit"
+MANAGER = "regless.capacity_manager"
+ARBITER = "regless.shard_arbiter"
+
+
+class State(IntEnum):
+    """Where the copy of a register below the staging unit is. From ``CONSTANT`` on, in a compressed line."""
+
+    NONE = 0
+    RAW = 1  # in a line of its own
+    CONSTANT = 2  # all lanes alike
+    STRIDE_1 = 3  # one more in each lane
+    STRIDE_4 = 4
+    HALF_1 = 5  # likewise, in each half of the warp
+    HALF_4 = 6
+
+
+class Request(IntEnum):
+    """From the staging unit to the compressor."""
+
+    FETCH = 0
+    FETCH_LAST = 1  # the copy is dropped
+    STORE = 2
+    DROP = 3
+    FINISH = 4  # the warp has ended
+
+
+class Access(IntEnum):
+    """From the compressor to the L1: of a register's own line, or of a compressed one."""
+
+    FETCH = 0
+    FETCH_LAST = 1  # the line is invalid from then on
+    STORE = 2
+    DROP = 3
+    FETCH_LINE = 4
+    STORE_LINE = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regless:
+    """Operand staging in place of the register file."""
+
+    registers: int = integer(512, 128, 2048, "registers", "of a warp's width, that all staging units of an SM hold")
+    compressor_lines: int = integer(12, 1, MAX_LINES, "lines", "of compressed registers that a shard keeps")
+
+
+def per_line(line_bytes: int) -> int:
+    """Compressed registers in a line, which has room for their states."""
+    return 8 * line_bytes // (STATE_BITS + VALUE_BITS)
+
+
+def arguments(gpu: Gpu) -> Parameters:
+    """Constructor arguments of the blocks."""
+    regless = gpu.sections.get("regless", Regless())
+    shard = dict(lanes=LANES, warps=-(-gpu.core.warps // gpu.core.schedulers), registers=gpu.core.registers_per_thread)
+    lines = regless.registers // gpu.core.schedulers // BANKS
+    line = dict(per_line=per_line(gpu.l1.line_bytes))
+    return {
+        COMPRESSOR: shard | line | dict(lines=regless.compressor_lines),
+        STAGING: shard | dict(banks=BANKS, lines=lines),
+        MANAGER: dict(warps=shard["warps"], registers=shard["registers"], banks=BANKS, lines=lines),
+        ARBITER: shard | line | dict(shards=gpu.core.schedulers),
+    }

@@ -1,0 +1,215 @@
+"""Stimulus, checks and coverage of ``regless.capacity_manager``: no line is promised twice, nobody starves."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep.spec.regless.parameters import PATIENCE
+
+BLOCK = "regless.capacity_manager"
+CONFIGURATIONS = {
+    "small": dict(warps=3, registers=3, banks=2, lines=7),
+    "paper": dict(warps=16, registers=255, banks=8, lines=16),
+    "gtx480": dict(warps=24, registers=63, banks=8, lines=32),
+    "128 registers": dict(warps=16, registers=255, banks=8, lines=4),
+    "one": dict(warps=1, registers=1, banks=1, lines=1),
+    "most warps": dict(warps=64, registers=256, banks=2, lines=256),
+    "odd": dict(warps=5, registers=3, banks=2, lines=3),
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Probabilities per cycle, for each warp or bank that could."""
+
+    begin: float = 0.2
+    region: float = 0.6
+    answer: float = 0.5
+    issue: float = 0.2  # the last instruction
+    reserve: float = 0.3
+    deliver: float = 0.4
+    write: float = 0.3
+    bar: float = 0.02
+    end: float = 0.1
+    need: float = 1.0  # of what a region may need, at most
+
+
+_SHAPES = {
+    "mixed": Shape(),
+    "tight": Shape(issue=0.05, end=0.02),
+    "light": Shape(need=0.2, answer=0.9, issue=0.8, deliver=0.9, write=0.9),
+    "barred": Shape(bar=0.3, end=0.01),
+    "long writes": Shape(write=0.02, reserve=0.8),
+    "many": Shape(end=0.0, region=1.0, begin=1.0, issue=0.7, answer=1.0, deliver=1.0, write=1.0),
+    "sparse": Shape(begin=0.01, region=0.02, end=0.5),
+}
+SHAPES = tuple(_SHAPES)
+
+
+@dataclass
+class Warp:
+    """What the ports have told of a warp."""
+
+    phase: str = "absent"
+    need: list[int] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+    due: int = 0
+    end: bool = False
+    delivered: bool = False
+    passed: int = 0  # regions that started while it could
+    done: int = 0  # cycle in which it has been seen to be ready for the next phase
+
+
+class Environment:
+    """Warps that begin, run regions and end; what they hold is counted by the ports alone."""
+
+    CYCLES = 2000
+
+    def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
+        self.parameters, self.shape, self.rng = parameters, _SHAPES[shape], rng
+        self.banks = range(parameters["banks"])
+        self.warps = [Warp() for _ in range(parameters["warps"])]
+        self.held = [0 for _ in self.banks]  # lines of regions
+        self.starts = 0
+        self.quiet = 0  # cycles in which nothing ran and somebody could start
+
+    def pick(self, phase: str, chance: float) -> int:
+        """One of the warps in a phase, or -1."""
+        found = [w for w, warp in enumerate(self.warps) if warp.phase == phase]
+        return self.rng.choice(found) if found and self.rng.random() < chance else -1
+
+    @staticmethod
+    def say(port: Any, warp: int) -> bool:
+        port.valid = warp >= 0
+        port.payload.warp = max(warp, 0)
+        return warp >= 0
+
+    def drive(self, i: Any, o: Any) -> None:
+        rng, shape = self.rng, self.shape
+        self.say(i.begin, self.pick("absent", shape.begin))
+        wanted = [w for w in range(len(self.warps)) if o.wanted >> w & 1]
+        if self.say(i.region, rng.choice(wanted) if wanted and rng.random() < shape.region else -1):
+            most = min(7, self.parameters["lines"])
+            for b in self.banks:
+                i.region.payload.usage[b] = round(rng.random() * most * shape.need)
+            most = min(self.parameters["registers"], rng.choice([0, 2, 8, 256]))
+            i.region.payload.entries = rng.randint(0, most)
+        i.barred = sum((rng.random() < shape.bar) << w for w in range(len(self.warps)))
+        self.say(i.last, self.pick("active", shape.issue))
+        i.last.payload.end = rng.random() < shape.end
+        due = [w for w, warp in enumerate(self.warps) if warp.phase == "preloading"]
+        left = {w: self.warps[w].due for w in due}
+        for b in self.banks:
+            chosen = rng.choice(due) if due and rng.random() < shape.answer else -1
+            chosen = chosen if chosen >= 0 and left[chosen] > 0 else -1
+            if self.say(i.answered[b], chosen):
+                left[chosen] -= 1
+            runs = [
+                w for w, warp in enumerate(self.warps)
+                if warp.phase in ("active", "draining") and not warp.delivered and warp.pending[b] < warp.need[b]
+                and not (warp.phase == "active" and i.last.valid and i.last.payload.warp == w)
+            ]  # fmt: skip
+            self.say(i.reserved[b], rng.choice(runs) if runs and rng.random() < shape.reserve else -1)
+            owes = [w for w, warp in enumerate(self.warps) if warp.pending and warp.pending[b] > 0]
+            self.say(i.written[b], rng.choice(owes) if owes and rng.random() < shape.write else -1)
+        undelivered = [w for w, warp in enumerate(self.warps) if warp.phase == "draining" and not warp.delivered]
+        self.say(i.delivered, rng.choice(undelivered) if undelivered and rng.random() < shape.deliver else -1)
+
+    def observe(self, i: Any, o: Any, c: Any) -> None:
+        if o.start.valid:
+            self.started(int(o.start.payload.warp))
+        for w, warp in enumerate(self.warps):
+            if o.active >> w & 1 and warp.phase == "preloading":
+                assert warp.due == 0, "all entries have been answered"
+                warp.phase = "active"
+            assert (warp.phase == "active") == bool(o.active >> w & 1), (
+                "active from then on, until the last instruction"
+            )
+            if o.ended >> w & 1 or (o.wanted >> w & 1 and warp.phase == "draining"):
+                assert warp.phase == "draining" and warp.delivered and not any(warp.pending)
+                assert warp.end == bool(o.ended >> w & 1)
+                self.warps[w] = Warp("absent" if warp.end else "wanted")
+            assert not o.wanted >> w & 1 or self.warps[w].phase == "wanted"
+        for b in self.banks:
+            if i.answered[b].valid:
+                self.warps[i.answered[b].payload.warp].due -= 1
+            if i.reserved[b].valid:
+                self.warps[i.reserved[b].payload.warp].pending[b] += 1
+            if i.written[b].valid:
+                warp = self.warps[i.written[b].payload.warp]
+                warp.pending[b] -= 1
+                if warp.delivered:
+                    self.held[b] -= 1
+        if i.delivered.valid:
+            warp = self.warps[i.delivered.payload.warp]
+            warp.delivered = True
+            for b in self.banks:
+                self.held[b] -= warp.need[b] - warp.pending[b]
+        if i.last.valid:
+            warp = self.warps[i.last.payload.warp]
+            warp.phase, warp.end = "draining", bool(i.last.payload.end)
+        if i.begin.valid:
+            self.warps[i.begin.payload.warp].phase = "wanted"
+        if i.region.valid:
+            payload, banks = i.region.payload, len(self.banks)
+            w = int(payload.warp)
+            need = [int(payload.usage[(b - w) % banks]) for b in self.banks]
+            self.warps[w] = Warp("ready", need, [0] * banks, int(payload.entries))
+        self.alive(i)
+
+    def started(self, w: int) -> None:
+        warp = self.warps[w]
+        assert warp.phase == "ready", "its region is known, and has not started"
+        warp.phase = "preloading"
+        self.starts += 1
+        for b in self.banks:
+            self.held[b] += warp.need[b]
+            assert self.held[b] <= self.parameters["lines"], "no line is promised twice"
+        for other in self.warps:
+            if other.phase == "ready":
+                other.passed += 1
+                assert other.passed <= (PATIENCE + 4) * len(self.warps) or self.shape.bar > 0.1, "nobody starves"
+
+    def alive(self, i: Any) -> None:
+        """If somebody could start and nothing runs, a region starts soon."""
+        runs = any(warp.phase in ("preloading", "active", "draining") for warp in self.warps)
+        waits = any(warp.phase == "ready" and not i.barred >> w & 1 for w, warp in enumerate(self.warps))
+        self.quiet = 0 if runs or not waits else self.quiet + 1
+        assert self.quiet <= 3 + (50 if self.shape.bar > 0.1 else 5), "somebody starts"
+
+    def finish(self) -> None:
+        assert self.starts > 0
+
+
+Bin = Callable[[dict[str, int], Any, Any, Any], bool]
+
+BINS: dict[str, Bin] = {
+    "a region starts": lambda p, i, o, c: o.start.valid,
+    "a warp ends": lambda p, i, o, c: o.ended != 0,
+    "a region without entries": lambda p, i, o, c: i.region.valid and i.region.payload.entries == 0,
+    "a region that needs nothing": lambda p, i, o, c: (
+        i.region.valid and not any(i.region.payload.usage[b] for b in range(p["banks"]))
+    ),
+    "all warps wait for their regions": lambda p, i, o, c: o.wanted == (1 << p["warps"]) - 1,
+    "several are active": lambda p, i, o, c: o.active & (o.active - 1) != 0,
+    "two answers for one warp": lambda p, i, o, c: (
+        p["banks"] > 1 and i.answered[0].valid and i.answered[1].valid
+        and i.answered[0].payload.warp == i.answered[1].payload.warp
+    ),
+    "written as it is delivered": lambda p, i, o, c: i.delivered.valid and any(
+        i.written[b].valid and i.written[b].payload.warp == i.delivered.payload.warp for b in range(p["banks"])
+    ),
+    "reserved and written together": lambda p, i, o, c: any(
+        i.written[b].valid and i.reserved[b].valid and i.written[b].payload.warp == i.reserved[b].payload.warp
+        for b in range(p["banks"])
+    ),
+    "a warp is barred": lambda p, i, o, c: i.barred != 0,
+}  # fmt: skip
+
+UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
+    "several are active": lambda p: p["warps"] == 1,
+    "two answers for one warp": lambda p: p["banks"] == 1,
+}

@@ -1,0 +1,85 @@
+"""Proofs about the capacity manager: two warps, one bank of three lines, any traffic within the contract."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
+
+from lockstep.rtl.regless.capacity_manager import CapacityManager, Warp
+from lockstep.verif.formal import Proof
+
+WARPS, LINES = 2, 3
+
+
+class Regions(Elaboratable):
+    """What is assumed of the inputs follows from the ports alone: each warp is followed here beside the block."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = CapacityManager(warps=WARPS, registers=1, banks=1, lines=LINES)
+        [reserved], [written], [answered] = dut.reserved, dut.written, dut.answered
+        events = dut.begin, dut.region, dut.last, dut.delivered, reserved, written, answered
+        held: list[Value] = []
+        for w in range(WARPS):
+            begin, region, last, delivered, reserves, writes, answers = (
+                port.valid & (port.payload.warp == w) for port in events
+            )
+            there, begun, owed, awaits = (Signal(name=f"{n}_{w}") for n in ("there", "begun", "owed", "awaits"))
+            may, pending = Signal(3, name=f"may_{w}"), Signal(3, name=f"written_{w}")  # results: to reserve, to write
+            m.d.comb += [
+                Assume(~begin | ~there),
+                Assume(~region | dut.wanted[w]),
+                Assume(~last | dut.active[w]),
+                Assume(~delivered | awaits),
+                Assume(~reserves | (dut.active[w] | awaits) & (may != 0)),
+                Assume(~writes | (pending != 0)),
+                Assume(~answers | begun & owed),
+                Assume(~region | (dut.region.payload.usage[0] <= LINES)),
+            ]
+            with m.If(begin | dut.ended[w]):
+                m.d.sync += there.eq(begin)
+            with m.If(dut.start.valid & (dut.start.payload.warp == w)):
+                m.d.comb += Assert(there & ~begun)
+                m.d.sync += begun.eq(1)
+            with m.If(region):
+                m.d.sync += [begun.eq(0), owed.eq(dut.region.payload.entries)]
+            with m.If(answers):
+                m.d.sync += owed.eq(0)
+            with m.If(last | delivered):
+                m.d.sync += awaits.eq(last)
+            m.d.sync += pending.eq(pending + reserves - writes)
+            m.d.sync += may.eq(Mux(region, dut.region.payload.usage[0], Mux(delivered, 0, may - reserves)))
+
+            state = dut.state[w]
+            starts = (state == Warp.PRELOADING) | (state == Warp.ACTIVE) | (state == Warp.DRAINING)
+            held.append(Mux(starts, dut.need[w][0], 0))
+            m.d.comb += [
+                Assert(state <= Warp.DRAINING),
+                Assert(~dut.active[w] | ~owed),
+                Assert(pending == dut.pending[w][0]),
+                Assert(~starts | (pending <= dut.need[w][0])),
+                Assert(starts | (pending == 0)),
+                Assert(~dut.wanted[w] | there),
+                Assert(~dut.ended[w] | (there & (pending == 0) & ~owed)),
+            ]
+        # What is free and what regions have is all there is, so no line is promised twice, lost or given back twice.
+        lines = Signal(6)
+        m.d.comb += [lines.eq(sum(held, dut.free[0])), Assert(lines == LINES), Assert(dut.free[0] <= LINES)]
+        # If the next warp does not fit, a region runs, which gives lines back: they do not wait for one another.
+        stacked = Cat(state == Warp.STACKED for state in dut.state)
+        waits = Signal(2)
+        m.d.comb += Assert(dut.depth == stacked[0] + stacked[1])
+        m.d.sync += waits.eq(Mux((dut.depth != 0) & (lines - dut.free[0] == 0), Mux(waits == 3, 3, waits + 1), 0))
+        m.d.comb += Assert(waits < 2)
+        m.d.comb += [Cover(dut.ended[0]), Cover(dut.active.all())]
+        return m
+
+
+PROOFS = {
+    "lines are conserved, and nobody waits for what nobody has": Proof(
+        Regions, "bmc", 13,
+        "in 13 cycles of any traffic within the contract: free lines and those of regions are all, so counters stay in "
+        "range, and what is reserved is given back once; while no region has lines, the next warp starts; none is "
+        "active before its entries are answered, or ends before its results are written: 2 warps, 3 lines",
+    ),
+    "warps run together, and end": Proof(Regions, "cover", 16, "both warps are active; a warp ends"),
+}  # fmt: skip

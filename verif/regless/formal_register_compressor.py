@@ -1,0 +1,143 @@
+"""Proofs about the register compressor: its patterns at full width, what it sends and keeps at a reduced size."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
+
+from lockstep.rtl.regless._patterns import compress, expand
+from lockstep.rtl.regless.register_compressor import MOST_ACCESSES, QUEUE, RegisterCompressor, Step
+from lockstep.spec.parameters import LANES
+from lockstep.spec.regless.parameters import Request, State
+from lockstep.verif.formal import Proof
+
+WORD = 32
+
+
+class Patterns(Elaboratable):
+    """Any register of 32 lanes: which are accepted (``listed``), or what comes back of those."""
+
+    def __init__(self, listed: bool) -> None:
+        self.listed = listed
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        words = [Signal(WORD, name=f"word_{lane}") for lane in range(LANES)]
+        found, value = compress(m, words)
+        pattern, kept = Signal(State), Signal(2 * WORD)
+        m.d.comb += [pattern.eq(found), kept.eq(value)]
+        accepted = pattern >= State.CONSTANT
+        if not self.listed:
+            m.d.comb += Assert(~accepted | (pattern <= State.HALF_4))
+            for state in State:  # one by one, which makes it easy
+                for word, again in zip(words, expand(Const(state, 3), kept, LANES), strict=True):
+                    m.d.comb += Assert(~accepted | (pattern != state) | (word == again))
+            return m
+        half = LANES // 2
+
+        def rises(first: int, lanes: int, stride: int) -> Value:
+            return Cat(words[first + k] == (words[first] + k * stride)[:WORD] for k in range(lanes)).all()
+
+        both = {stride: rises(0, half, stride) & rises(half, half, stride) for stride in (0, 1, 4)}
+        goes_on = {stride: words[half] == (words[0] + half * stride)[:WORD] for stride in both}
+        listed = [*(both[stride] & goes_on[stride] for stride in both), both[1], both[4]]
+        m.d.comb += [Assert(accepted == Cat(listed).any()), Assert(accepted | (pattern == State.RAW))]
+        return m
+
+
+class Queue(Elaboratable):
+    """Any requests, answers and back-pressure: what is true of the queue, of places and of steps in every cycle."""
+
+    LINES = 2
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = RegisterCompressor(lanes=2, warps=2, registers=2, lines=self.LINES, per_line=1)
+        m.d.comb += [
+            Assume(dut.request.p.kind <= Request.FINISH),
+            Assume((dut.answer.p.pattern >= State.CONSTANT) & (dut.answer.p.pattern <= State.HALF_4)),
+        ]
+        # An answer that takes a place answers the fetch for it.
+        answer = dut.answer.p
+        places = [
+            valid & pending & (tag.warp == answer.warp) & (tag.group == answer.number)
+            for valid, pending, tag in zip(dut.valid, dut.pending, dut.tag, strict=True)
+        ]
+        m.d.comb += Assume(~dut.answer.valid | ~answer.line | ~answer.install | Cat(places).any())
+        held = dut.held
+        mine = [
+            valid & pending & (tag.warp == held.warp) & (tag.group == held.group)
+            for valid, pending, tag in zip(dut.valid, dut.pending, dut.tag, strict=True)
+        ]
+        m.d.comb += Assert((dut.step != Step.INSTALL) | ~held.install | Cat(mine).any())
+        m.d.comb += [
+            Assert(dut.step <= Step.EXPAND),
+            Assert(dut.count <= QUEUE),
+            Assert((dut.pending & ~dut.valid) == 0),
+            Assert((dut.dirty & ~dut.valid) == 0),
+            Assert(dut.turn < self.LINES),
+        ]
+        # Room for what is still to be sent: a line that has to leave, if there is one, and a fetch or a store.
+        hit = Cat(v & (t.warp == held.warp) & (t.group == held.group) for v, t in zip(dut.valid, dut.tag, strict=True))
+        next_place = Mux(dut.turn == 0, Mux(dut.pending[0], 2, 1), Mux(dut.pending[1], 1, 2)) & ~dut.pending
+        leaves = ~hit.any() & (dut.dirty & next_place).any()
+        serves = (dut.step == Step.READ) | (dut.step == Step.WRITE)
+        m.d.comb += [
+            Assert((dut.step != Step.LOOK) | (dut.count <= QUEUE - 3)),
+            Assert(~serves | (dut.count <= QUEUE - 1 - leaves)),
+            Assert((dut.step != Step.VICTIM) | leaves & (dut.count <= QUEUE - 2)),
+        ]
+        # At most one place for a line, and every value of a line that does not wait for it.
+        for a in range(self.LINES):
+            m.d.comb += Assert(~dut.valid[a] | dut.pending[a] | dut.present[a].all())
+            for b in range(a):
+                same = (dut.tag[a].warp == dut.tag[b].warp) & (dut.tag[a].group == dut.tag[b].group)
+                m.d.comb += Assert(~(dut.valid[a] & dut.valid[b] & same))
+        # What leaves holds until it is taken.
+        for port in dut.access, dut.fill:
+            waits, kept = Signal(), Signal(Value.cast(port.p).shape())
+            m.d.sync += [waits.eq(port.valid & ~port.ready), kept.eq(Value.cast(port.p))]
+            m.d.comb += Assert(~waits | port.valid)
+            if port is dut.fill:
+                m.d.comb += Assert(~waits | (Value.cast(port.p) == kept))
+        return m
+
+
+class Waits(Elaboratable):
+    """One place for the registers of two warps, constants all, and an L1 that accepts nothing."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = RegisterCompressor(lanes=1, warps=2, registers=1, lines=1, per_line=1)
+        m.d.comb += [
+            Assume(~dut.answer.valid),
+            Assume(~dut.access.ready),
+            Assume(dut.request.p.words[0] == 0),
+            Assume((dut.request.p.kind == Request.STORE) | (dut.request.p.kind == Request.FETCH)),
+            Cover(dut.pending.all() & (dut.count == MOST_ACCESSES)),
+        ]
+        return m
+
+
+PROOFS = {
+    "a pattern gives back what it was found in": Proof(
+        partial(Patterns, False), "bmc", 1,
+        "expand(compress(x)) = x for every register that is accepted: 32 lanes of 32 bits",
+        words=True,
+    ),
+    "the listed patterns are accepted, and no others": Proof(
+        partial(Patterns, True), "bmc", 1,
+        "constant, stride 1, stride 4, stride 1 and stride 4 in each half: 32 lanes of 32 bits",
+        words=True,
+    ),
+    "places and queue": Proof(
+        Queue, "prove", 2,
+        "no line has two places; a place that does not wait for its line has all of it; the queue has room for what is "
+        "sent; what is presented holds: 2 lanes, 2 warps, 2 registers, 2 places",
+    ),
+    "a place waits behind what left": Proof(
+        Waits, "cover", 16,
+        "two lines leave one place, and it waits for the first to come back, while the L1 refuses: 2 warps, 1 place",
+    ),
+}  # fmt: skip

@@ -1,0 +1,99 @@
+"""The register compressor, case by case; ``bench_register_compressor.py`` has the random runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lockstep.models.regless import register_compressor
+from lockstep.rtl import registry
+from lockstep.spec.regless.parameters import POISON, Access, Request, State, per_line
+from lockstep.verif.bench import Bench
+from lockstep.verif.regless.bench_register_compressor import CONFIGURATIONS
+
+LANES = range(32)
+
+
+def bench() -> Bench:
+    made = Bench(register_compressor, **CONFIGURATIONS["paper"])
+    made.i["access"]["ready"] = made.i["fill"]["ready"] = 1
+    return made
+
+
+def ask(made: Bench, kind: Request, number: int, words: Any = 0) -> tuple[str, int, Any]:
+    """A request of warp 3, to an empty compressor: what comes of it first, and after how many cycles."""
+    request = made.i["request"]
+    request["valid"] = 1
+    request["payload"]["kind"], request["payload"]["warp"], request["payload"]["number"] = kind, 3, number
+    request["payload"]["words"] = words
+    made.comb()
+    assert made.c["request"]["ready"]
+    found: tuple[str, int, Any] = ("", 0, None)
+    for cycle in range(12):
+        made.cycle()
+        request["valid"] = 0
+        for name in ("fill", "access"):
+            if made.o[name]["valid"] and not found[0]:
+                found = (name, cycle + 1, made.o[name]["payload"].copy())
+    return found
+
+
+def test_fifteen_registers_in_a_line() -> None:
+    """Section 4.5.3: eight bytes and three bits each."""
+    assert (per_line(128), per_line(64)) == (15, 7)
+    assert CONFIGURATIONS["paper"]["per_line"] == 15
+    block = registry.component("regless.register_compressor")()
+    assert block._kept.depth == 12 and block._states.shape.length == 15  # type: ignore[attr-defined]
+
+
+def test_latencies() -> None:
+    made = bench()
+    where, cycles, payload = ask(made, Request.FETCH, 7)
+    assert (where, cycles) == ("fill", 2) and set(payload["words"]) == {POISON}, "no copy"
+    assert ask(made, Request.STORE, 7, [lane * lane for lane in LANES])[:2] == ("access", 2)
+    where, cycles, payload = ask(made, Request.FETCH, 7)
+    assert (where, cycles, payload["kind"]) == ("access", 2, Access.FETCH)
+    assert ask(made, Request.STORE, 8, [5 * 4 + 4 * lane for lane in LANES])[0] == "", "it stays here"
+    where, cycles, payload = ask(made, Request.FETCH, 8)
+    assert (where, cycles) == ("fill", 4) and list(payload["words"]) == [20 + 4 * lane for lane in LANES]
+
+
+@pytest.mark.parametrize(
+    "pattern, words",
+    [
+        (State.CONSTANT, [7] * 32),
+        (State.STRIDE_1, [(0xFFFF_FFF0 + k) & 0xFFFF_FFFF for k in LANES]),
+        (State.STRIDE_4, [100 + 4 * k for k in LANES]),
+        (State.HALF_1, [k if k < 16 else 900 + k for k in LANES]),
+        (State.HALF_4, [4 * k if k < 16 else 8 + 4 * k for k in LANES]),
+        (State.RAW, [7] * 16 + [8] * 16),
+        (State.RAW, [2 * k for k in LANES]),
+        (State.RAW, [4 * k for k in range(31)] + [0]),
+    ],
+)
+def test_patterns(pattern: State, words: list[int]) -> None:
+    made = bench()
+    where, _, payload = ask(made, Request.STORE, 9, words)
+    assert (where == "access") == (pattern == State.RAW)
+    assert made.state["code"][3, 9] == pattern
+    if where:
+        assert payload["kind"] == Access.STORE and list(payload["words"]) == words
+    else:
+        where, _, payload = ask(made, Request.FETCH_LAST, 9)
+        assert where == "fill" and list(payload["words"]) == words
+        assert made.state["code"][3, 9] == State.NONE
+
+
+def test_what_changes_its_form_is_dropped() -> None:
+    made = bench()
+    ask(made, Request.STORE, 9, [k * k for k in LANES])
+    where, _, payload = ask(made, Request.STORE, 9, [1] * 32)
+    assert (where, payload["kind"], payload["number"]) == ("access", Access.DROP, 9)
+
+
+def test_sizes_out_of_range_are_refused() -> None:
+    cls = registry.component("regless.register_compressor")
+    for name, value in (("lines", 17), ("per_line", 16), ("per_line", 0), ("warps", 65)):
+        with pytest.raises(ValueError, match=f"{name} must be 1 to"):
+            cls(**{name: value})  # type: ignore[arg-type]
