@@ -65,7 +65,7 @@ class Bank(wiring.Component):
         access, preload, count = self.access.o, self.preload.o, len(self.valid)
 
         # What the bank looks at.
-        fills, preloads, reads = Signal(), Signal(), Signal()
+        fills, preloads, reads = Signal(name="fills"), Signal(name="preloads"), Signal(name="reads")
         overdue = Signal()
         wanted = Signal(self.pushed.shape())
         m.d.comb += [
@@ -80,7 +80,8 @@ class Bank(wiring.Component):
 
         # Its line, the one that it would take, and the one that would have to leave.
         hits, vacant, clean, dirty = (Signal(count, name=name) for name in ("hits", "vacant", "clean", "dirty_lines"))
-        found, available, taken, leaving = Signal(), Signal(), Signal(count), Signal(count)
+        found, available = Signal(name="found"), Signal(name="available")
+        taken, leaving = Signal(count, name="taken"), Signal(count, name="leaving")
         m.d.comb += [
             hits.eq(self.valid & Cat(Value.cast(tag) == Value.cast(wanted) for tag in self.tag)),
             found.eq(hits.any()),
@@ -95,7 +96,7 @@ class Bank(wiring.Component):
         # What it does.
         action = preload.p.action
         last, invalidates = action == Entry.PRELOAD_LAST, action == Entry.INVALIDATE
-        misses, allocates, evicts, sends = Signal(), Signal(), Signal(), Signal()
+        misses, allocates, evicts, sends = (Signal(name=n) for n in ("misses", "allocates", "evicts", "sends"))
         reserves = Signal()
         m.d.comb += [
             misses.eq(~found & (reads & access.p.result | preloads & ~invalidates)),
@@ -116,13 +117,13 @@ class Bank(wiring.Component):
         ]  # fmt: skip
 
         # Lines.
-        place, fetched = Signal(count), Signal()
+        place, fetched = Signal(count, name="place"), Signal(name="fetched")
         m.d.comb += place.eq(Mux(evicts, leaving, Mux(allocates, taken, hits)))
         m.d.comb += fetched.eq(preloads & preload.ready)
         flags = Mux(self.writes, self.write.flags, access.p.flags)
         ends = (self.writes | access.valid & access.ready & ~access.p.result) & (flags & LAST).any()
         erased = Signal()
-        freed, released = Signal(count), Signal(count)
+        freed, released = Signal(count, name="freed"), Signal(count, name="released")
         # A line that is taken in this cycle is the new register's, whatever its tag still says.
         theirs = Cat(tag.warp == self.finish for tag in self.tag) & ~Mux(allocates, place, 0)
         ended = theirs & self.finishes.replicate(count)

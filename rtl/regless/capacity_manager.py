@@ -125,10 +125,10 @@ class CapacityManager(wiring.Component):
             [[Signal(HEADER_USAGE_BITS, name=f"{n}_{w}_{b}", reset_less=r) for b in range(banks)] for w in range(warps)]
             for n, r in (("need", True), ("pending", False))
         )
-        self.collected, self.ends = Signal(warps), Signal(warps)
+        self.collected, self.ends = Signal(warps, name="collected"), Signal(warps, name="ends")
         self.free = [Signal(range(lines + 1), init=lines, name=f"free_{b}") for b in range(banks)]
         self.stack = Memory(shape=bits_for(warps - 1), depth=warps, init=[])
-        self.bottom, self.depth = Signal(bits_for(warps - 1)), Signal(range(warps + 1))
+        self.bottom, self.depth = Signal(bits_for(warps - 1), name="bottom"), Signal(range(warps + 1), name="depth")
         self.came = Signal(bits_for(warps - 1), init=warps - 1)  # to the stack, last
         self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below
 
@@ -141,7 +141,7 @@ class CapacityManager(wiring.Component):
             """One-hot: the warp of an event."""
             return Mux(port.valid, 1 << port.payload.warp, 0)[:count]  # type: ignore[attr-defined]
 
-        candidate, fits, starts = Signal(range(count)), Signal(), Signal()
+        candidate, fits, starts = Signal(range(count), name="candidate"), Signal(name="fits"), Signal(name="starts")
         chosen = Signal(count)
         self._stack(m, candidate, starts)
         m.d.comb += [chosen.eq(1 << candidate), starts.eq(fits & (self.depth != 0))]
@@ -205,7 +205,7 @@ class CapacityManager(wiring.Component):
         """The warp that is next, and the one that comes."""
         count = len(self.state)
         read, write = self.stack.read_port(domain="comb"), self.stack.write_port()
-        overdue, ready, end = Signal(), Signal(count, name="ready"), Signal(range(2 * count))
+        overdue, ready, end = Signal(name="overdue"), Signal(count, name="ready"), Signal(range(2 * count), name="end")
         comes = self._comes = Signal(count, name="comes")
 
         def place(sum_of: Value) -> Value:

@@ -142,7 +142,8 @@ class OperandStagingUnit(wiring.Component):
         m.submodules.queue = queue = self.queue
 
         # Who has the way to the compressor.
-        room, finishes, granted, pushes = Signal(), Signal(), Signal(count), Signal(count)
+        room, finishes = Signal(name="room"), Signal(name="finishes")
+        granted, pushes = Signal(count, name="granted"), Signal(count, name="pushes")
         m.d.comb += [
             room.eq(queue.count + self.entering < 2),
             self.finish.ready.eq(room),
@@ -162,14 +163,14 @@ class OperandStagingUnit(wiring.Component):
         with m.If(finishes):
             m.d.sync += [self.entry.kind.eq(Request.FINISH), self.entry.warp.eq(self.finish.p.warp)]
             m.d.sync += self.entry.number.eq(0)
-        stored = self.entry.kind == Request.STORE
-        words = [Mux(stored & (self.source == b), Value.cast(bank.words), 0) for b, bank in enumerate(self.banks)]
+        stores = Signal(count)
+        m.d.comb += stores.eq(Mux(self.entry.kind == Request.STORE, 1 << self.source, 0))
         m.d.comb += [
             queue.i.valid.eq(self.entering),
             queue.i.p.kind.eq(self.entry.kind),
             queue.i.p.warp.eq(self.entry.warp),
             queue.i.p.number.eq(self.entry.number),
-            Value.cast(queue.i.p.words).eq(Cat(Cat(w[k] for w in words).any() for k in range(len(words[0])))),
+            Value.cast(queue.i.p.words).eq(select(stores, [Value.cast(bank.words) for bank in self.banks])),
             self.request.valid.eq(queue.o.valid),
             queue.o.ready.eq(self.request.ready),
         ]
@@ -178,7 +179,7 @@ class OperandStagingUnit(wiring.Component):
             m.d.comb += self.request.p.eq(queue.o.p)
 
         # The banks and their ports.
-        fill, free = self.fill, Signal(count)
+        fill, free = self.fill, Signal(count, name="free")
         of_fill = (fill.p.warp + fill.p.number)[: bits_for(count - 1)] if count > 1 else 0
         m.d.comb += [free.eq(Cat(~write.valid for write in self.write)), fill.ready.eq(free.bit_select(of_fill, 1))]
         for number, bank in enumerate(self.banks):

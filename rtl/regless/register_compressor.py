@@ -139,12 +139,12 @@ class RegisterCompressor(wiring.Component):
         self.held = Signal(data.StructLayout(held), reset_less=True)
         self.from_line = Signal(reset_less=True)  # the value to be expanded has been read here
         self.known = Signal(warps * self._groups)  # states of this group have been written
-        self.valid, self.dirty, self.pending = Signal(lines), Signal(lines), Signal(lines)
+        self.valid, self.dirty, self.pending = (Signal(lines, name=n) for n in ("valid", "dirty", "pending"))
         tag = data.StructLayout({"warp": bits_for(warps - 1), "group": group})
         self.tag = [Signal(tag, name=f"tag_{line}", reset_less=True) for line in range(lines)]
         self.present = [Signal(per_line, name=f"present_{line}", reset_less=True) for line in range(lines)]
         self.turn = Signal(bits_for(lines - 1))  # the place that a line takes next
-        self.head, self.count = Signal(range(QUEUE)), Signal(range(QUEUE + 1))
+        self.head, self.count = Signal(range(QUEUE), name="head"), Signal(range(QUEUE + 1), name="count")
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -73,7 +73,7 @@ class ShardArbiter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shards, access = len(self.request), self.access.payload
-        valid, later, chosen = Signal(shards), Signal(shards), Signal(shards)
+        valid, later, chosen = Signal(shards, name="valid"), Signal(shards, name="later"), Signal(shards, name="chosen")
         m.d.comb += [
             valid.eq(Cat(request.valid for request in self.request)),
             later.eq(valid & above(self.turn, shards, itself=True)),
