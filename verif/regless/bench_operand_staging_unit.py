@@ -15,9 +15,9 @@ from lockstep.spec.regless.parameters import POISON, Request
 BLOCK = "regless.operand_staging_unit"
 CONFIGURATIONS = {
     "small": dict(lanes=2, warps=3, registers=5, banks=2, lines=3),
-    "paper": dict(lanes=32, warps=16, registers=255, banks=8, lines=16),
+    "gtx480": dict(lanes=32, warps=24, registers=63, banks=8, lines=32),
     # Lanes only widen what is moved: those of one size are enough, and the others are built sooner.
-    "gtx480": dict(lanes=2, warps=24, registers=63, banks=8, lines=32),
+    "paper": dict(lanes=2, warps=16, registers=255, banks=8, lines=16),
     "128 registers": dict(lanes=2, warps=16, registers=255, banks=8, lines=4),
     "2048 registers": dict(lanes=2, warps=16, registers=255, banks=8, lines=64),
     "one": dict(lanes=1, warps=1, registers=1, banks=1, lines=1),

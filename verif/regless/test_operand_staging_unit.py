@@ -16,8 +16,8 @@ from lockstep.verif.regless.bench_operand_staging_unit import CONFIGURATIONS
 BANK = 3  # of warp 1 and register 2
 
 
-def bench(lines: int = 16) -> Bench:
-    made = Bench(operand_staging_unit, **CONFIGURATIONS["paper"] | {"lines": lines})
+def bench(lines: int = 32) -> Bench:
+    made = Bench(operand_staging_unit, **CONFIGURATIONS["gtx480"] | {"lines": lines})
     made.i["request"]["ready"] = 1
     return made
 
