@@ -150,6 +150,13 @@ def begin(state, sms, launch, settings):
 
 
 @entry
+def settle(state, sms):
+    """A launch has stopped: count the cycles up to now that are not counted yet, so that monitors see them."""
+    for s in range(state.sms):
+        SM.count(sms[s], state.now + 1)
+
+
+@entry
 def run(state, sms, memory, launch, settings, context, rows, until):
     """Advance to core cycle ``until`` at most, and take a row at the end of each interval (``observe.intervals``).
 
@@ -489,6 +496,8 @@ class Machine:
             self.grids += 1
             self._rows.begin(interval)
             self._run(progress)
+            if self._state["fault"] and observers:
+                settle(self._arguments[0], self._arguments[1])
             del held
             result = self._collect(fit)
             self._whole = result.fault is None

@@ -99,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--sm", type=int, metavar="N", help="which one (default: 0)")
     run.add_argument("--cycles", metavar="A:B", help="and when, in core cycles of the run (default: from the start, up "
                      "to a million events)")  # fmt: skip
+    run.add_argument("--around-stop", type=int, metavar="CYCLES", help="instead: if a launch stops early, the last so "
+                     "many core cycles before, of the SM it stops on")  # fmt: skip
     run.add_argument("--intervals", metavar="FILE", help="write statistics over time: a row for each interval, as .csv "
                      "or .parquet")  # fmt: skip
     run.add_argument("--every", type=int, metavar="N", help="core cycles of an interval (default: 1000, and longer in "
@@ -287,7 +289,8 @@ def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Nam
     try:
         return command(options)
     except ModelFault as fault:
-        return _fail(f"internal fault: {fault}; the same command reproduces it", 1)
+        notes = getattr(fault, "__notes__", ())
+        return _fail(f"internal fault: {fault}; the same command reproduces it", 1, notes)
 
 
 def _fail(message: str, code: int, notes: Sequence[str] = ()) -> int:

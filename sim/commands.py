@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep.sim import comparison, description
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.job import Job, complaint, execute
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
 from lockstep.sim.profile import hot_lines
@@ -62,11 +62,12 @@ def _job(options: Namespace) -> Job:
 
 
 def run(options: Namespace) -> int:
+    from lockstep.models.gpu import ModelFault
     from lockstep.sim.trace import intervals, target
 
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
-    window = target.check(options.timeline, options.cycles, options.sm)
+    window = target.check(options.timeline, options.cycles, options.sm, options.around_stop)
     job = replace(_job(options), profile=options.profile)
     runs: list[Run] = []
     traces: list[Trace] = []
@@ -75,11 +76,22 @@ def run(options: Namespace) -> int:
         gpu.every = options.every
         gpu.after_launch.append(runs.append)
         if options.timeline:
-            traces.append(stack.enter_context(gpu.trace(options.sm or 0, window)))
+            trace = gpu.trace(options.sm or 0, window, around_stop=options.around_stop)
+            traces.append(stack.enter_context(trace))
 
     with Display(options.json) as watch, ExitStack() as stack:
-        result = execute(job, watch, attach)
+        try:
+            result = execute(job, watch, attach)
+        except (KernelFault, ModelFault) as stop:
+            for trace in traces:
+                if trace.launches:
+                    trace.write(options.timeline)
+                    stop.add_note(f"{options.timeline}: {trace.span}")
+            raise
     for trace in traces:
+        if options.around_stop is not None and not trace.launches:
+            print(f"lockstep: {options.timeline}: not written, since no launch stopped early", file=sys.stderr)
+            continue
         trace.write(options.timeline)
         if trace.full is not None:
             print(f"lockstep: {options.timeline}: full; it ends before cycle {trace.full:,}", file=sys.stderr)

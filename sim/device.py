@@ -89,13 +89,21 @@ class Device:
 
     @contextmanager
     def trace(
-        self, sm: int = 0, cycles: tuple[int, int | None] = (0, None), events: int | None = None
+        self,
+        sm: int = 0,
+        cycles: tuple[int, int | None] = (0, None),
+        events: int | None = None,
+        around_stop: int | None = None,
     ) -> Iterator[Trace]:
         """Record what happens on one SM, in the launches inside of the ``with``.
 
         ``cycles`` is a window, from the first core cycle to before the last: launches follow each other. At most
         ``events`` are kept (default: :data:`~lockstep.sim.trace.trace.EVENTS`). Cycles and statistics are those
         without a trace.
+
+        ``around_stop`` is for a launch that stops early (a fault, a deadlock, no progress): instead of ``sm`` and
+        ``cycles``, the trace has the SM that it stops on, and at least so many core cycles before. A launch that comes
+        to its end leaves nothing.
         """
         from lockstep.sim.trace.trace import EVENTS, Trace  # late, since it compiles the model
 
@@ -103,7 +111,7 @@ class Device:
             raise UsageError(f"SM {sm}: {self.description.name} has 0 to {self.description.core.sms - 1}")
         if self.tracing is not None:
             raise UsageError("this Gpu has another trace under way")
-        trace = Trace(sm, cycles, EVENTS if events is None else events)
+        trace = Trace(sm, cycles, EVENTS if events is None else events, around_stop)
         self.tracing = trace
         try:
             yield trace

@@ -225,11 +225,17 @@ class Module:
         params = pack(self.gpu.memory, kernel, args)
         ready = self._relocated(kernel)
         machine = self.gpu.machine
-        from lockstep.models.gpu import Busy  # late, since it compiles the model
+        from lockstep.models.gpu import Busy, ModelFault  # late, since it compiles the model
 
         profiler = _profiler() if (self.gpu.profile if profile is None else profile) else None
         tracing = self.gpu.tracing
-        tracer = tracing.observer() if tracing else None
+        tracer = tracing.observer(self.gpu.description) if tracing else None
+
+        def traced(cycles: int, stop: int | None = None) -> None:
+            if tracing:
+                what = kernel.shown, self.gpu.description, ready.code, partial(self._places_of, kernel)
+                tracing.add(tracer, *what, cycles, stop)
+
         start = time.perf_counter()
         memory, progress = self.gpu.memory, self.gpu.progress
         try:
@@ -238,18 +244,20 @@ class Module:
             result = machine.launch(*what, progress, observers, self.gpu.every)
         except Busy as error:
             raise UsageError(f"{kernel.shown}: {error}") from None
-        except BaseException:
+        except BaseException as error:
             self.gpu.show(machine.printed)
+            if isinstance(error, ModelFault):
+                traced(error.stop.cycle + 1, error.stop.sm)
             raise
         wall = time.perf_counter() - start
         if result.fault is not None:
             self.gpu.show(result.printed)
+            traced(result.fault.cycle + 1, result.fault.sm)
             raise self._fault(kernel, result.fault)
         over_time = columns(result.intervals, self.gpu.description)
         found = Profile(kernel.shown, profiler.rows, partial(self._places_of, kernel)) if profiler else None
         run = Run(kernel.name, grid, block, self.gpu.description, result.raw, over_time, wall, result.printed, found)
-        if tracing:
-            tracing.add(tracer, kernel.shown, run, ready.code, partial(self._places_of, kernel))
+        traced(run.cycles)
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run

@@ -1,7 +1,7 @@
 """What it costs to look at a run: ``python -m lockstep.verif.observing [KERNEL...]``.
 
-Each kernel runs plainly and observed, by turns, so that both meet the same machine; the shortest processor times of the
-launches are compared. *plain* has one interval for the whole launch.
+Each kernel runs plainly and observed, by turns, so that all meet the same machine; the shortest processor times of the
+launches are compared. *plain* has one interval for the whole launch, and so have profile, timeline and around-stop.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.output import table
+from lockstep.sim.trace.trace import Trace
 
 KERNELS = ("saxpy", "gemm", "spmv", "transpose-columns")
 TURNS = 20
@@ -22,7 +23,23 @@ def _one_interval(gpu: Gpu) -> None:
     gpu.every = 1 << 60
 
 
-WAYS: Ways = {"plain": _one_interval, "intervals": lambda gpu: None}
+def _profile(gpu: Gpu) -> None:
+    _one_interval(gpu)
+    gpu.profile = True
+
+
+def _trace(gpu: Gpu, around_stop: int | None) -> None:
+    _one_interval(gpu)
+    gpu.tracing = Trace(around_stop=around_stop)
+
+
+WAYS: Ways = {
+    "plain": _one_interval,
+    "intervals": lambda gpu: None,
+    "profile": _profile,
+    "timeline": lambda gpu: _trace(gpu, None),
+    "around-stop": lambda gpu: _trace(gpu, 2000),
+}
 
 
 def seconds(name: str, attach: Callable[[Gpu], None]) -> float:

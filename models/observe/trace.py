@@ -3,6 +3,9 @@
 Beside the frame's events, changes are recorded: of what each warp waits for (``causes``), of fetched instructions, of
 the load/store unit, of MSHRs. The buffer is bounded: what does not fit is left out, and the first event that did not is
 known by its cycle.
+
+What led to a stop is recorded on all SMs, since nobody knows where it will be: in two halves by turns, each of which
+begins with what is there. The older one is written over when the newer one has ``span`` cycles, or is full.
 """
 
 from __future__ import annotations
@@ -35,6 +38,9 @@ MSHRS, IN_FLIGHT, QUEUED, WARPS, REFUSED = range(5)
 in the load/store unit, resident warps, and why the L1 refuses a line (``memory.l1``, less than 0)."""
 LEVELS = 5
 
+IN_A_CYCLE = 16 * MAX_WARPS
+"""So many events of one cycle, or fewer, find room in a half."""
+
 EVENT = record(
     [("cycle", "i8"), ("value", "i8"), ("kind", "i2"), ("cta", "i2"), ("slot", "i4"), ("pc", "i4"), ("unused", "i4")]
 )
@@ -48,6 +54,12 @@ STATE = record(
         ("first", "i8"),  # core cycles: the window begins ...
         ("until", "i8"),  # ... and is over; it ends early when there is no room left
         ("open", "i8"),
+        ("span", "i8"),  # core cycles of a half; 0: there are no halves
+        ("since", "i8"),  # when the half began that is written ...
+        ("known", "i8"),  # ... and how many of its events say what was there then
+        ("older", "i8"),  # the same of the other half: address, ...
+        ("older_count", "i8"),
+        ("older_since", "i8"),
         ("why", "i4", (MAX_WARPS,)),  # as it was recorded last
         ("buffered", "i4", (MAX_WARPS,)),
         ("issued_pc", "i4", (MAX_WARPS,)),
@@ -140,13 +152,32 @@ def _open(state, sm):
         return
     state.open = 1
     first = i64(state.first)
-    for place in range(MAX_CTAS):
-        if sm.ctas[place].live != 0:
-            _warps(state, sm, first, place)
+    _there(state, sm, first)
     for slot in range(MAX_WARPS):
         state.why[slot] = UNKNOWN
+
+
+@jit
+def _there(state, sm, cycle):
+    """Say which CTAs and warps there are, and how high levels are."""
+    for place in range(MAX_CTAS):
+        if sm.ctas[place].live != 0:
+            _warps(state, sm, cycle, place)
     for which in range(LEVELS):
-        _put(state, first, LEVEL, which, -1, -1, i64(state.level[which]))
+        _put(state, cycle, LEVEL, which, -1, -1, i64(state.level[which]))
+
+
+@jit
+def _turn(state, sm, cycle):
+    """Go on in the other half."""
+    older = i64(state.older)
+    state.older, state.older_count, state.older_since = state.events, state.count, state.since
+    state.events, state.count, state.since = older, 0, cycle
+    _there(state, sm, cycle)
+    for slot in range(MAX_WARPS):
+        if state.why[slot] >= 0:
+            _put(state, cycle, WAITS, slot, -1, i64(sm.warps[slot].pc), i64(state.why[slot]))
+    state.known = state.count
 
 
 @jit
@@ -170,6 +201,9 @@ def see(state, sm):
         if why != state.why[slot]:
             state.why[slot] = why
             _put(state, cycle, WAITS, slot, -1, i64(sm.warps[slot].pc), why)
+    end = first + i64(seen.cycles)
+    if state.span != 0 and (end - state.since >= state.span or state.room - state.count < IN_A_CYCLE):
+        _turn(state, sm, end)
     return NEVER
 
 
@@ -209,27 +243,44 @@ TENANTS = {
 
 
 class Tracer:
-    """The observer of one launch. The window is ``first`` to ``until`` - 1, as core cycles of the launch."""
+    """The observer of one launch. The window is ``first`` to ``until`` - 1, as core cycles of the launch.
+
+    With ``span``, of the window are kept the last so many cycles at least, if ``room`` (events of an SM) allows.
+    """
 
     declaration = declaration("trace", "what happens on one SM, event by event", "monitors", "events")
 
-    def __init__(self, sm: int, first: int, until: int, room: int) -> None:
-        self._sm, self._window = sm, (first, until)
-        self._events = np.zeros(room, EVENT)
+    def __init__(self, sms: range, first: int, until: int, room: int, span: int = 0) -> None:
+        self._sms, self._window, self._span = sms, (first, until), span
+        self._events = np.zeros((len(sms), room), EVENT)
 
     def begin(self, states: np.ndarray, kernel: Any) -> None:
-        self._state = states[self._sm : self._sm + 1]
-        self._state["events"], self._state["room"] = self._events.ctypes.data, len(self._events)
-        self._state["first"], self._state["until"] = self._window
+        self._states = states[self._sms.start : self._sms.stop]
+        places = self._events.ctypes.data + self._events.strides[0] * np.arange(len(self._sms))
+        room = self._events.shape[1]
+        if self._span:
+            room //= 2
+            self._states["older"] = places + room * EVENT_BYTES
+        self._states["events"], self._states["room"], self._states["span"] = places, room, self._span
+        self._states["first"], self._states["until"] = self._window
+        self._states["since"] = self._window[0]
 
-    @property
-    def is_full(self) -> bool:
+    def is_full(self, sm: int) -> bool:
         """Whether something did not fit."""
-        return bool(self._state["until"][0] < self._window[1])
+        return bool(self._states["until"][sm - self._sms.start] < self._window[1])
 
-    @property
-    def taken(self) -> tuple[np.ndarray, int]:
-        """What was recorded before which cycle: all of it, up to there."""
-        until = int(self._state["until"][0])
-        events = self._events[: int(self._state["count"][0])]
-        return events[events["cycle"] < until].copy(), until
+    def taken(self, sm: int) -> tuple[np.ndarray, int, int]:
+        """What was recorded on an SM, from which cycle on, and before which: all of it, in between."""
+        state = self._states[sm - self._sms.start]
+        until, since = int(state["until"]), int(state["since"])
+        parts = [self._part(sm, int(state["events"]), int(state["count"]))]
+        if state["older_count"]:
+            since = int(state["older_since"])
+            parts = [self._part(sm, int(state["older"]), int(state["older_count"])), parts[0][int(state["known"]) :]]
+        events = np.concatenate(parts)
+        return events[events["cycle"] < until], since, until
+
+    def _part(self, sm: int, address: int, count: int) -> np.ndarray:
+        own = self._events[sm - self._sms.start]
+        first = (address - own.ctypes.data) // EVENT_BYTES
+        return own[first : first + count]

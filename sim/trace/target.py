@@ -13,11 +13,15 @@ ENDINGS = {".kanata": "konata", ".log": "konata", ".perfetto-trace": "perfetto",
 """The formats of files, by their ending."""
 
 
-def check(target: str | None, cycles: str | None, sm: int | None) -> tuple[int, int | None]:
+def check(target: str | None, cycles: str | None, sm: int | None, around_stop: int | None) -> tuple[int, int | None]:
     """The window that ``--cycles`` names. Refuse what cannot be, also of the file."""
-    for option, value in (("--cycles", cycles), ("--sm", sm)):
+    for option, value in (("--cycles", cycles), ("--sm", sm), ("--around-stop", around_stop)):
         if target is None and value is not None:
             raise UsageError(f"{option} {value}: is for --timeline")
+        if around_stop is not None and value not in (None, around_stop):
+            raise UsageError(f"{option} {value}: not with --around-stop, where the launch that stops says which")
+    if around_stop is not None and around_stop < 1:
+        raise UsageError(f"--around-stop {around_stop}: must be 1 core cycle or more")
     if target is not None:
         if Path(target).suffix not in ENDINGS:
             raise UsageError(f"{target}: a timeline goes into a file that ends in {', '.join(ENDINGS)}")

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +105,21 @@ def test_a_window_holds_what_issues_in_it() -> None:
         assert all(one.done <= (last or 1 << 60) for one in part.instructions)
         for one, other in zip(inside, part.instructions, strict=True):
             assert other.start in (one.start, -1) if other.cut else (other.start, other.done) == (one.start, one.done)
+
+
+def test_nothing_ends_before_it_starts(tmp_path: Path) -> None:
+    """Windows that end between an issue and the start of the pipeline, which is known at the issue."""
+    _, trace = whole("bfs", 0)
+    late = [one for one in trace.instructions if one.start > one.issue + 1]
+    assert late
+    for last in {one.issue + 1 for one in late[:: len(late) // 5 + 1]}:
+        _, part = traced("bfs", 0, cycles=(0, last))
+        assert any(one.cut for one in part.instructions)
+        assert all(one.start <= one.done == last for one in part.instructions if one.cut)
+        Log(konata.text(part.launches))
+        part.write(tmp_path / "x.pftrace")
+        _, notes = packets(tmp_path / "x.pftrace")
+        assert all(note["start"] <= note["done"] for note in notes if "start" in note)
 
 
 def test_a_full_record_ends_early() -> None:
@@ -208,28 +224,41 @@ def test_konata(window: tuple[int, int | None]) -> None:
     assert any("ld.global" in label for labels in log.labels.values() for label in labels)
 
 
-def test_perfetto(tmp_path: Path) -> None:
+def packets(path: Path) -> tuple[Counter[str], list[dict[str, Any]]]:
+    """How many slices of each category a file for Perfetto has, and the notes of each that begins.
+
+    Refuses what is not balanced, or ends before it starts.
+    """
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 
-    gpu, trace = whole("bfs", 0)
-    trace.write(tmp_path / "x.pftrace")
     file = messages.Trace()
-    file.ParseFromString((tmp_path / "x.pftrace").read_bytes())
+    file.ParseFromString(path.read_bytes())
     tracks = {p.track_descriptor.uuid: p.track_descriptor for p in file.packet if p.HasField("track_descriptor")}
     assert all(not each.parent_uuid or each.parent_uuid in tracks for each in tracks.values())
-    events = [(p.timestamp, k, p.track_event) for k, p in enumerate(file.packet) if p.HasField("track_event")]
-    open_slices: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    open_slices: defaultdict[int, list[int]] = defaultdict(list)
     slices: Counter[str] = Counter()
-    for cycle, _, event in events:
+    notes: list[dict[str, Any]] = []
+    for packet in file.packet:
+        event, cycle = packet.track_event, packet.timestamp
         stack = open_slices[event.track_uuid]
+        if not packet.HasField("track_event"):
+            continue
         if event.type == event.TYPE_SLICE_BEGIN:
-            stack.append((cycle, event.categories[0]))
+            stack.append(cycle)
             slices[event.categories[0]] += 1
+            notes.append({note.name: note.int_value or note.string_value for note in event.debug_annotations})
         elif event.type == event.TYPE_SLICE_END:
-            assert stack.pop()[0] < cycle
+            assert stack.pop() < cycle
         else:
             assert event.type == event.TYPE_COUNTER and tracks[event.track_uuid].HasField("counter")
     assert not any(open_slices.values())
+    return slices, notes
+
+
+def test_perfetto(tmp_path: Path) -> None:
+    gpu, trace = whole("bfs", 0)
+    trace.write(tmp_path / "x.pftrace")
+    slices, _ = packets(tmp_path / "x.pftrace")
     stats = gpu.per_sm[0]
     assert slices["issue"] == slices["scheduler"] == stats["issue.warp_instructions"]
     assert slices["cta"] == stats["sm.ctas"] and slices["warp"] == stats["sm.warps"]
@@ -244,6 +273,10 @@ def test_perfetto(tmp_path: Path) -> None:
         (["--timeline", "x.log", "--cycles", "a"], ["--cycles a", "A:B"]),
         (["--timeline", "x.log", "--sm", "15"], ["SM 15", "0 to 14"]),
         (["--cycles", "1:2"], ["--cycles", "--timeline"]),
+        (["--around-stop", "9"], ["--around-stop 9", "--timeline"]),
+        (["--timeline", "x.log", "--around-stop", "0"], ["--around-stop 0", "1 core cycle"]),
+        (["--timeline", "x.log", "--around-stop", "9", "--sm", "9"], ["--sm 9", "not with --around-stop"]),
+        (["--timeline", "x.log", "--around-stop", "9", "--cycles", "1:2"], ["--cycles 1:2", "not with --around-stop"]),
     ],
 )
 def test_mistakes(options: list[str], words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
