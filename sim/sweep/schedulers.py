@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,8 @@ class _Processes:
         self._stopped = False
 
     def run(self, tasks: Sequence[Task], kept: bool) -> Iterator[tuple[str, Result]]:
-        with ThreadPoolExecutor(self._count) as threads:
+        resource_tracker.ensure_running()  # to start it would let interrupts through
+        with ThreadPoolExecutor(self._count, initializer=_leave_interrupts) as threads:
             futures = {threads.submit(self._make, job, key, kept): key for job, key in tasks}
             try:
                 for future in as_completed(futures):
@@ -97,9 +99,13 @@ class _Processes:
         return pool
 
 
+def _leave_interrupts() -> None:
+    """Let no interrupt come to this thread, and to processes that it starts, from their first instruction on."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+
+
 def _begin() -> None:
-    """Leave interrupts to the parent, and end with it, however it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """End with the parent, however it ends."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

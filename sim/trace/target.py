@@ -18,7 +18,7 @@ def check(target: str | None, cycles: str | None, sm: int | None, around_stop: i
     for option, value in (("--cycles", cycles), ("--sm", sm), ("--around-stop", around_stop)):
         if target is None and value is not None:
             raise UsageError(f"{option} {value}: is for --timeline")
-        if around_stop is not None and value not in (None, around_stop):
+        if around_stop is not None and value is not None and option != "--around-stop":
             raise UsageError(f"{option} {value}: not with --around-stop, where the launch that stops says which")
     if around_stop is not None and around_stop < 1:
         raise UsageError(f"--around-stop {around_stop}: must be 1 core cycle or more")

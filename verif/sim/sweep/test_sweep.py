@@ -217,6 +217,16 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
     return [int(p) for p in set(found) if "spawn_main" in Path(f"/proc/{p}/cmdline").read_text()]
 
 
+def catches_interrupts(process: int) -> bool:
+    """Whether Python has got so far in a process that an interrupt would be an exception, unless it is blocked."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+    return int(caught.split()[1], 16) >> signal.SIGINT - 1 & 1 != 0
+
+
 @pytest.mark.long
 def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
     folder: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -259,6 +269,20 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
     assert table.replace("again", "whole") == expected
     for kind in ("csv", "json"):
         assert (tmp_path / f"again.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
+
+
+def test_workers_leave_interrupts_to_the_driver(folder: Path) -> None:
+    """From their first instruction on: what comes to all, as from a terminal, is told by the driver alone."""
+    seeds(folder, 4)
+    process = begin(folder)
+    end = time.monotonic() + 60
+    while not (begun := [each for each in workers(process) if catches_interrupts(each)]):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.001)
+    for each in begun:
+        os.kill(each, signal.SIGINT)
+    _, error = process.communicate()
+    assert process.returncode == 0 and not [line for line in error.splitlines() if "runs" not in line]
 
 
 def test_two_sweeps_share_a_store(folder: Path, kept: Path) -> None:
