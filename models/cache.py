@@ -17,9 +17,12 @@ import hashlib
 import os
 import pickle
 import re
+import signal
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from lockstep.spec import files
@@ -189,6 +192,31 @@ def _is_ours(file: str) -> bool:
     return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in FOLDERS
 
 
+@contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """While LLVM compiles, it calls Python, and drops what that raises: raise it again when it has ended."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield  # none can come here
+        return
+    raised: list[BaseException] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        try:
+            before(number, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if raised:
+            raise raised[0] from None
+
+
 def _compiled_alone(compile: Callable[..., Any], function: str) -> Callable[..., Any]:
     """A method that compiles, for one process at a time: the others find in the cache what it has made."""
     from numba.core.compiler_lock import global_compiler_lock
@@ -199,7 +227,8 @@ def _compiled_alone(compile: Callable[..., Any], function: str) -> Callable[...,
         if not _is_ours(code.co_filename):
             return compile(self, *arguments)
         # Callees are compiled inside: processes wait for each other along calls only, threads for the compiler.
-        with global_compiler_lock, alone(f"{code.co_filename} {code.co_qualname} {code.co_firstlineno}"):
+        name = f"{code.co_filename} {code.co_qualname} {code.co_firstlineno}"
+        with global_compiler_lock, alone(name), _no_interrupt_lost():
             return compile(self, *arguments)
 
     return compile_alone

@@ -176,7 +176,7 @@ def _table(path: Path) -> dict[str, Any]:
         return _parsed(path.read_text())
     except OSError as error:
         raise UsageError(f"{path}: cannot read the GPU description: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also integers beyond Python's limit, and nested too deep
         raise UsageError(f"{path}: not a TOML file: {error}") from None
 
 

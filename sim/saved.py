@@ -25,7 +25,7 @@ def read(file: str) -> list[Saved]:
         value = json.loads(Path(file).read_text())
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"{file}: is no JSON; {RULE}") from None
     found = value if isinstance(value, list) else [value]
     if not found:

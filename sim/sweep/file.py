@@ -43,7 +43,7 @@ def load(path: Path) -> tuple[Axes, dict[str, Any]]:
         table = tomllib.loads(path.read_text())
     except OSError as error:
         raise UsageError(f"{path}: cannot read the sweep: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also integers beyond Python's limit, and nested too deep
         raise UsageError(f"{path}: not a TOML file: {error}") from None
     known = (*KINDS, *TABLES)
     for key, value in table.items():

@@ -11,6 +11,7 @@ import numpy as np
 from lockstep.sim.columns import check_parquet, csv_text, parquet
 from lockstep.sim.errors import UsageError
 from lockstep.sim.statistics import STATISTICS
+from lockstep.sim.trace.target import LAST
 from lockstep.spec import files
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.statistics import Counts
@@ -65,8 +66,8 @@ def columns(intervals: Intervals, gpu: Gpu) -> dict[str, np.ndarray]:
 
 def check(target: str | None, every: int | None) -> None:
     """Refuse a file of intervals, or a length of theirs, that cannot be."""
-    if every is not None and every < 1:
-        raise UsageError(f"--every {every}: must be 1 core cycle or more")
+    if every is not None and not 1 <= every <= LAST:
+        raise UsageError(f"--every {every}: must be 1 core cycle or more, up to 2^62")
     if target is None:
         return
     ending = Path(target).suffix

@@ -7,10 +7,13 @@ from pathlib import Path
 from lockstep.sim.errors import UsageError
 from lockstep.spec import files
 
-__all__ = ["ENDINGS", "check"]
+__all__ = ["ENDINGS", "LAST", "check"]
 
 ENDINGS = {".kanata": "konata", ".log": "konata", ".perfetto-trace": "perfetto", ".pftrace": "perfetto"}
 """The formats of files, by their ending."""
+
+LAST = 1 << 62
+"""No run has so many cycles."""
 
 
 def check(target: str | None, cycles: str | None, sm: int | None, around_stop: int | None) -> tuple[int, int | None]:
@@ -20,8 +23,8 @@ def check(target: str | None, cycles: str | None, sm: int | None, around_stop: i
             raise UsageError(f"{option} {value}: is for --timeline")
         if around_stop is not None and value is not None and option != "--around-stop":
             raise UsageError(f"{option} {value}: not with --around-stop, where the launch that stops says which")
-    if around_stop is not None and around_stop < 1:
-        raise UsageError(f"--around-stop {around_stop}: must be 1 core cycle or more")
+    if around_stop is not None and not 1 <= around_stop <= LAST:
+        raise UsageError(f"--around-stop {around_stop}: must be 1 core cycle or more, up to 2^62")
     if target is not None:
         if Path(target).suffix not in ENDINGS:
             raise UsageError(f"{target}: a timeline goes into a file that ends in {', '.join(ENDINGS)}")
@@ -32,6 +35,6 @@ def check(target: str | None, cycles: str | None, sm: int | None, around_stop: i
         window = int(first or 0), int(last) if last else None
     except ValueError:
         window = -1, None
-    if not colon or window[0] < 0 or (window[1] is not None and window[1] <= window[0]):
+    if not colon or not 0 <= window[0] < (LAST if window[1] is None else min(window[1], LAST)):
         raise UsageError(f"--cycles {cycles}: must be A:B, A: or :B, two core cycles of the run, the second one later")
     return window

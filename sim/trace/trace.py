@@ -12,7 +12,7 @@ from lockstep.models.observe import trace as kinds
 from lockstep.sim.errors import UsageError
 from lockstep.sim.trace import konata, perfetto
 from lockstep.sim.trace.recording import Instruction, Launch
-from lockstep.sim.trace.target import ENDINGS
+from lockstep.sim.trace.target import ENDINGS, LAST
 from lockstep.spec import files
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ class Trace:
         around_stop: int | None = None,
     ) -> None:
         first, last = cycles
-        if first < 0 or (last is not None and last <= first):
+        if not 0 <= first < (LAST if last is None else min(last, LAST)):
             raise UsageError(f"cycles {first}:{'' if last is None else last}: must be a begin and a later end")
         if events < 1:
             raise UsageError(f"events = {events}: must be 1 or more")
-        if around_stop is not None and (around_stop < 1 or sm != 0 or cycles != (0, None)):
+        if around_stop is not None and (not 1 <= around_stop <= LAST or sm != 0 or cycles != (0, None)):
             rule = "must be 1 core cycle or more, without sm and cycles: the launch that stops says which"
             raise UsageError(f"around_stop = {around_stop}: {rule}")
         self.sm, self.first, self.last = sm, first, last
@@ -63,8 +63,8 @@ class Trace:
                 return None
             sms = range(gpu.core.sms)
             room = max(self._room // len(sms), 4 * kinds.IN_A_CYCLE)
-            return kinds.Tracer(sms, 0, 1 << 62, room, self._around_stop)
-        until = 1 << 62 if self.last is None else self.last - self._now
+            return kinds.Tracer(sms, 0, LAST, room, self._around_stop)
+        until = LAST if self.last is None else min(self.last, LAST) - self._now
         if until <= 0 or self.full is not None:
             return None
         return kinds.Tracer(range(self.sm, self.sm + 1), max(self.first - self._now, 0), until, max(self._room, 1))

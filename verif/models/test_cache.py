@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,25 @@ def test_two_cold_starts_compile_once(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     both = [tree.start(), tree.start()]
     assert sorted(process.communicate()[0].strip() for process in both) == ["42 0", "42 1"]
+
+
+@pytest.mark.parametrize("ends", ["with an error", "as if nothing were"])
+def test_an_interrupt_in_a_compilation_is_one(ends: str) -> None:
+    """Python that LLVM calls drops it: Numba then finds no code, or goes on."""
+
+    class Dispatcher:
+        py_func = staticmethod(test_all_imports_of_the_project_are_found)
+
+        def compile(self) -> None:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            if ends == "with an error":
+                raise RuntimeError("no compiled object yet")
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        cache._compiled_alone(Dispatcher.compile, "py_func")(Dispatcher())
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_all_imports_of_the_project_are_found() -> None:

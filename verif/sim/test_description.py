@@ -205,6 +205,8 @@ def test_refused_files(tmp_path: Path) -> None:
     refused(changed(tmp_path, r"^name = .*", "name = 3"), None, "name")
     refused(changed(tmp_path, r"^compute_capability = .*", "compute_capability = 'two'"), None, "compute_capability")
     refused(changed(tmp_path, r"^\[l1\]", "[l1"), None, "not a TOML file")
+    for value in ("9" * 5000, "[" * 5000):
+        refused(changed(tmp_path, r"^mshrs = 32 +# Kloosterman.*", f"mshrs = {value}"), None, "not a TOML file")
 
 
 def test_a_file_of_a_user(tmp_path: Path) -> None:

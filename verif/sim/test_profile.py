@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lockstep.models.observe.profile import ROW
 from lockstep.sim import Gpu, cli
-from lockstep.sim.profile import hot_lines
+from lockstep.sim.profile import Place, Profile, hot_lines
 from lockstep.spec.causes import CAUSES
 
 CUDA = """// Columns of a tile in the scratchpad: every access conflicts.
@@ -53,6 +54,17 @@ def test_lines_of_a_cuda_file(tmp_path: Path) -> None:
     assert [cost.warp_cycles for cost in run.profile.lines] == sorted(
         (cost.warp_cycles for cost in run.profile.lines), reverse=True
     )
+
+
+def test_profiles_are_added_field_by_field() -> None:
+    rows = np.zeros(2, ROW)
+    for number, name in enumerate(rows.dtype.names or (), 1):
+        rows[name] = number
+    place = Place("k.ptx", 1, "ret;", 1, "ret;")
+    one = Profile("k", rows, lambda: [place, place])
+    both = one + one
+    assert all((both.rows[name] == 2 * rows[name]).all() for name in rows.dtype.names or ())
+    assert both.warp_cycles == 2 * one.warp_cycles > 2 * one.issues and one.issues == 2
 
 
 def test_run_shows_hot_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -165,6 +165,8 @@ def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pyte
     [
         (None, "run.json: cannot be read: No such file or directory"),
         ("{", "run.json: is no JSON"),
+        ("9" * 5000, "run.json: is no JSON"),
+        ("[" * 100_000, "run.json: is no JSON"),
         ('{"kernel": "x"}', "run.json: has no 'gpu'"),
         ("[3]", "run.json: has no 'kernel'"),
         ("[]", "run.json: has no runs"),

@@ -137,6 +137,11 @@ def test_columns_are_what_differs_and_the_rest_is_said_above(
     assert last == "All results are right."
 
 
+def test_a_speed_up_is_beside_the_same_input() -> None:
+    jobs = Axes(["k"], ["gtx480"], seeds=[1, 2], settings={"l1.mshrs": [16, 32]}).jobs()
+    assert table._speed_ups(jobs, list(map(result, jobs, (1000, 500, 100, 50)))) == [1, 2, 1, 2]
+
+
 def test_files_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     jobs = Axes(["a/kernel.py", "b/kernel.py"]).jobs()

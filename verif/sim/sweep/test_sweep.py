@@ -8,13 +8,17 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from lockstep.models import cache
 from lockstep.sim import store
+from lockstep.sim.job import Job, Result, failed
+from lockstep.sim.sweep import runner
 from lockstep.sim.sweep.file import load
+from lockstep.sim.watch import Watch
 from lockstep.verif.sim.sweep.test_compare import with_lines
 from lockstep.verif.sim.test_cli import COMMAND, KERNEL, PTX, lockstep
 
@@ -91,6 +95,7 @@ def test_a_file_has_the_axes_of_compare(folder: Path) -> None:
     [
         ("", "kernel is missing"),
         ("kernel = ", "not a TOML file"),
+        (f"seed = {'9' * 5000}", "not a TOML file"),
         ('kernels = "saxpy"', "unknown key kernels; did you mean kernel?"),
         ("kernel = 3", "kernel = 3: must be a text"),
         ("kernel = []", "kernel: has no value"),
@@ -219,10 +224,7 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
 
 def catches_interrupts(process: int) -> bool:
     """Whether Python has got so far in a process that an interrupt would be an exception, unless it is blocked."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except FileNotFoundError:
-        return False
+    status = Path(f"/proc/{process}/status").read_text()
     caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
     return int(caught.split()[1], 16) >> signal.SIGINT - 1 & 1 != 0
 
@@ -274,15 +276,34 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
 def test_workers_leave_interrupts_to_the_driver(folder: Path) -> None:
     """From their first instruction on: what comes to all, as from a terminal, is told by the driver alone."""
     seeds(folder, 4)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what is ignored here would be in there
     process = begin(folder)
+    signal.signal(signal.SIGINT, before)
+    begun: list[int] = []
     end = time.monotonic() + 60
-    while not (begun := [each for each in workers(process) if catches_interrupts(each)]):
+    while not begun:
         assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.001)
+        with suppress(FileNotFoundError):  # a thread or a process has ended meanwhile
+            begun = [each for each in workers(process) if catches_interrupts(each)]
     for each in begun:
         os.kill(each, signal.SIGINT)
     _, error = process.communicate()
     assert process.returncode == 0 and not [line for line in error.splitlines() if "runs" not in line]
+
+
+def test_a_result_of_a_kernel_that_was_edited_meanwhile_is_not_kept(
+    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(str(folder / "fill.py"), size="tiny")
+    key = store.key(job)
+
+    def run(job: Job, _watch: Watch | None) -> Result:
+        (folder / "fill.py").write_text(KERNEL)
+        return failed(job, "") | {"checked": True, "cycles": 1}
+
+    monkeypatch.setattr(runner, "execute", run)
+    assert "has changed since" in runner.make(job, key, True)["message"]
+    assert store.find(job, key) is None and not list(kept.glob("*.jsonl"))
 
 
 def test_two_sweeps_share_a_store(folder: Path, kept: Path) -> None:

@@ -57,8 +57,11 @@ def test_columns_are_the_statistics_of_their_interval() -> None:
         raw = {name: rows[k : k + 1] for name, rows in taken.counts.items()}
         alone = compute(raw, gpu.description)
         assert all(alone[name] == gpu.runs[-1].timeline[name][k] for name in intervals.COLUMNS)
-    timeline = gpu.runs[-1].timeline
-    assert timeline["ipc"].max() > 0 and 0 < timeline["occupancy"].max() <= 1
+    run = gpu.runs[-1]
+    instructions, warps = (run.timeline[name] * run.timeline["gpu.core_cycles"] for name in ("ipc", "occupancy"))
+    assert instructions.sum() == pytest.approx(run.warp_instructions)
+    slots = gpu.description.core.sms * gpu.description.core.warps
+    assert slots * warps.sum() == pytest.approx(run.raw["sm.resident_warp_cycles"].sum())
 
 
 @pytest.mark.parametrize("every", [None, 20])

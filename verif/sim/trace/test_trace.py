@@ -270,6 +270,10 @@ def test_perfetto(tmp_path: Path) -> None:
     [
         (["--timeline", "x.txt"], ["x.txt", ".kanata", ".pftrace"]),
         (["--timeline", "x.log", "--cycles", "9:3"], ["--cycles 9:3", "later"]),
+        (["--timeline", "x.log", "--cycles", f"1:{1 << 70}", "--sm", "99"], ["SM 99"]),
+        (["--timeline", "x.log", "--cycles", f"{1 << 70}:"], ["--cycles", "later"]),
+        (["--timeline", "x.log", "--around-stop", f"{1 << 70}"], ["--around-stop", "2^62"]),
+        (["--intervals", "x.csv", "--every", f"{1 << 70}"], ["--every", "2^62"]),
         (["--timeline", "x.log", "--cycles", "a"], ["--cycles a", "A:B"]),
         (["--timeline", "x.log", "--sm", "15"], ["SM 15", "0 to 14"]),
         (["--cycles", "1:2"], ["--cycles", "--timeline"]),
