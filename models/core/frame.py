@@ -23,7 +23,7 @@ operands    ``read`` says in which cycle the sources of the instruction in ``ope
 l1_clients  ``ask``, called with the LSU's record, may present a request in the client's entry (``valid``, the kind of
             access, its bytes and what ``l1_access`` needs besides, a ``token`` of its own below :data:`TOKENS`), and
             returns the next cycle in which it has one. ``accepted`` and ``answered`` are called when that happens, the
-            second with the token in ``token``. Who carries data moves them then: into the client's backing store when
+            second with the token in ``answer``. Who carries data moves them then: into the client's backing store when
             the L1 accepts, out of it when the L1 answers. The path and the clients with a request take turns at the
             L1's port; while there is one alone, it waits for nobody.
 limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now, and
@@ -82,6 +82,7 @@ CLIENT = record(
         ("lanes", "i8"),  # of an atomic, on one address
         ("token", "i8"),
         ("code", "i8"),  # what the L1 said
+        ("answer", "i8"),  # the token of a request that is answered
     ]
 )
 LISTENER = record([("hear", "i8"), ("handle", "i8")])

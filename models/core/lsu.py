@@ -621,7 +621,7 @@ def further_answer(lsu, now, ready):
     if identity < CLIENT_TOKENS:
         return identity
     client = lsu.client[identity // CLIENT_TOKENS - 1]
-    client.token = identity % CLIENT_TOKENS
+    client.answer = identity % CLIENT_TOKENS
     call(client.answered, client.handle, addressof(lsu))
     return i64(-1)
 

@@ -122,6 +122,7 @@ def test_a_client_of_the_l1_gets_back_what_it_wrote() -> None:
     run = bench()
     state = states(bench.gpu, "trial-client")
     assert (state["written"].sum(), state["read"].sum(), state["wrong"].sum()) == (lines, lines, 0)
+    assert (state["reads"] == client.ROUNDS).all()  # each answer with the token of its own request
     assert run.raw["lsu.client_lines"].sum() == 2 * lines
     assert run.raw["l1.local_loads"].sum() == run.raw["l1.local_stores"].sum() == lines
 

@@ -23,6 +23,7 @@ STATE = record(
         ("written", "i8"),  # lines
         ("read", "i8"),
         ("wrong", "i8"),  # words that came back with another value
+        ("reads", "i8", (LINES,)),  # of each line
         ("waited", "i8"),  # cycles in which its request was not accepted
         ("store", "u4", (LINES * WORDS,)),
     ]
@@ -71,10 +72,11 @@ def accepted(state, lsu):
 
 @jit
 def answered(state, lsu):
-    line = i64(lsu.client[state.client].token)
+    line = i64(lsu.client[state.client].answer)
     round = i64(state.read) // LINES
     for word in range(WORDS):
         state.wrong += i64(state.store[line * WORDS + word]) != _value(round, line, word)
+    state.reads[line] += 1
     state.read += 1
     return i64(0)
 
