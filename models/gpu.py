@@ -288,6 +288,7 @@ class Kernel(Protocol):
     registers: int
     shared_bytes: int
     local_bytes: int
+    tables: dict[str, np.ndarray]
 
 
 @dataclass
@@ -580,7 +581,7 @@ class Machine:
         for part, bound in self._bound:
             part[...] = bound
         for tenant in self.tenants:
-            tenant.begin()
+            tenant.begin(kernel.tables)
         state = self._state
         state["monitors"] = self._monitors
         for observer in observers:
@@ -612,7 +613,7 @@ class Machine:
             [self._observers[name]] = tenants.tenants(observer.declaration, self.gpu)
         tenant = self._observers[name]
         tenant.bind(self.sms, self._state)
-        tenant.begin()
+        tenant.begin(kernel.tables)
         observer.begin(tenant.states, kernel)
 
     def _place_code(self, code: np.ndarray) -> int:

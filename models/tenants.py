@@ -8,6 +8,8 @@ one. Some of its fields are known by name:
 * ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
 * ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
 * ``gauges`` has values that are shown over time, added up over SMs, as ``<area>.<field>``;
+* ``tables`` has host addresses of a kernel's tables (``Draft.kernel.tables``, which passes fill): its field
+  ``regions_words`` is that of ``regions.words``, in the launch that begins;
 * an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware, and
   reset when a launch begins: its state and its outputs; its inputs are the tenant's to set.
 
@@ -20,7 +22,7 @@ same form. Its field ``states`` is the address of the first SM's ``STATE``.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -63,6 +65,8 @@ HOST = ("capacity",)
 
 WATCH = "watch"
 """The function of a monitor of the whole GPU, whose handle is its ``WHOLE``, or the state of the first SM."""
+
+TABLES = "tables"
 
 WAITS = "waits"
 """A function of a module, in Python: ``waits(state, record of the SM, warp slot)`` says what the warp waits for."""
@@ -133,6 +137,7 @@ class Tenant:
                 "put the block of this name into a record of its own"
             )
         kept = mechanism.sections.keys() | entries | {"states"}
+        self._tables: list[np.ndarray] = []  # of the launch: they must stay where they are
         self._zeroed = [
             (records, name)
             for records in (self.states, self.whole)
@@ -175,10 +180,19 @@ class Tenant:
         explain = getattr(self._module, WAITS, None)
         return explain(self.states[index], sm, slot) if explain else ""
 
-    def begin(self) -> None:
-        """A launch begins: all but parameters, instances of blocks and the place in a stack is zero."""
+    def begin(self, tables: Mapping[str, np.ndarray]) -> None:
+        """A launch begins: all but parameters, instances of blocks, tables and the place in a stack is zero."""
         for records, name in self._zeroed:
             records[name] = np.zeros((), records.dtype[name])
+        self._tables = []
+        if TABLES in self.fields:
+            addresses = self.states[TABLES]
+            for name, array in tables.items():
+                if (field := name.replace(".", "_")) in _fields(addresses):
+                    self._tables.append(np.ascontiguousarray(array))
+                    addresses[field] = self._tables[-1].ctypes.data
+            if lacking := sorted(field for field in _fields(addresses) if not addresses[field].all()):
+                raise RuntimeError(f"{self.mechanism.name}: no pass has made the table {lacking[0]!r} of this kernel")
 
     @property
     def counts(self) -> dict[str, np.ndarray]:

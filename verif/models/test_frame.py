@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -142,6 +144,21 @@ def test_a_client_without_requests_costs_nothing() -> None:
     lines = "mul.wide.u32 %rd5, %r1, 128;\nadd.u64 %rd5, %rd5, %rd1;\n" + "ld.global.u32 %r3, [%rd5];\n" * 4
     taken = [Bench(lines, nbytes=1 << 15, mechanisms=names)(block=256).cycles for names in ([], ["trial-client"])]
     assert taken[0] < taken[1]
+
+
+def test_a_tenant_finds_the_tables_of_the_kernel() -> None:
+    bench = Bench(independent(90), mechanisms=["trial-tables"])
+    first = bench.module.kernel("k").tables["regions.first"]
+    bench(block=64)
+    assert states(bench.gpu, "trial-tables")["started"].sum() == 2 * (first >= 0).sum() > 2
+
+
+def test_a_table_that_no_pass_has_made_is_named() -> None:
+    without = replace(registry.MECHANISMS["trial-tables"], passes=lambda gpu: ())
+    with patch.dict(registry.MECHANISMS, {without.name: without}):
+        bench = Bench("", mechanisms=["trial-tables"])
+        with pytest.raises(RuntimeError, match="trial-tables: no pass has made the table 'regions_first'"):
+            bench()
 
 
 ORDER = """

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from lockstep.spec import registry
 from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.passes import register_regions
 
 
 def _trial(name: str, doc: str, *slots: str, **declared: Any) -> Mechanism:
@@ -50,9 +51,12 @@ TRIALS = {
     )
 }
 
+TABLES = _trial("trial-tables", "regions are counted as they start", "events", passes=lambda gpu: (register_regions(),))
+"""In no combination: it changes nothing."""
+
 
 @contextmanager
 def registered() -> Iterator[None]:
     """Let the trial mechanisms be selected by their names."""
-    with patch.dict(registry.MECHANISMS, TRIALS):
+    with patch.dict(registry.MECHANISMS, TRIALS | {TABLES.name: TABLES}):
         yield
