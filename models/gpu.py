@@ -545,11 +545,12 @@ class Machine:
         self._local = self._at_least(self._local, (1 + marks) * local)
         code = np.ascontiguousarray(kernel.code)
         table = np.array(kernel.branch_table, np.int32)
+        words = np.ascontiguousarray(kernel.tables.get("stream.words", ()), np.int32)
         parameters = np.frombuffer(params + bytes(8), np.uint8).copy()
         launch = self._launch
         for name, value in dict(
-            code=code.ctypes.data, code_address=self._place_code(code), length=len(code),
-            branch_table=table.ctypes.data, number=self.grids, block=block, size=grid, total=math.prod(grid),
+            code=code.ctypes.data, code_address=self._place_code(code, words), length=len(code),
+            words_to=words.ctypes.data if len(words) else 0, branch_table=table.ctypes.data, number=self.grids, block=block, size=grid, total=math.prod(grid),
             threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas, registers=registers,
             pairs=fit.pairs, own_registers=fit.own_registers, own_shared=fit.own_scratchpad_bytes,
             shared_bytes=shared_bytes, shared_stride=stride, dynamic_bytes=dynamic_bytes, local_bytes=local_bytes,
@@ -604,7 +605,7 @@ class Machine:
         self.memory.record["sm_wake"][0, : len(self.sms)] = gpu.launch.overhead
         if self.on_launch:
             self.on_launch()
-        return [code, table, parameters]
+        return [code, table, words, parameters]
 
     def _observe(self, observer: Observer, kernel: Kernel) -> None:
         """Let an observer fill its frame slots for the launch that begins."""
@@ -616,11 +617,11 @@ class Machine:
         tenant.begin(kernel.tables)
         observer.begin(tenant.states, kernel)
 
-    def _place_code(self, code: np.ndarray) -> int:
-        """The device address of a kernel's instructions, one kernel behind the other."""
-        digest = hashlib.sha256(code.tobytes()).digest()
+    def _place_code(self, code: np.ndarray, words: np.ndarray) -> int:
+        """The device address of a kernel's instructions and metadata words, one kernel behind the other."""
+        digest = hashlib.sha256(code.tobytes() + words.tobytes()).digest()
         if digest not in self._code_places:
-            size = round_up(len(code) * self.gpu.instruction_cache.instruction_bytes, GRANULE)
+            size = round_up((len(code) + int(words[-1:].sum())) * self.gpu.instruction_cache.instruction_bytes, GRANULE)
             if self._code_end + size > CODE_END:
                 self._code_places.clear()
                 self._code_end = CODE_BASE

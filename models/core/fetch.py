@@ -1,12 +1,16 @@
 """Instruction fetch: each warp has a buffer, filled round robin over the warps with room in theirs.
 
 A fetch takes instructions of one line of the instruction cache. One that misses is done again when the line is there.
+
+A kernel's metadata words stand in front of the instructions that they belong to, as long as an instruction each. They
+are fetched with these, and lie in the buffer until a mechanism takes them out (:func:`take_word`), which decodes them:
+nothing issues for them.
 """
 
 from __future__ import annotations
 
 from lockstep.models.core.scoreboard import refresh
-from lockstep.models.jit import ctz, i64, inline, jit, without_lowest
+from lockstep.models.jit import ctz, i64, inline, jit, without_lowest, words_i32
 from lockstep.models.memory.read_cache import FOUND, REFUSED, arrived, look_up
 from lockstep.spec.parameters import MAX_WARPS
 
@@ -17,7 +21,7 @@ def want_fetch(sm, config, slot):
     warp = sm.warps[slot]
     if (
         (i64(sm.fetching) >> slot) & 1 == 0
-        and warp.buffered + config.core.fetch_width <= config.core.instruction_buffer
+        and warp.buffered + warp.words + config.core.fetch_width <= config.core.instruction_buffer
         and warp.pc + warp.buffered < warp.length
     ):
         sm.want_fetch = i64(sm.want_fetch) | (i64(1) << slot)
@@ -28,6 +32,9 @@ def flush(sm, config, slot):
     """The warp jumped: drop what was fetched and what is on its way."""
     warp = sm.warps[slot]
     warp.buffered = 0
+    warp.words = 0
+    warp.fetched_words = 0
+    sm.flushed = i64(sm.flushed) | (i64(1) << slot)
     warp.epoch += 1
     forget_fetches(sm, i64(1) << slot)
     want_fetch(sm, config, slot)
@@ -35,7 +42,8 @@ def flush(sm, config, slot):
 
 @jit
 def forget_fetches(sm, slots):
-    """Nobody waits for what these warps have asked for."""
+    """Nobody waits for what these warps have asked for, nor for their metadata words."""
+    sm.worded = i64(sm.worded) & ~slots
     sm.want_fetch = i64(sm.want_fetch) & ~slots
     sm.fetching = i64(sm.fetching) & ~slots
     sm.refetch = i64(sm.refetch) & ~slots
@@ -54,6 +62,8 @@ def deliver_fetches(sm, config, now):
         if warp.epoch == sm.fetch[k].epoch:
             was_empty = warp.buffered == 0
             sm.fetching = i64(sm.fetching) & ~(i64(1) << slot)
+            if warp.words_to != 0:
+                _keep_words(sm, warp, slot, i64(sm.fetch[k].size), i64(sm.fetch[k].words))
             warp.buffered += sm.fetch[k].size
             if was_empty:
                 refresh(sm, config, slot)
@@ -92,6 +102,60 @@ def line_of_code(sm, config, identity):
         slots = without_lowest(slots)
 
 
+# ------------------------------------------------------------------------------------------------------ metadata words
+
+
+@inline
+def _words_to(warp, pc):
+    """Metadata words up to an instruction, from the kernel's begin."""
+    return i64(words_i32(i64(warp.words_to) + 4 * pc, 1)[0]) if pc >= 0 else i64(0)
+
+
+@inline
+def _place(warp, pc):
+    """Where the next fetch begins, in instructions and words from the kernel's begin; ``pc``: its next instruction."""
+    return pc + _words_to(warp, pc - 1) + warp.fetched_words
+
+
+@inline
+def _words_of(warp, pc, count):
+    """Of so many instructions and words that a fetch has, the words."""
+    end = _place(warp, pc) + count
+    size = i64(0)
+    while pc + size < warp.length and pc + size + _words_to(warp, pc + size) < end:
+        size += 1
+    return count - size
+
+
+@jit
+def _keep_words(sm, warp, slot, size, words):
+    """Metadata words have come, with so many instructions."""
+    pc = i64(warp.pc) + i64(warp.buffered)
+    end = _place(warp, pc) + size + words
+    if words != 0:
+        if warp.words == 0:
+            warp.first_word = _place(warp, pc) - pc
+        warp.words += words
+        sm.worded = i64(sm.worded) | (i64(1) << slot)
+    warp.fetched_words = end - (pc + size) - _words_to(warp, pc + size - 1)
+
+
+@jit
+def take_word(sm, config, slot):
+    """Take a metadata word out of a warp's buffer, the oldest; returns which one of the kernel's it is."""
+    warp = sm.warps[slot]
+    word = i64(warp.first_word)
+    warp.first_word += 1
+    warp.words -= 1
+    if warp.words == 0:
+        sm.worded = i64(sm.worded) & ~(i64(1) << slot)
+    want_fetch(sm, config, slot)
+    return word
+
+
+# ------------------------------------------------------------------------------------------------------------ requests
+
+
 @jit
 def request_fetches(sm, config, port, now):
     """Start this cycle's fetches."""
@@ -106,10 +170,14 @@ def request_fetches(sm, config, port, now):
         sm.fetch_pointer = (slot + 1) % MAX_WARPS
         warp = sm.warps[slot]
         pc = i64(warp.pc) + i64(warp.buffered)
-        size = min(i64(config.core.fetch_width), i64(warp.length) - pc)
+        place, end = pc, i64(warp.length)
+        if warp.words_to != 0:
+            place = _place(warp, pc)
+            end += _words_to(warp, end - 1)
+        size = min(i64(config.core.fetch_width), end - place)
         if sm.code.finite != 0:
             width = i64(config.instruction_cache.instruction_bytes)
-            address = i64(warp.code_address) + pc * width
+            address = i64(warp.code_address) + place * width
             line = address >> sm.code.line_shift
             if _misses(sm, config, port, slot, line, now):
                 continue
@@ -118,5 +186,6 @@ def request_fetches(sm, config, port, now):
         fetch.time = now + i64(config.core.fetch_latency)
         fetch.warp = slot
         fetch.epoch = warp.epoch
-        fetch.size = size
+        fetch.words = _words_of(warp, pc, size) if warp.words_to != 0 else 0
+        fetch.size = size - fetch.words
         sm.fetch_count += 1

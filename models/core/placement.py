@@ -112,6 +112,9 @@ def _enter_warp(sm, launch, config, grid, cta_slot, slot):
     warp.code = grid.code
     warp.code_address = grid.code_address
     warp.length = grid.length
+    warp.words_to = grid.words_to
+    warp.words = 0
+    warp.fetched_words = 0
     warp.regs = i64(cta.registers) + i64(warp.index) * i64(grid.registers) * (4 * LANES)
     warp.own_registers = MAX_REGISTERS
     warp.preds = i64(launch.predicate_file) + position * PREDICATE_BYTES

@@ -79,7 +79,8 @@ FETCH = record(
         ("time", "i8"),  # of arrival
         ("warp", "i4"),
         ("epoch", "i4"),
-        ("size", "i4"),  # instructions
+        ("size", "i4"),  # instructions ...
+        ("words", "i4"),  # ... and metadata words
     ]
 )
 
@@ -122,6 +123,8 @@ SM = record(
         ("want_fetch", "i8"),  # slots with room in their buffer
         ("fetching", "i8"),  # slots with a fetch on its way
         ("refetch", "i8"),  # slots whose fetch has missed, and looks the line up again
+        ("flushed", "i8"),  # slots that have jumped; who looks at them takes them out
+        ("worded", "i8"),  # slots with metadata words in their buffer
         ("refused_fetch", "i8"),  # slots whose fetch has missed and found no MSHR
         ("fetch_pointer", "i8"),
         ("fetch_head", "i8"),

@@ -38,12 +38,16 @@ WARP = record(
         ("issued_pc", "i4"),  # ... and the instruction; -1: none yet
         ("pipe", "i4"),  # of the next instruction, when it is ready ...
         ("kind", "i4"),  # ... and its kind, for gates
-        ("buffered", "i4"),  # instructions in the buffer
+        ("buffered", "i4"),  # instructions in the buffer ...
+        ("words", "i4"),  # ... and metadata words, of which the first one ...
+        ("first_word", "i4"),  # ... is this one of the kernel's
+        ("fetched_words", "i4"),  # metadata words, of those before the next instruction to be fetched
         ("code_address", "i8"),  # device address of the instructions
         ("epoch", "i4"),  # counts jumps: what was fetched before one is dropped
         ("outstanding", "i4"),  # memory instructions not yet performed
         ("length", "i4"),  # of its code, instructions
         ("code", "i8"),  # host address
+        ("words_to", "i8"),  # ... of i4: metadata words up to each instruction, from the kernel's begin; 0: it has none
         ("alive", "i8"),  # lanes that have not exited
         ("present", "i8"),  # lanes that exist
         ("pending", "u8", (4,)),  # registers to be written

@@ -643,6 +643,7 @@ GRID = record(
         ("code", "i8"),  # host address of the instructions ...
         ("code_address", "i8"),  # ... and their device address
         ("length", "i8"),
+        ("words_to", "i8"),  # host address, i4: metadata words up to each instruction, from the begin; 0: none
         ("branch_table", "i8"),  # host address, i4
         ("number", "i8"),  # of the launch on this GPU
         ("block", "i8", (3,)),

@@ -147,10 +147,40 @@ def test_a_client_without_requests_costs_nothing() -> None:
 
 
 def test_a_tenant_finds_the_tables_of_the_kernel() -> None:
+    """And the words that stand before each region in the code are fetched, in their order."""
     bench = Bench(independent(90), mechanisms=["trial-tables"])
-    first = bench.module.kernel("k").tables["regions.first"]
+    tables = bench.module.kernel("k").tables
+    regions, words = (tables["regions.first"] >= 0).sum(), len(tables["regions.words"])
     bench(block=64)
-    assert states(bench.gpu, "trial-tables")["started"].sum() == 2 * (first >= 0).sum() > 2
+    state = states(bench.gpu, "trial-tables")
+    assert (state["started"].sum(), state["words"].sum(), state["wrong"].sum()) == (2 * regions, 2 * words, 0)
+    assert regions > 1
+
+
+@pytest.mark.parametrize("settings", [{}, {"core.fetch_width": 1}, {"core.fetch_width": 3, "core.instruction_buffer": 3}])
+def test_metadata_words_are_fetched_again_after_a_jump(settings: dict[str, Any]) -> None:
+    bench = Bench(LOOP, settings, mechanisms=["trial-tables"])
+    bench(block=64)
+    state = states(bench.gpu, "trial-tables")
+    assert (state["wrong"].sum(), bench.words()[:64].tolist()) == (0, [k % 7 * 10 for k in range(64)])
+    plain = Bench(LOOP, settings)
+    assert plain(block=64).cycles < bench(block=64).cycles  # words take fetch bandwidth
+
+
+LOOP = """
+    rem.u32 %r3, %r1, 7;
+    mov.u32 %r4, 0;
+more:
+    setp.eq.u32 %p2, %r3, 0;
+    @%p2 bra done;
+    add.u32 %r4, %r4, 10;
+    sub.u32 %r3, %r3, 1;
+    bra more;
+done:
+    mul.wide.u32 %rd5, %r1, 4;
+    add.u64 %rd5, %rd5, %rd1;
+    st.global.u32 [%rd5], %r4;
+"""
 
 
 def test_a_table_that_no_pass_has_made_is_named() -> None:

@@ -51,8 +51,11 @@ TRIALS = {
     )
 }
 
-TABLES = _trial("trial-tables", "regions are counted as they start", "events", passes=lambda gpu: (register_regions(),))
-"""In no combination: it changes nothing."""
+TABLES = _trial(
+    "trial-tables", "register regions are counted, and their words taken", "events", "gates",
+    passes=lambda gpu: (register_regions(),),
+)  # fmt: skip
+"""In no combination: one mechanism alone takes metadata words."""
 
 
 @contextmanager

@@ -17,7 +17,9 @@ that depends on nothing else; the folder here is the place for those of mechanis
 *hints*
     ``Flag.HINT`` in the ``flags`` of micro-operations. ``memory_regions.py`` is what region-p scheduling needs.
 *regions*
-    ``draft.kernel.tables``: arrays for the model, by name. The index of a micro-operation in the list is its pc.
+    ``draft.kernel.tables``: arrays for the model, by name. The index of a micro-operation in the list is its pc. The
+    frame knows one of them, ``stream.words``: for every micro-operation, how many metadata words stand in the code up
+    to it. They are fetched, and a mechanism must take them (``models/core/fetch.py``).
 
 After the allocation micro-operations may still be added, over registers that have a place; append to ``draft.physical``
 for new ones. All that a pass adds has ``Flag.ADDED``, spill code apart, and the PTX line of the one before it, unless

@@ -60,6 +60,9 @@ def annotate(draft: Draft, *, registers: int, lines: int) -> None:
     ``regions.operand``
         For every instruction the index of its first operand, and one more for the end.
 
+    ``stream.words``
+        For every instruction how many words have been fetched with it from the kernel's begin on.
+
     Raises :class:`Refused` for an instruction that needs more registers than a region may have.
     """
     add_deliveries(draft)
@@ -92,16 +95,19 @@ def annotated(code: Blocks, live: Liveness, bounds: Bounds) -> Iterator[Annotate
 def tables(regions: Sequence[Annotated], length: int) -> dict[str, np.ndarray]:
     """The tables of regions, which hold ``length`` instructions."""
     words: list[int] = []
+    words_to = np.zeros(length, np.int32)
     first = np.full(length, NO_REGION, np.int32)
     operands: list[list[int]] = [[] for _ in range(length)]
     for one in regions:
         first[one.operations[0].pc] = len(words)
         words += encode(one.metadata)
         for operation in one.operations:
+            words_to[operation.pc] = len(words)
             operands[operation.pc] = [_number(operand) for operand in operation.operands]
     return {
         "regions.words": np.array(words, np.uint64),
         "regions.first": first,
+        "stream.words": words_to,
         "regions.operands": np.array([number for some in operands for number in some], np.int16),
         "regions.operand": np.cumsum([0, *map(len, operands)], dtype=np.int32),
     }
