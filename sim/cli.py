@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from lockstep.sim.cosim import gates
 from lockstep.sim.errors import UsageError, one_line
@@ -58,6 +58,13 @@ class Joined(argparse.Action):
         setattr(namespace, self.dest, values if before == self.default else f"{before},{values}")
 
 
+def _seed(text: str) -> int:
+    """A seed as NumPy's generators take it."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: must be an integer, 0 or more")
+    return int(text)
+
+
 class Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         from importlib.metadata import version
@@ -80,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         to: argparse.ArgumentParser, size: str, setting: str = "KEY=VALUE", meaning: str = "a parameter: l1.mshrs=64"
     ) -> None:
         to.add_argument("--size", choices=SIZES, default=size, help=f"of the input (default: {size})")
-        to.add_argument("--seed", type=int, default=1, help="of the input (default: 1)")
+        to.add_argument("--seed", type=_seed, default=1, help="of the input (default: 1)")
         to.add_argument("--set", metavar=setting, action="append", default=[], help=meaning)
         to.add_argument("--strict", action="store_true", help="stop at a read of memory that nobody has written")
 
@@ -246,9 +253,9 @@ def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed, as with `>&-`
-            setattr(sys, name, open(os.devnull, "w"))
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # None is a closed one, as with `2>&-`
+    if sys.stdout is None:
+        return _fail("standard output: closed; send it to /dev/null to have none", 2)
     try:
         parser = _parser()
         if "_ARGCOMPLETE" in os.environ:
@@ -268,19 +275,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail("out of memory", 2)
     except BrokenPipeError:  # the reader, as in `| head`
-        _drop_output()
+        _drop(sys.stdout)
         return 141
     except OSError as error:
-        _drop_output()
+        _drop(sys.stdout)
         return _fail(str(error) if error.errno is None else f"{error.filename or 'output'}: {error.strerror}", 2)
 
 
-def _drop_output() -> None:
+def _drop(stream: TextIO) -> None:
     """Let what is still buffered not fail once more at exit."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
@@ -294,8 +301,10 @@ def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Nam
 
 
 def _fail(message: str, code: int, notes: Sequence[str] = ()) -> int:
-    for line in (f"lockstep: {one_line(message)}", *notes):
-        print(line, file=sys.stderr)
+    try:
+        print(f"lockstep: {one_line(message)}", *notes, sep="\n", file=sys.stderr)
+    except OSError:  # no place for the message: the code says enough
+        _drop(sys.stderr)
     return code
 
 

@@ -57,7 +57,7 @@ def names() -> list[str]:
 def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None, selected: Iterable[str] = ()) -> Gpu:
     """The description called ``gpu``, or in the file ``gpu`` (a path that ends in ``.toml``), with overrides applied.
 
-    ``selected`` are the mechanisms.
+    ``selected`` are the mechanisms; a text is the name of one.
 
     Raises :class:`UsageError` for an unknown GPU or file, an unknown, missing or mistyped parameter, a value out of
     range, and for parameters that contradict each other.
@@ -75,13 +75,12 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
         rule = f"a description has every parameter, or a {BASE}"
         raise UsageError(f"{place}: {missing[0]} is missing ({len(missing)} in all); {rule}")
     try:
-        mechanisms = registry.resolve(selected)
+        mechanisms = registry.resolve([selected] if isinstance(selected, str) else selected)
     except ValueError as error:
         raise UsageError(str(error)) from None
     settings |= registry.defaults(mechanisms)
     for key, value in (overrides or {}).items():
-        _known("override", key)
-        settings[key] = _check("override", key, value)
+        settings[key] = _check("", _known("", key), value)
     description = replace(
         _build(identity, settings), mechanisms=mechanisms, frame_slots=registry.frame_slots(mechanisms)
     )
@@ -145,7 +144,7 @@ def setting(place: str, key: str, value: Any) -> Any:
 def parse_setting(text: str) -> tuple[str, Any]:
     """``section.key=value`` from the command line; the value becomes a number where the parameter is one."""
     key, equals, value = text.partition("=")
-    if not equals:
+    if not equals or not key.strip():
         raise UsageError(f"--set {text}: expected section.key=value")
     key, value = key.strip(), value.strip()
     if "allowed" in PARAMETERS[_known("--set", key)].metadata:
@@ -259,22 +258,28 @@ def _flatten(place: str, table: Mapping[str, Any], prefix: str = "") -> dict[str
 
 def _known(place: str, key: str) -> str:
     if key not in PARAMETERS:
-        raise UsageError(f"{place}: unknown parameter {key}{closest(key, PARAMETERS)}")
+        raise UsageError(f"{_behind(place)}unknown parameter {key}{closest(key, PARAMETERS)}")
     return key
 
 
+def _behind(place: str) -> str:
+    """The start of a message about a file, or about no file."""
+    return place and f"{place}: "
+
+
 def _check(place: str, key: str, value: Any) -> Any:
+    place = _behind(place)
     metadata = PARAMETERS[key].metadata
     allowed = _allowed(PARAMETERS[key])
     if "allowed" in metadata:
         if value not in metadata["allowed"]:
-            raise UsageError(f"{place}: {key} = {value!r}: must be one of {allowed}")
+            raise UsageError(f"{place}{key} = {value!r}: must be one of {allowed}")
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"{place}: {key} = {value!r}: must be an integer")
+        raise UsageError(f"{place}{key} = {value!r}: must be an integer")
     unit = metadata["unit"]
     if not metadata["low"] <= value <= metadata["high"]:
-        raise UsageError(f"{place}: {key} = {value}: must be {allowed}{f' {unit}' if unit else ''}")
+        raise UsageError(f"{place}{key} = {value}: must be {allowed}{f' {unit}' if unit else ''}")
     return value
 
 

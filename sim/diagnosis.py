@@ -82,7 +82,7 @@ def lines(warps: Sequence[StuckWarp], ctas: tuple[int, ...]) -> list[str]:
         left_out = sum(len(groups) for groups in list(alike.values())[MOST_LINES:])
         found[MOST_LINES:] = [f"... and {left_out} more CTAs, each in another state"]
     total, ended, not_begun = ctas
-    return [*found, f"Of {total} CTAs {ended} have ended, and {not_begun} have not begun."]
+    return [*found, f"{ended} of {total} CTAs have ended; {not_begun} have not begun."]
 
 
 def _groups(warps: Iterable[StuckWarp]) -> list[list[StuckWarp]]:

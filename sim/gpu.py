@@ -59,7 +59,7 @@ class Gpu(Device):
     def __init__(
         self,
         gpu: str | os.PathLike[str] = "gtx480",
-        mechanisms: Sequence[str] = (),
+        mechanisms: str | Sequence[str] = (),
         settings: Mapping[str, Any] | None = None,
         progress: Callable[[int, int, int], None] | None = None,
         *,
@@ -99,9 +99,11 @@ class Gpu(Device):
     def free(self, what: Buffer | Texture) -> None:
         """Give the memory of a buffer or a texture back."""
         buffer = what.texels if isinstance(what, Texture) else what
+        if not isinstance(buffer, Buffer):
+            raise UsageError(f"free: {buffer!r}: must be a buffer or a texture")
         buffer.require_live(self.memory)
         if buffer.offset:
-            raise UsageError(f"{buffer}: points into a buffer, {buffer.offset} bytes from its begin; free the buffer")
+            raise UsageError(f"{buffer}: points into a buffer, {buffer.offset} bytes from its start; free the buffer itself")
         self.memory.free(buffer.base)
 
     def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
@@ -168,7 +170,7 @@ class Gpu(Device):
         arch: str = DEFAULT_ARCHITECTURE,
         fast_math: bool = False,
     ) -> Module:
-        """Load a module: a path to ``.ptx`` or ``.cu``, or the text of either (recognised by its line breaks).
+        """Load a module: a path to ``.ptx`` or ``.cu``, or the text of either (recognised by line breaks or braces).
 
         ``registers`` says by kernel how many registers each thread gets at least, up to the GPU's limit, when it needs
         fewer here: as many as with another compiler, for the same occupancy.

@@ -43,6 +43,7 @@ __all__ = ["Module"]
 IN_MEMORY = ("global", "const")
 BOUND = ("tex", "texref", "surfref", "samplerref")
 OWN_HEADERS = ("prelude.h", "__nv_nvrtc_builtin_header.h")
+IS_TEXT = re.compile(r"[\n{]")
 IS_PTX = re.compile(r"^\s*\.version\b", re.MULTILINE)
 MAX_BLOCK = (1024, 1024, 64)  # threads in x, y and z (CUDA C Programming Guide, all compute capabilities from 2.0)
 MAX_GRID_X = 2**31 - 1
@@ -80,7 +81,7 @@ class Module:
         self._place_variables()
 
     def _as_ptx(self, path_or_text: str | os.PathLike[str], options: Options) -> str | os.PathLike[str]:
-        text = path_or_text if isinstance(path_or_text, str) and "\n" in path_or_text else None
+        text = path_or_text if isinstance(path_or_text, str) and IS_TEXT.search(path_or_text) else None
         path = Path(path_or_text) if text is None else None
         if (path is not None and path.suffix == ".cu") or (text is not None and not IS_PTX.search(text)):
             from lockstep.sim.cuda.program import Cuda
@@ -105,6 +106,9 @@ class Module:
 
     def _shown_path(self) -> str:
         return self._cuda.name if self._cuda else self.program.path
+
+    def __repr__(self) -> str:
+        return f"<Module {self._shown_path()}: {names.listed(self.program.kernels | self.program.refused)}>"
 
     # -------------------------------------------------------------------------------------------------------- variables
 

@@ -23,8 +23,8 @@ PATIENCE = 2.0  # seconds without a word; also between the lines of a log
 
 def check_writable(target: str | None) -> None:
     """Refuse a file, or - for standard output, that cannot be written, before the work is done."""
-    if target is not None and not (sys.__stdout__ is not None if target == "-" else files.writable(Path(target))):
-        raise UsageError(f"{target}: cannot be written there")
+    if target is not None and target != "-" and not files.writable(Path(target)):
+        raise UsageError(f"{target or repr(target)}: cannot be written there")
 
 
 def write_json(target: str, value: Any) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["replacing", "writable", "write"]
+__all__ = ["is_stream", "replacing", "writable", "write"]
 
 MOST_LINKS = 40  # one after the other, as Linux has it
 
@@ -24,6 +24,11 @@ def _descriptor(path: Path) -> int | None:
             return None
         path = path.parent / os.readlink(path)
     return None
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path names a pipe, a device or a descriptor: what is written into, and cannot be replaced."""
+    return _descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def writable(path: Path) -> bool:

@@ -112,7 +112,7 @@ def show(jobs: Sequence[Job], results: Sequence[Result], statistics: Sequence[st
     while len(usual) > 1 and 1 + sum(column.width for column in (*columns, *usual, *asked)) > width:
         left_out.insert(0, usual.pop().name)
     chosen = [*columns, *usual, *asked]
-    title = f"{len(jobs)} runs, {', '.join(fixed)}."
+    title = f"{len(jobs)} {'run' if len(jobs) == 1 else 'runs'}, {', '.join(fixed)}."
     if "speed-up" not in left_out:
         title += f" {SPEED_UP}"
     print(textwrap.fill(title, width))

@@ -71,7 +71,7 @@ def check(target: str | None, every: int | None) -> None:
     if target is None:
         return
     ending = Path(target).suffix
-    if ending not in (".csv", ".parquet"):
+    if ending not in (".csv", ".parquet") and not files.is_stream(Path(target)):
         raise UsageError(f"{target}: intervals go into a .csv or a .parquet file")
     if not files.writable(Path(target)):
         raise UsageError(f"{target}: cannot be written there")
@@ -80,7 +80,7 @@ def check(target: str | None, every: int | None) -> None:
 
 
 def write(target: str, runs: Sequence[Run]) -> None:
-    """Write the intervals of launches, one after the other: CSV or Parquet, by the file's ending.
+    """Write the intervals of launches, one after the other: CSV or Parquet, by the file's ending; CSV into a pipe.
 
     ``launch`` counts them from 0, and ``core_cycle`` begins anew in each.
     """

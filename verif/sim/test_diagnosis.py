@@ -90,7 +90,7 @@ def test_a_barrier_that_a_warp_does_not_come_to(gpu: Gpu, clock: Buffer) -> None
         f"{min(since)} to {max(since)}; warp 2 ended, <text>:{line('}' + chr(10) + '__global__ void two')}, "
         f"at cycle {fault.warps[2].since}"
     )
-    assert total == "Of 1 CTAs 0 have ended, and 0 have not begun."
+    assert total == "0 of 1 CTAs have ended; 0 have not begun."
     assert [warp.state for warp in fault.warps] == 2 * [fault.warps[0].state] + ["ended", fault.warps[0].state]
     assert fault.warps[0].ptx is not None and "bar.sync 3" in _ptx_line(fault.warps[0].ptx)
 
@@ -120,7 +120,7 @@ def test_ctas_that_wait_for_one_that_has_no_room(gpu: Gpu, clock: Buffer) -> Non
         rf"\(32 of 96 threads\), <text>:{line('__syncthreads')}, since cycle \d+ to \d+$",
         ctas[0],
     )
-    assert total == "Of 40 CTAs 0 have ended, and 24 have not begun."
+    assert total == "0 of 40 CTAs have ended; 24 have not begun."
 
 
 def test_starvation(gpu: Gpu, clock: Buffer) -> None:
@@ -145,7 +145,7 @@ def test_the_message_fits_on_a_screen() -> None:
     lines = diagnosis.lines(warps, (200, 3, 97))
     assert len(lines) <= 20
     assert lines[-2] == "... and 84 more CTAs, each in another state"
-    assert lines[-1] == "Of 200 CTAs 3 have ended, and 97 have not begun."
+    assert lines[-1] == "3 of 200 CTAs have ended; 97 have not begun."
     assert lines[3].endswith("; warp 5 waiting for 15, k.ptx:5, since cycle 7; ... and 26 more warps")
 
 
@@ -162,7 +162,7 @@ def test_the_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     error = capsys.readouterr().err.splitlines()[-3:]
     assert error[0].startswith("lockstep: half: barrier deadlock")
     assert re.match(r"CTA \(\d, 0, 0\): warp 0 at barrier 0 \(32 of 64 threads\), k.ptx:6, since cycle \d+$", error[1])
-    assert error[2] == "Of 3 CTAs 0 have ended, and 0 have not begun."
+    assert error[2] == "0 of 3 CTAs have ended; 0 have not begun."
 
 
 PTX = """.version 7.0

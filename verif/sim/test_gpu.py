@@ -216,6 +216,7 @@ def test_dtypes_that_cannot_be(memory_only: Gpu, dtype: Any) -> None:
 
 def test_arrays_that_cannot_be(memory_only: Gpu) -> None:
     mistake(lambda: memory_only.to_device([[1, 2], [3]]), "list", "array")
+    mistake(lambda: memory_only.to_device("a file's name?"), "Python strings")
     mistake(lambda: memory_only.texture([[1, 2], [3]]), "list", "array")
     mistake(lambda: memory_only.texture(np.float32(1), channels=4), "channels")
     mistake(lambda: memory_only.texture(np.zeros((3, 0), np.float32)), "not empty")
@@ -226,7 +227,9 @@ def test_arrays_that_cannot_be(memory_only: Gpu) -> None:
 
 def test_only_whole_live_buffers_are_freed(memory_only: Gpu) -> None:
     buffer = memory_only.to_device(np.arange(4))
-    mistake(lambda: memory_only.free(buffer + 8), "8 bytes from its begin")
+    mistake(lambda: memory_only.free(buffer + 8), "8 bytes from its start")
+    for no_buffer in (buffer.address, None, "buffer"):
+        mistake(lambda no_buffer=no_buffer: memory_only.free(no_buffer), "must be a buffer or a texture")  # type: ignore[misc]
     memory_only.free(buffer + 8 - 8)
     other = memory_only.to_device(np.arange(4))
     assert other.address == buffer.address
@@ -295,6 +298,7 @@ def test_construction() -> None:
     assert Gpu("gtx480", pipelines_special_double_latency=99).description.pipelines["special_double"].latency == 99
     mistake(lambda: Gpu("gtx480", l1_mshr=8), "l1_mshr", "did you mean l1.mshrs")
     mistake(lambda: Gpu("gtx480", mechanisms=["warpool"]), "warpool")
+    assert Gpu("gtx480", "mrpb").description.mechanisms == Gpu("gtx480", ["mrpb"]).description.mechanisms
 
 
 # ------------------------------------------------------------------------------------------------------------ arguments

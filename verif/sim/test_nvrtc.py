@@ -183,6 +183,11 @@ def test_no_kernels() -> None:
         Gpu("gtx480").load("int main() {\n}\n")
 
 
+def test_a_text_of_one_line_is_a_text() -> None:
+    module = Gpu("gtx480").load("__global__ void f(int *x) { x[0] = 1; }")
+    assert module.kernel("f") and repr(module) == "<Module <text>: f>"
+
+
 # --------------------------------------------------------------------------------------------------- what goes wrong
 
 

@@ -122,7 +122,9 @@ def test_a_full_disk_leaves_the_file(tmp_path: Path) -> None:
         ("LOCKSTEP gpus > /dev/full", ("output: No space left",)),
         ("LOCKSTEP gpus --json - > /dev/full", ("output: No space left",)),
         ("LOCKSTEP mechanisms --json - > /dev/full", ("output: No space left",)),  # less than a buffer
-        ("LOCKSTEP gpus --json - >&-", ("-: cannot be written",)),
+        ("LOCKSTEP gpus >&-", ("standard output: closed",)),
+        ("LOCKSTEP gpus --json - >&-", ("standard output: closed",)),
+        ("LOCKSTEP gpus --json ''", ("'': cannot be written",)),
         ("LOCKSTEP verilog cta.cta_dispatcher -o /dev/null", ("-o /dev/null: is not a folder",)),
         ("LOCKSTEP reproduce validation --quick -o /dev/null", ("/dev/null: File exists",)),
         ("LOCKSTEP kernels", ("cache folder /dev/null: File exists; LOCKSTEP_CACHE",)),
@@ -138,8 +140,13 @@ def test_no_place_for_output_is_one_line(command: str, words: tuple[str, ...]) -
     one_line(error, *words)
 
 
-def test_a_closed_output_is_no_error() -> None:
-    assert shell("LOCKSTEP gpus >&-") == (0, "", "")
+def test_messages_need_no_place() -> None:
+    for nowhere in ("2>/dev/full", "2>&-"):
+        assert shell(f"LOCKSTEP gpus gtx481 {nowhere}") == (2, "", "")
+        assert shell(f"LOCKSTEP mechanisms --json - {nowhere}")[0] == 0
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
     for command in ("gpus", "mechanisms"):  # more and less than a buffer
         found = shell(f"LOCKSTEP {command} --json - | true; echo ${{PIPESTATUS[0]}}")
         assert found == (0, "141\n", "")

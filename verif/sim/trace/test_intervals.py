@@ -98,6 +98,11 @@ def test_files(tmp_path: Path) -> None:
     assert flat == table["l1.accesses"].to_pylist()
 
 
+def test_a_pipe_gets_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "saxpy", "--size", "tiny", "--intervals", "/dev/null"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_list_of_numbers_stands_on_one_line(tmp_path: Path) -> None:
     from lockstep.sim.output import write_json
 
