@@ -152,6 +152,11 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("first", "second"):
         diff.add_argument(name, metavar="RUN.json", help="what `lockstep run --json` has written")
 
+    energy = command("energy", "Account for the energy of saved runs, by component.")
+    energy.add_argument("files", metavar="RUN.json", nargs="+", help="what `run --json` or `compare --json` wrote")
+    energy.add_argument("--process", metavar="NAME|FILE.toml", default="45nm", help="energies of events (default: "
+                        "45nm)")  # fmt: skip
+
     bench = command("bench", "Measure the speed of the model.")
     bench.add_argument("kernels", metavar="KERNEL", nargs="*")
     bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml")

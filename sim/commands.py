@@ -141,6 +141,12 @@ def sweep(options: Namespace) -> int:
     return commands.sweep(options)
 
 
+def energy(options: Namespace) -> int:
+    from lockstep.sim import energy
+
+    return energy.command(options)
+
+
 def diff(options: Namespace) -> int:
     from lockstep.sim import difference
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from lockstep.spec.energy import Use
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.passes import Pass
 from lockstep.spec.statistics import Counts, Statistic
@@ -89,6 +90,8 @@ class Mechanism:
         Statistics that runs are compared by (``sim/comparison.py``), by the name of the measure.
     published : mapping
         What its paper found, by measure.
+    energy : uses
+        What takes energy in it (:mod:`lockstep.spec.energy`).
     storage : table
         The state that its paper counts.
     """
@@ -113,6 +116,7 @@ class Mechanism:
     laws: Callable[[Counts], list[Law]] = lambda counts: []
     measures: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
+    energy: tuple[Use, ...] = ()
     storage: Storage | None = None
 
     def __post_init__(self) -> None:
