@@ -550,7 +550,8 @@ class Machine:
         launch = self._launch
         for name, value in dict(
             code=code.ctypes.data, code_address=self._place_code(code, words), length=len(code),
-            words_to=words.ctypes.data if len(words) else 0, branch_table=table.ctypes.data, number=self.grids, block=block, size=grid, total=math.prod(grid),
+            words_to=words.ctypes.data if len(words) else 0, branch_table=table.ctypes.data, number=self.grids,
+            block=block, size=grid, total=math.prod(grid),
             threads=math.prod(block), warps=fit.warps_per_cta, per_sm=fit.ctas, registers=registers,
             pairs=fit.pairs, own_registers=fit.own_registers, own_shared=fit.own_scratchpad_bytes,
             shared_bytes=shared_bytes, shared_stride=stride, dynamic_bytes=dynamic_bytes, local_bytes=local_bytes,

@@ -127,6 +127,7 @@ _L1 = (
     counted("l1.bypass_loads", "lines", "l1.bypass_loads", "loads that bypass the L1"),
     counted("l1.local_loads", "lines", "l1.local_loads", "loads from local memory"),
     counted("l1.local_stores", "lines", "l1.local_stores", "stores to local memory"),
+    counted("l1.local_drops", "lines", "l1.local_drops", "lines of registers that nobody needs any more"),
     counted("l1.hits", "lines", "l1.hits", "loads and local stores that hit"),
     counted("l1.misses", "lines", "l1.misses", "that missed and took an MSHR"),
     counted("l1.merges", "lines", "l1.merges", "that missed and joined an MSHR"),

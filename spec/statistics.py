@@ -20,7 +20,9 @@ Raw = Mapping[str, np.ndarray]
 """Raw counts by name. The first axis is the instance: the slice for ``l2.``, the channel for ``dram.``; ``requests.``
 and ``replies.`` (the crossbar's directions) and ``gpu.`` have one; it is the SM for all others."""
 
-L1_ACCESSES = ("l1.loads", "l1.stores", "l1.atomics", "l1.bypass_loads", "l1.local_loads", "l1.local_stores")
+L1_ACCESSES = (
+    "l1.loads", "l1.stores", "l1.atomics", "l1.bypass_loads", "l1.local_loads", "l1.local_stores", "l1.local_drops",
+)  # fmt: skip
 
 WHOLE = ("gpu", "l2", "dram", "requests", "replies")
 """Owners of counts that no SM has a part of."""

@@ -9,6 +9,8 @@
 * Atomics go to the L2 like stores, hold an MSHR of their own until the reply, and evict as stores do.
 * Local memory: write-back, write-allocate. A store of a whole line needs no fetch; of a part, it fetches the line.
   Dirty lines die with their threads: the cache is invalidated at a launch.
+* ``LOCAL_LAST`` is the last load of a line that nobody reads again, and ``LOCAL_DROP`` says so of one that is not
+  loaded: the line leaves the cache, and is not written back.
 
 An access that finds no MSHR, no merge slot, no way that could be evicted or no room in the queue to the crossbar is
 refused and changes nothing. Replies are always accepted, so nothing can block for ever. The answer's port gives one
@@ -36,7 +38,7 @@ from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
 
 # Kinds of access.
-LOAD, STORE, ATOMIC_ACCESS, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE = range(6)
+LOAD, STORE, ATOMIC_ACCESS, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE, LOCAL_LAST, LOCAL_DROP = range(8)
 
 # What becomes of an access: its code. Refusals are negative.
 HIT, MISS, MERGED, STORED = range(4)
@@ -57,6 +59,7 @@ L1_STATISTICS = record(
         ("bypass_loads", "i8"),
         ("local_loads", "i8"),
         ("local_stores", "i8"),
+        ("local_drops", "i8"),
         ("hits", "i8"),  # of loads and of local stores
         ("misses", "i8"),
         ("merges", "i8"),
@@ -236,6 +239,22 @@ def _refuse(l1, port, now, code):
     return code
 
 
+@jit
+def _forget(l1, line):
+    """Let a line leave, and do not fill it if it is on its way. Returns whether it was there."""
+    there = False
+    place = _find(l1, line)
+    if place >= 0:
+        there = l1.lines[place] & RESERVED == 0
+        drop(l1.lines, _set(l1, line), l1.ways, place)
+    passed = _pending(l1, line, i64(0), i64(0))
+    while passed >= 0:
+        l1.entries[passed].fills = 0
+        _unlist(l1, passed)
+        passed = _pending(l1, line, i64(0), i64(0))
+    return there
+
+
 @inline
 def _write_through(l1, port, now, kind, line, low, high, size, lanes, token):
     """A global store or an atomic."""
@@ -243,15 +262,7 @@ def _write_through(l1, port, now, kind, line, low, high, size, lanes, token):
         return _refuse(l1, port, now, NO_MSHR)
     if port.requests.count >= l1.queue:
         return _refuse(l1, port, now, QUEUE_FULL)
-    place = _find(l1, line)
-    if place >= 0:
-        l1.stats.store_evictions += 1 if l1.lines[place] & RESERVED == 0 else 0
-        drop(l1.lines, _set(l1, line), l1.ways, place)
-    passed = _pending(l1, line, i64(0), i64(0))
-    while passed >= 0:
-        l1.entries[passed].fills = 0
-        _unlist(l1, passed)
-        passed = _pending(l1, line, i64(0), i64(0))
+    l1.stats.store_evictions += 1 if _forget(l1, line) else 0
     if kind == STORE:
         l1.stats.stores += 1
         _request(l1, port, now, WRITE, line, low, high, size, 0, 0)
@@ -269,7 +280,7 @@ def _count_load(l1, kind):
         l1.stats.loads += 1
     elif kind == LOAD_BYPASS:
         l1.stats.bypass_loads += 1
-    elif kind == LOCAL_LOAD:
+    elif kind == LOCAL_LOAD or kind == LOCAL_LAST:
         l1.stats.local_loads += 1
     else:
         l1.stats.local_stores += 1
@@ -318,7 +329,7 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
         return _refuse(l1, port, now, NO_MSHR)
     packets = 1 if fetch else 0
     place, old = -1, 0
-    if kind != LOAD_BYPASS:
+    if kind != LOAD_BYPASS and kind != LOCAL_LAST:
         place = victim(l1.lines, _set(l1, line), l1.ways)
         if place < 0:
             return _refuse(l1, port, now, NO_WAY)
@@ -372,10 +383,23 @@ def l1_access(l1, port, config, now, kind, address, low, high, size, lanes, toke
         l1.refused_at = 0
         port.full = 0
     line = address >> l1.line_shift
+    if kind == LOCAL_DROP:
+        _forget(l1, line)
+        l1.stats.local_drops += 1
+        return STORED
     if kind == LOAD and l1.data == 0:
         kind = LOAD_BYPASS
     if kind == STORE or kind == ATOMIC_ACCESS:
         return _write_through(l1, port, now, kind, line, low, high, size, lanes, token)
+    code = _load(l1, port, now, kind, line, low, high, size, token)
+    if kind == LOCAL_LAST and code >= 0:
+        _forget(l1, line)
+    return code
+
+
+@inline
+def _load(l1, port, now, kind, line, low, high, size, token):
+    """A load, or a store to local memory."""
     if kind == LOAD_BYPASS:
         low, high = bytes_of(sectors_of(low, high, l1.sector_shift), l1.sector_shift)
     else:

@@ -157,8 +157,9 @@ def test_a_tenant_finds_the_tables_of_the_kernel() -> None:
     assert regions > 1
 
 
-@pytest.mark.parametrize("settings", [{}, {"core.fetch_width": 1}, {"core.fetch_width": 3, "core.instruction_buffer": 3}])
-def test_metadata_words_are_fetched_again_after_a_jump(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("width", "buffer"), [(2, 4), (1, 4), (3, 3)])
+def test_metadata_words_are_fetched_again_after_a_jump(width: int, buffer: int) -> None:
+    settings = {"core.fetch_width": width, "core.instruction_buffer": buffer}
     bench = Bench(LOOP, settings, mechanisms=["trial-tables"])
     bench(block=64)
     state = states(bench.gpu, "trial-tables")

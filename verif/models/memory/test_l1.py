@@ -10,6 +10,8 @@ from lockstep.models.memory.l1 import (
     HIT,
     LOAD,
     LOAD_BYPASS,
+    LOCAL_DROP,
+    LOCAL_LAST,
     LOCAL_LOAD,
     LOCAL_STORE,
     MERGED,
@@ -161,6 +163,23 @@ def test_local_memory_is_written_back() -> None:
     assert (stats["fetches"], stats["write_backs"], stats["evictions"]) == (2, 1, 1)
     assert traffic.memory.slices["stats"]["writes"].sum() == 1
     assert traffic.memory.slices["stats"]["bytes_in"].sum() == LINE
+
+
+def test_a_line_that_nobody_reads_again_leaves() -> None:
+    """It is not written back, and takes no way when it has to be fetched; what is fetched again is a miss."""
+    traffic = Traffic(gpu(l1__sets=1, l1__ways=1))
+    accesses = [(LOCAL_STORE, 0, LINE), (LOCAL_LAST, 0, LINE), (LOCAL_LAST, 0, LINE), (LOCAL_STORE, 1, LINE),
+                (LOCAL_LAST, 0, LINE), (LOCAL_LOAD, 1, LINE), (LOCAL_DROP, 1, LINE), (LOCAL_LOAD, 1, LINE)]  # fmt: skip
+    result = run(traffic, mixed(accesses, 2000))
+    assert result["code"].tolist() == [STORED, HIT, MISS, STORED, MISS, HIT, STORED, MISS]
+    stats = traffic.l1["stats"][0]
+    assert (stats["write_backs"], stats["evictions"], stats["local_drops"]) == (0, 0, 1)
+
+
+def test_a_dropped_line_on_its_way_is_not_filled() -> None:
+    traffic = Traffic(gpu(l1__sets=1, l1__ways=1))
+    result = run(traffic, mixed([(LOCAL_LOAD, 0, LINE), (LOCAL_DROP, 0, LINE), (LOCAL_LOAD, 0, LINE)], 3))
+    assert result["code"].tolist() == [MISS, STORED, MISS]
 
 
 def test_a_local_store_merges_into_a_fetch() -> None:

@@ -8,13 +8,23 @@ import random
 import numpy as np
 import pytest
 
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE, STORE
+from lockstep.models.memory.l1 import (
+    ATOMIC_ACCESS,
+    LOAD,
+    LOAD_BYPASS,
+    LOCAL_DROP,
+    LOCAL_LAST,
+    LOCAL_LOAD,
+    LOCAL_STORE,
+    STORE,
+)
 from lockstep.models.memory.timing import slice_delay
 from lockstep.spec.parameters import Gpu
 from lockstep.verif.bench import interpreted, mask, seeded
 from lockstep.verif.models.memory.traffic import BASE, Traffic, gpu, script, words
 
 LOCAL = 0xC000_0000
+LOCAL_KINDS = LOCAL_LOAD, LOCAL_STORE, LOCAL_LAST, LOCAL_DROP
 
 
 def description(rng: random.Random) -> Gpu:
@@ -55,9 +65,9 @@ def accesses(rng: random.Random, target: Gpu, length: int) -> np.ndarray:
     for sm in range(target.core.sms):
         at = 0
         for n in range(length):
-            kind = rng.choice([LOAD, LOAD, LOAD, STORE, STORE, ATOMIC_ACCESS, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE])
+            kind = rng.choice([LOAD, LOAD, LOAD, STORE, STORE, ATOMIC_ACCESS, LOAD_BYPASS, *LOCAL_KINDS])
             number = rng.choice([rng.randrange(6), rng.randrange(200), rng.randrange(1 << 20)])
-            start = LOCAL + (sm << 12) if kind in (LOCAL_LOAD, LOCAL_STORE) else BASE
+            start = LOCAL + (sm << 12) if kind in LOCAL_KINDS else BASE
             at += rng.choice([0, 0, 0, 0, 0, 1, 2, 40, rng.choice([0, 5000])])
             address = start + line * (number % 32 if start != BASE else number)
             bytes_of_line = mask(rng, line)
@@ -97,7 +107,7 @@ def test_random_traffic() -> None:
         seed = rng.getrandbits(32)
         traffic, result = one_run(seed, 300)
         assert traffic.broken() == [], seed
-        answers = np.isin(result["kind"], (LOAD, LOAD_BYPASS, LOCAL_LOAD, ATOMIC_ACCESS))
+        answers = np.isin(result["kind"], (LOAD, LOAD_BYPASS, LOCAL_LOAD, LOCAL_LAST, ATOMIC_ACCESS))
         assert (result["accepted"] >= 0).all(), seed
         assert ((result["done"] > result["accepted"]) == answers).all(), seed
 
