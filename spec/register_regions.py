@@ -101,6 +101,7 @@ SINGLE_ENTRIES_SHIFT, SINGLE_ENTRIES = SINGLE_USAGE_SHIFT + BANKS * SINGLE_USAGE
 SINGLE_COUNT_SHIFT, SINGLE_COUNT_BITS = SINGLE_ENTRIES_SHIFT + SINGLE_ENTRIES * ENTRY_BITS, 2
 
 MAX_SLOTS = (1 << SLOTS_BITS) - 1  # of a region
+INSTRUCTION_SLOTS = 6  # of an instruction: it reads up to 12 registers, and writes up to 4
 MAX_FLAGS = -(-MAX_SLOTS // FLAGS_SLOTS)  # words of a region
 MAX_USAGE = (1 << HEADER_USAGE_BITS) - 1  # registers of a bank in a region
 

@@ -16,7 +16,8 @@ ABSENT, UNKNOWN, KNOWN, STACKED, PRELOADING, ACTIVE, DRAINING = range(7)
 WARP = record(
     [
         ("state", "i8"),
-        ("due", "i8"),  # entries that are not answered
+        ("due", "i8"),  # entries that were sent and are not answered
+        ("complete", "i8"),  # all entries were sent
         ("need", "i8", (BANKS,)),  # lines that its region has, or will have
         ("pending", "i8", (BANKS,)),  # results to be written
         ("collected", "i8"),  # the last instruction has its operands
@@ -118,6 +119,10 @@ def step(state, io):
                 drained |= i64(1) << w
     if not _start(state, io):
         _come(state, io)
+    if i.sent.valid != 0:
+        warp = state.warp[i.sent.payload.warp]
+        warp.due += i.sent.payload.entries
+        warp.complete |= i.sent.payload.last
     for b in range(state.banks):
         if i.answered[b].valid != 0:
             state.warp[i.answered[b].payload.warp].due -= 1
@@ -140,7 +145,8 @@ def step(state, io):
         w = i64(region.warp)
         warp = state.warp[w]
         warp.state = KNOWN
-        warp.due = region.entries
+        warp.due = 0
+        warp.complete = 0
         for b in range(state.banks):
             warp.need[(b + w) % i64(state.banks)] = region.usage[b]
     if i.last.valid != 0:
@@ -156,8 +162,7 @@ def step(state, io):
             if warp.ends != 0:
                 warp.state = ABSENT
                 ended |= bit
-        starts = io.o.start.valid != 0 and io.o.start.payload.warp == w
-        if warp.state == PRELOADING and warp.due == 0 and not starts:
+        if warp.state == PRELOADING and warp.complete != 0 and warp.due == 0:
             warp.state = ACTIVE
         if warp.state == UNKNOWN:
             wanted |= bit
@@ -173,14 +178,15 @@ def step(state, io):
 def idle(state, io):
     """Steps that change nothing while these inputs are held."""
     i, o = io.i, io.o
-    busy = i64(i.begin.valid | i.region.valid | i.last.valid | i.delivered.valid | o.start.valid) | i64(o.ended)
+    busy = i64(i.begin.valid | i.region.valid | i.sent.valid | i.last.valid | i.delivered.valid)
+    busy |= i64(o.start.valid) | i64(o.ended)
     for b in range(state.banks):
         busy |= i.answered[b].valid | i.reserved[b].valid | i.written[b].valid
     if busy != 0:
         return i64(0)
     for w in range(state.warps):
         warp = state.warp[w]
-        if (warp.state == KNOWN and (i64(i.barred) >> w) & 1 == 0) or (warp.state == PRELOADING and warp.due == 0):
+        if warp.state == KNOWN and (i64(i.barred) >> w) & 1 == 0:
             return i64(0)
         if warp.state == DRAINING and warp.collected != 0:
             return i64(0)

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
-from lockstep.spec.register_regions import FLAG_BITS, Entry
+from lockstep.spec.register_regions import (
+    BANKS,
+    ENTRIES,
+    FLAG_BITS,
+    HEADER_USAGE_BITS,
+    PAYLOAD_BITS,
+    SLOTS_BITS,
+    Entry,
+    Kind,
+)
 from lockstep.spec.regless.parameters import Access, Request, State
 
 WORD = 32
@@ -16,6 +25,20 @@ WORD = 32
 def named(warps: int, registers: int) -> dict[str, object]:
     """A register of a warp, by its number."""
     return {"warp": bits_for(warps - 1), "number": bits_for(registers - 1)}
+
+
+METADATA = data.StructLayout({"payload": PAYLOAD_BITS, "slots": SLOTS_BITS, "kind": Kind})
+"""A metadata word, below its mark."""
+
+
+def region_of(warps: int, banks: int = BANKS) -> data.StructLayout:
+    """From the metadata to the capacity manager: what a region needs of each bank, by register numbers."""
+    return data.StructLayout({"warp": bits_for(warps - 1), "usage": data.ArrayLayout(HEADER_USAGE_BITS, banks)})
+
+
+def sent_of(warps: int) -> data.StructLayout:
+    """From the metadata to the capacity manager: so many entries were sent, and the ``last`` ones are among them."""
+    return data.StructLayout({"warp": bits_for(warps - 1), "entries": range(ENTRIES + 1), "last": 1})
 
 
 def values(count: int) -> data.ArrayLayout:

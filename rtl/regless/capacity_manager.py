@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from lockstep.rtl.bits import index_of, next_after, popcount, select
-from lockstep.rtl.regless._layouts import check
+from lockstep.rtl.regless._layouts import check, region_of, sent_of
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.register_regions import BANKS, HEADER_USAGE_BITS
@@ -45,11 +45,12 @@ class CapacityManager(wiring.Component):
     A region has all its lines until the last instruction's accesses are ``delivered``; then only as many as results of
     it are to be written. When none is, the warp is inactive again, or has ended.
 
-    Latency: ``start`` is seen in the cycle after the decision; a region without entries is active two cycles after it,
-    one with entries in the cycle after its last answer. After ``last`` the warp is not active in the next cycle.
+    Latency: ``start`` is seen in the cycle after the decision; a region is active in the cycle after its last answer,
+    or after ``sent`` with ``last`` if nothing is due then. After ``last`` the warp is not active in the next cycle.
 
-    The environment announces regions of ``wanted`` warps alone, of which no bank needs more than it has; answers each
-    entry once; reserves no more than a region needs, and before or when it says ``delivered``, which follows ``last``.
+    The environment announces regions of ``wanted`` warps alone, of which no bank needs more than it has; sends entries
+    after ``start`` and answers each once, later; reserves no more than a region needs, and before or when it says
+    ``delivered``, which follows ``last``.
 
     Parameters
     ----------
@@ -69,11 +70,13 @@ class CapacityManager(wiring.Component):
     wanted : Out, one bit per warp
         Warps whose next region may be announced.
     region : In, event
-        The next region of ``warp``: ``usage`` of the banks, by register numbers, and ``entries``.
+        The next region of ``warp``: ``usage`` of the banks, by register numbers.
     barred : In, one bit per warp
         Warps that must not come to the stack.
     start : Out, event
         ``warp`` has its lines.
+    sent : In, event
+        So many ``entries`` of ``warp`` are on their way to the staging unit; with ``last``, all of its region are.
     answered : In, event, one per bank
         An entry of ``warp`` is done.
     active : Out, one bit per warp
@@ -101,14 +104,14 @@ class CapacityManager(wiring.Component):
             raise ValueError(f"banks must be a power of two, not {banks}")
         number = {"warp": bits_for(warps - 1)}
         warp = data.StructLayout(number)
-        usage = data.ArrayLayout(HEADER_USAGE_BITS, banks)
         super().__init__(
             {
                 "begin": In(event(warp)),
                 "wanted": Out(warps),
-                "region": In(event(data.StructLayout({**number, "usage": usage, "entries": range(registers + 1)}))),
+                "region": In(event(region_of(warps, banks))),
                 "barred": In(warps),
                 "start": Out(event(warp)),
+                "sent": In(event(sent_of(warps))),
                 "answered": In(event(warp)).array(banks),
                 "active": Out(warps),
                 "last": In(event(data.StructLayout({**number, "end": 1}))),
@@ -125,7 +128,7 @@ class CapacityManager(wiring.Component):
             [[Signal(HEADER_USAGE_BITS, name=f"{n}_{w}_{b}", reset_less=r) for b in range(banks)] for w in range(warps)]
             for n, r in (("need", True), ("pending", False))
         )
-        self.collected, self.ends = Signal(warps, name="collected"), Signal(warps, name="ends")
+        self.complete, self.collected, self.ends = (Signal(warps, name=n) for n in ("complete", "collected", "ends"))
         self.free = [Signal(range(lines + 1), init=lines, name=f"free_{b}") for b in range(banks)]
         self.stack = Memory(shape=bits_for(warps - 1), depth=warps, init=[])
         self.bottom, self.depth = Signal(bits_for(warps - 1), name="bottom"), Signal(range(warps + 1), name="depth")
@@ -150,10 +153,12 @@ class CapacityManager(wiring.Component):
         m.d.comb += fits.eq(Cat(need <= free for need, free in zip(needs, self.free, strict=True)).all())
         m.d.sync += [self.start.valid.eq(starts), self.start.payload.warp.eq(Mux(starts, candidate, 0))]
 
-        begun, last, told, delivered = (Signal(count, name=n) for n in ("begun", "lasts", "told", "delivers"))
+        begun, last, told, sent, delivered = (
+            Signal(count, name=n) for n in ("begun", "lasts", "told", "sends", "delivers")
+        )
         m.d.comb += [
             begun.eq(named(self.begin)), last.eq(named(self.last)), told.eq(named(self.region)),
-            delivered.eq(named(self.delivered)),
+            sent.eq(named(self.sent)), delivered.eq(named(self.delivered)),
         ]  # fmt: skip
         reserved, written = ([Signal(count, name=f"{n}_{b}") for b in banks] for n in ("reserves", "writes"))
         m.d.comb += [own.eq(named(port)) for own, port in zip(reserved, self.reserved, strict=True)]
@@ -163,12 +168,15 @@ class CapacityManager(wiring.Component):
         given_back: list[list[Value]] = [[] for _ in banks]
         for w, state in enumerate(self.state):
             m.d.comb += [self.wanted[w].eq(state == Warp.UNKNOWN), self.active[w].eq(state == Warp.ACTIVE)]
+            complete = self.complete[w] | sent[w] & self.sent.payload.last
             due, drained = Signal.like(self.due[w], name=f"due_then_{w}"), Signal(name=f"drained_{w}")
-            m.d.comb += due.eq(self.due[w] - popcount(Cat(each[w] for each in answers)))
+            m.d.comb += due.eq(
+                self.due[w] + Mux(sent[w], self.sent.payload.entries, 0) - popcount(Cat(each[w] for each in answers))
+            )
             m.d.comb += drained.eq(
                 (state == Warp.DRAINING) & self.collected[w] & ~Cat(p.any() for p in self.pending[w]).any()
             )
-            m.d.sync += [self.ended[w].eq(drained & self.ends[w]), self.due[w].eq(due)]
+            m.d.sync += [self.ended[w].eq(drained & self.ends[w]), self.due[w].eq(due), self.complete[w].eq(complete)]
             for b in banks:
                 need, pending = self.need[w][b], self.pending[w][b]
                 then = Signal.like(pending, name=f"pending_then_{w}_{b}")
@@ -183,12 +191,12 @@ class CapacityManager(wiring.Component):
             with m.If(begun[w]):
                 m.d.sync += state.eq(Warp.UNKNOWN)
             with m.If(told[w]):
-                m.d.sync += [state.eq(Warp.KNOWN), self.due[w].eq(self.region.payload.entries)]
+                m.d.sync += [state.eq(Warp.KNOWN), self.due[w].eq(0), self.complete[w].eq(0)]
             with m.If(self._comes[w]):
                 m.d.sync += state.eq(Warp.STACKED)
             with m.If(starts & chosen[w]):
                 m.d.sync += state.eq(Warp.PRELOADING)
-            with m.If((state == Warp.PRELOADING) & (due == 0)):
+            with m.If((state == Warp.PRELOADING) & complete & (due == 0)):
                 m.d.sync += state.eq(Warp.ACTIVE)
             with m.If(last[w]):
                 m.d.sync += [state.eq(Warp.DRAINING), self.ends[w].eq(self.last.payload.end)]

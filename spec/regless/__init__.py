@@ -8,6 +8,6 @@ from lockstep.spec.regless import parameters
 HARDWARE = Mechanism(
     name="regless",
     doc="operand staging in place of the register file (Kloosterman's thesis, chapter 4): its blocks",
-    blocks=(parameters.MANAGER, parameters.STAGING, parameters.COMPRESSOR, parameters.ARBITER),
+    blocks=(parameters.METADATA, parameters.MANAGER, parameters.STAGING, parameters.COMPRESSOR, parameters.ARBITER),
     arguments=parameters.arguments,
 )

@@ -19,8 +19,10 @@ PER_LINE = 8 * 128 // (STATE_BITS + VALUE_BITS)
 
 MAX_BANK_LINES = 256  # of a staging unit: an SM's with one scheduler
 
+WORDS, MAX_WORDS = 8, 16  # metadata words of a warp that are stored
 PATIENCE = 15  # starts from the top of a stack, before one from the bottom
 
+METADATA = "regless.region_metadata"
 COMPRESSOR = "regless.register_compressor"
 STAGING = "regless.operand_staging_unit"
 MANAGER = "regless.capacity_manager"
@@ -80,6 +82,7 @@ def arguments(gpu: Gpu) -> Parameters:
     lines = regless.registers // gpu.core.schedulers // BANKS
     line = dict(per_line=per_line(gpu.l1.line_bytes))
     return {
+        METADATA: dict(warps=shard["warps"], registers=shard["registers"], banks=BANKS, words=WORDS),
         COMPRESSOR: shard | line | dict(lines=regless.compressor_lines),
         STAGING: shard | dict(banks=BANKS, lines=lines),
         MANAGER: dict(warps=shard["warps"], registers=shard["registers"], banks=BANKS, lines=lines),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from lockstep.spec.register_regions import ENTRIES
 from lockstep.spec.regless.parameters import PATIENCE
 
 BLOCK = "regless.capacity_manager"
@@ -27,6 +28,7 @@ class Shape:
 
     begin: float = 0.2
     region: float = 0.6
+    send: float = 0.6  # some entries
     answer: float = 0.5
     issue: float = 0.2  # the last instruction
     reserve: float = 0.3
@@ -56,7 +58,8 @@ class Warp:
     phase: str = "absent"
     need: list[int] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)
-    due: int = 0
+    due: int = 0  # entries that were sent and not answered
+    unsent: int = -1  # entries; -1: all have been sent
     end: bool = False
     delivered: bool = False
     passed: int = 0  # regions that started while it could
@@ -95,11 +98,10 @@ class Environment:
             most = min(7, self.parameters["lines"])
             for b in self.banks:
                 i.region.payload.usage[b] = round(rng.random() * most * shape.need)
-            most = min(self.parameters["registers"], rng.choice([0, 2, 8, 256]))
-            i.region.payload.entries = rng.randint(0, most)
         i.barred = sum((rng.random() < shape.bar) << w for w in range(len(self.warps)))
         self.say(i.last, self.pick("active", shape.issue))
         i.last.payload.end = rng.random() < shape.end
+        self.send(i.sent)
         due = [w for w, warp in enumerate(self.warps) if warp.phase == "preloading"]
         left = {w: self.warps[w].due for w in due}
         for b in self.banks:
@@ -118,12 +120,26 @@ class Environment:
         undelivered = [w for w, warp in enumerate(self.warps) if warp.phase == "draining" and not warp.delivered]
         self.say(i.delivered, rng.choice(undelivered) if undelivered and rng.random() < shape.deliver else -1)
 
+    def send(self, port: Any) -> None:
+        """Some entries of a region that has started, the last of them now or later."""
+        rng = self.rng
+        waits = [w for w, warp in enumerate(self.warps) if warp.phase == "preloading" and warp.unsent >= 0]
+        chosen = rng.choice(waits) if waits and rng.random() < self.shape.send else -1
+        port.payload.entries = port.payload.last = 0
+        if self.say(port, chosen):
+            warp = self.warps[chosen]
+            port.payload.entries = rng.randint(0, min(ENTRIES, warp.unsent))
+            warp.unsent -= port.payload.entries
+            port.payload.last = warp.unsent == 0 and rng.random() < 0.5
+            if port.payload.last:
+                warp.unsent = -1
+
     def observe(self, i: Any, o: Any, c: Any) -> None:
         if o.start.valid:
             self.started(int(o.start.payload.warp))
         for w, warp in enumerate(self.warps):
             if o.active >> w & 1 and warp.phase == "preloading":
-                assert warp.due == 0, "all entries have been answered"
+                assert warp.unsent < 0 and warp.due == 0, "all entries have been sent and answered"
                 warp.phase = "active"
             assert (warp.phase == "active") == bool(o.active >> w & 1), (
                 "active from then on, until the last instruction"
@@ -143,6 +159,8 @@ class Environment:
                 warp.pending[b] -= 1
                 if warp.delivered:
                     self.held[b] -= 1
+        if i.sent.valid:
+            self.warps[i.sent.payload.warp].due += i.sent.payload.entries
         if i.delivered.valid:
             warp = self.warps[i.delivered.payload.warp]
             warp.delivered = True
@@ -157,7 +175,8 @@ class Environment:
             payload, banks = i.region.payload, len(self.banks)
             w = int(payload.warp)
             need = [int(payload.usage[(b - w) % banks]) for b in self.banks]
-            self.warps[w] = Warp("ready", need, [0] * banks, int(payload.entries))
+            most = min(self.parameters["registers"], self.rng.choice([0, 2, 8, 256]))
+            self.warps[w] = Warp("ready", need, [0] * banks, unsent=self.rng.randint(0, most))
         self.alive(i)
 
     def started(self, w: int) -> None:
@@ -189,7 +208,10 @@ Bin = Callable[[dict[str, int], Any, Any, Any], bool]
 BINS: dict[str, Bin] = {
     "a region starts": lambda p, i, o, c: o.start.valid,
     "a warp ends": lambda p, i, o, c: o.ended != 0,
-    "a region without entries": lambda p, i, o, c: i.region.valid and i.region.payload.entries == 0,
+    "the last entries": lambda p, i, o, c: i.sent.valid and i.sent.payload.last and i.sent.payload.entries != 0,
+    "all entries have been sent before": lambda p, i, o, c: (
+        i.sent.valid and i.sent.payload.last and i.sent.payload.entries == 0
+    ),
     "a region that needs nothing": lambda p, i, o, c: (
         i.region.valid and not any(i.region.payload.usage[b] for b in range(p["banks"]))
     ),

@@ -17,13 +17,14 @@ class Regions(Elaboratable):
         m = Module()
         m.submodules.dut = dut = CapacityManager(warps=WARPS, registers=1, banks=1, lines=LINES)
         [reserved], [written], [answered] = dut.reserved, dut.written, dut.answered
-        events = dut.begin, dut.region, dut.last, dut.delivered, reserved, written, answered
+        events = dut.begin, dut.region, dut.sent, dut.last, dut.delivered, reserved, written, answered
         held: list[Value] = []
         for w in range(WARPS):
-            begin, region, last, delivered, reserves, writes, answers = (
+            begin, region, sent, last, delivered, reserves, writes, answers = (
                 port.valid & (port.payload.warp == w) for port in events
             )
             there, begun, owed, awaits = (Signal(name=f"{n}_{w}") for n in ("there", "begun", "owed", "awaits"))
+            entry, complete = Signal(name=f"entry_{w}"), Signal(name=f"complete_{w}")  # to come; all were sent
             may, pending = Signal(3, name=f"may_{w}"), Signal(3, name=f"written_{w}")  # results: to reserve, to write
             m.d.comb += [
                 Assume(~begin | ~there),
@@ -32,7 +33,8 @@ class Regions(Elaboratable):
                 Assume(~delivered | awaits),
                 Assume(~reserves | (dut.active[w] | awaits) & (may != 0)),
                 Assume(~writes | (pending != 0)),
-                Assume(~answers | begun & owed),
+                Assume(~sent | begun & ~complete & (dut.sent.payload.entries <= entry)),
+                Assume(~answers | owed),
                 Assume(~region | (dut.region.payload.usage[0] <= LINES)),
             ]
             with m.If(begin | dut.ended[w]):
@@ -41,9 +43,11 @@ class Regions(Elaboratable):
                 m.d.comb += Assert(there & ~begun)
                 m.d.sync += begun.eq(1)
             with m.If(region):
-                m.d.sync += [begun.eq(0), owed.eq(dut.region.payload.entries)]
-            with m.If(answers):
-                m.d.sync += owed.eq(0)
+                m.d.sync += [begun.eq(0), entry.eq(1), complete.eq(0)]
+            with m.If(sent):
+                m.d.sync += [entry.eq(entry & (dut.sent.payload.entries == 0)), complete.eq(dut.sent.payload.last)]
+            with m.If(answers | sent):
+                m.d.sync += owed.eq(Mux(sent, dut.sent.payload.entries, 0))
             with m.If(last | delivered):
                 m.d.sync += awaits.eq(last)
             m.d.sync += pending.eq(pending + reserves - writes)
@@ -54,7 +58,7 @@ class Regions(Elaboratable):
             held.append(Mux(starts, dut.need[w][0], 0))
             m.d.comb += [
                 Assert(state <= Warp.DRAINING),
-                Assert(~dut.active[w] | ~owed),
+                Assert(~dut.active[w] | complete & ~owed),
                 Assert(pending == dut.pending[w][0]),
                 Assert(~starts | (pending <= dut.need[w][0])),
                 Assert(starts | (pending == 0)),

@@ -21,10 +21,10 @@ def tell(made: Bench, port: str, warp: int, bank: int | None = None, **fields: o
     there["valid"] = 0
 
 
-def announce(made: Bench, warp: int, usage: list[int], entries: int = 0) -> None:
+def announce(made: Bench, warp: int, usage: list[int]) -> None:
     tell(made, "begin", warp)
     assert int(made.o["wanted"]) >> warp & 1
-    tell(made, "region", warp, usage=usage, entries=entries)
+    tell(made, "region", warp, usage=usage)
 
 
 def wait(made: Bench, cycles: int = 4) -> list[int]:
@@ -46,8 +46,13 @@ def test_usage_is_rotated_by_the_warp() -> None:
 
 def test_a_region_waits_for_lines_and_gives_them_back_when_its_results_are_written() -> None:
     made = bench()
-    announce(made, 0, [3] + [0] * 7, entries=1)
+    announce(made, 0, [3] + [0] * 7)
     assert wait(made) == [0] and made.o["active"] == 0
+    tell(made, "sent", 0, entries=1, last=0)
+    tell(made, "answered", 0, bank=0)
+    assert made.o["active"] == 0, "more entries may follow"
+    tell(made, "sent", 0, entries=1, last=1)
+    assert made.o["active"] == 0
     tell(made, "answered", 0, bank=0)
     assert made.o["active"] == 1
     announce(made, 8, [2] + [0] * 7)
@@ -67,6 +72,8 @@ def test_the_last_on_the_stack_is_first_and_who_is_barred_does_not_come() -> Non
     made = bench()
     announce(made, 0, [4] + [0] * 7)
     assert wait(made) == [0]
+    tell(made, "sent", 0, entries=0, last=1)
+    assert made.o["active"] == 1
     made.i["barred"] = 1 << 3
     for warp in (1, 2, 3):  # all need all of bank 0
         announce(made, warp, [4 * (bank == -warp % 8) for bank in range(8)])
