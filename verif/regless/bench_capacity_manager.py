@@ -12,7 +12,7 @@ from lockstep.spec.regless.parameters import PATIENCE
 
 BLOCK = "regless.capacity_manager"
 CONFIGURATIONS = {
-    "small": dict(warps=3, registers=3, banks=2, lines=7),
+    "small": dict(warps=3, registers=5, banks=2, lines=7),
     "paper": dict(warps=16, registers=255, banks=8, lines=16),
     "gtx480": dict(warps=24, registers=63, banks=8, lines=32),
     "128 registers": dict(warps=16, registers=255, banks=8, lines=4),
