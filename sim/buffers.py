@@ -25,7 +25,8 @@ def as_dtype(value: DTypeLike) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError):  # the last one from "f4,,"
         raise UsageError(f"dtype {value!r}: not known to NumPy") from None
     if kind.hasobject or kind.kind == "U":
-        raise UsageError(f"an array of Python {'strings' if kind.kind == 'U' else 'objects'} cannot be in device memory")
+        what = "strings" if kind.kind == "U" else "objects"
+        raise UsageError(f"an array of Python {what} cannot be in device memory")
     if kind.itemsize == 0 or kind.subdtype:
         raise UsageError(f"dtype {kind}: must be of elements of at least one byte, and not of arrays")
     return kind

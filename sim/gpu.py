@@ -103,7 +103,8 @@ class Gpu(Device):
             raise UsageError(f"free: {buffer!r}: must be a buffer or a texture")
         buffer.require_live(self.memory)
         if buffer.offset:
-            raise UsageError(f"{buffer}: points into a buffer, {buffer.offset} bytes from its start; free the buffer itself")
+            where = f"points into a buffer, {buffer.offset} bytes from its start"
+            raise UsageError(f"{buffer}: {where}; free the buffer itself")
         self.memory.free(buffer.base)
 
     def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
