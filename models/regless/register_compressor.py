@@ -6,7 +6,16 @@ from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, i64, jit, record, slots, u32
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import LANES, MAX_WARPS
-from lockstep.spec.regless.parameters import MAX_LINES, MAX_REGISTERS, PER_LINE, POISON, Access, Request, State
+from lockstep.spec.regless.parameters import (
+    MAX_LINES,
+    MAX_LOOSE,
+    MAX_REGISTERS,
+    PER_LINE,
+    POISON,
+    Access,
+    Request,
+    State,
+)  # fmt: skip
 
 PORTS = ports("regless.register_compressor")
 ACCESS = PORTS["o"]["access"]["payload"]
@@ -34,6 +43,7 @@ STATE = record(
         ("code", "u1", (MAX_WARPS, MAX_REGISTERS)),  # the state of each register
         ("line", LINE, (MAX_LINES,)),
         ("turn", "i8"),  # the place that a line takes next
+        ("loose", "i8"),  # fetches without a place that are not answered
         ("queue", ACCESS, (QUEUE,)),
         ("queued", "i8"),
         ("step", "i8"),
@@ -63,6 +73,7 @@ def reset(state, io):
     for k in range(MAX_LINES):
         clear(state.line[k])
     state.turn = 0
+    state.loose = 0
     state.queued = 0
     state.step = IDLE
     io.o.answer.ready = 1
@@ -71,7 +82,8 @@ def reset(state, io):
 @jit
 def comb(state, io):
     """``request.ready``: an answer goes first."""
-    io.c.request.ready = state.step == IDLE and state.queued + ROOM <= QUEUE and io.i.answer.valid == 0
+    room = state.queued + ROOM <= QUEUE and state.loose != MAX_LOOSE
+    io.c.request.ready = state.step == IDLE and room and io.i.answer.valid == 0
     return i64(0)
 
 
@@ -293,6 +305,8 @@ def _read(state):
     if place < 0 and free >= 0:
         entry.install = 1
         _take(state, free, 1, 0)
+    else:
+        state.loose += 1
     state.step = IDLE
 
 
@@ -301,13 +315,13 @@ def _write(state):
     place, slot = _find(state), i64(state.register) % i64(state.per_line)
     if place < 0:
         place = _victim(state)
-        if place < 0:
+        others = _others_compressed(state)
+        if place < 0 or (state.loose != 0 and others == 0):
             _store(state)
             return
         if state.line[place].valid & state.line[place].dirty != 0:
             state.step = VICTIM
             return
-        others = _others_compressed(state)
         _take(state, place, others, 1)
         if others != 0:
             _send_held(state, FETCH_LINE).install = 1
@@ -342,6 +356,8 @@ def _install(state):
                 line.words[2 * k] = state.fetched[2 * k]
                 line.words[2 * k + 1] = state.fetched[2 * k + 1]
                 line.present[k] = 1
+    else:
+        state.loose -= 1
     for k in range(2):
         state.value[k] = state.fetched[2 * slot + k]
     state.step = EXPAND if state.expand != 0 else IDLE

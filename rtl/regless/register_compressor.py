@@ -22,6 +22,7 @@ from lockstep.rtl.regless._patterns import compress, expand
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.regless.parameters import (
     MAX_LINES,
+    MAX_LOOSE,
     MAX_REGISTERS,
     PER_LINE,
     POISON,
@@ -58,7 +59,9 @@ class RegisterCompressor(wiring.Component):
     A line that is not here is fetched when one of its registers is, and when one is stored while others of its group
     are compressed. It takes the place of another, in turn, which leaves for the L1 if something was stored in it. Until
     it comes, what is stored in its place stays, and other fetches of its registers go to the L1 one by one. If all
-    places wait for lines, a fetch takes none, and a store goes to the register's own line.
+    places wait for lines, a fetch takes none, and a store goes to the register's own line. So does a store that would
+    begin a line while a fetch without a place is due: that line might leave before the fetch has read the one below.
+    While :data:`MAX_LOOSE` of these are due, requests wait.
 
     Latency: see ``docs/regless-hardware.md``. A request that fetches or drops a register that is not compressed takes 2
     cycles, one that reads a compressed register 4, one that writes one 3; a line that leaves takes 2 more. Of its own
@@ -144,6 +147,7 @@ class RegisterCompressor(wiring.Component):
         self.tag = [Signal(tag, name=f"tag_{line}", reset_less=True) for line in range(lines)]
         self.present = [Signal(per_line, name=f"present_{line}", reset_less=True) for line in range(lines)]
         self.turn = Signal(bits_for(lines - 1))  # the place that a line takes next
+        self.loose = Signal(range(MAX_LOOSE + 1))  # fetches without a place that are not answered
         self.head, self.count = Signal(range(QUEUE), name="head"), Signal(range(QUEUE + 1), name="count")
 
     def elaborate(self, platform: object) -> Module:
@@ -160,7 +164,7 @@ class RegisterCompressor(wiring.Component):
         m.d.comb += [
             room.eq(self.count <= QUEUE - MOST_ACCESSES),
             self.answer.ready.eq((step == Step.IDLE) & ~fill.valid),
-            self.request.ready.eq((step == Step.IDLE) & room & ~self.answer.valid),
+            self.request.ready.eq((step == Step.IDLE) & room & (self.loose != MAX_LOOSE) & ~self.answer.valid),
         ]
         for each, does in (
             (Step.IDLE, self._begin), (Step.LOOK, self._look), (Step.READ, self._read), (Step.WRITE, self._write),
@@ -343,7 +347,7 @@ class RegisterCompressor(wiring.Component):
             m.d.sync += self.step.eq(Step.EXPAND)
         with m.Elif(self._hit | ~self._vacant):
             self._send(m, Access.FETCH_LINE, pattern=held.pattern, expand=1)
-            m.d.sync += self.step.eq(Step.IDLE)
+            m.d.sync += [self.loose.eq(self.loose + 1), self.step.eq(Step.IDLE)]
         with m.Elif((self.dirty & self._place).any()):
             self._make_room(m)
         with m.Else():
@@ -354,7 +358,7 @@ class RegisterCompressor(wiring.Component):
     def _write(self, m: Module) -> None:
         held, mine = self.held, self._mine
         _, value = self._compressed
-        with m.If(~self._hit & ~self._vacant):
+        with m.If(~self._hit & (~self._vacant | (self.loose != 0) & ~self._others)):
             self._send(m, Access.STORE, Value.cast(held.words))
             self._becomes(m, State.RAW)
             m.d.sync += self.step.eq(Step.IDLE)
@@ -410,6 +414,8 @@ class RegisterCompressor(wiring.Component):
             m.d.comb += self._stored.en.eq(~self._present)
             m.d.comb += Value.cast(self._stored.data).eq(Value.cast(held.words))
             m.d.sync += [self.pending.eq(self.pending & ~self._place), *self._at_place(self.present, -1)]
+        with m.Else():
+            m.d.sync += self.loose.eq(self.loose - 1)
         m.d.sync += [self.from_line.eq(0), self.step.eq(Mux(held.expand, Step.EXPAND, Step.IDLE))]
 
     def _expand(self, m: Module) -> None:

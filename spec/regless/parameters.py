@@ -15,6 +15,7 @@ POISON = 0xDEAD_BEEF
 STATE_BITS, VALUE_BITS = 3, 64  # of a compressed register (section 4.5.3)
 MAX_REGISTERS = 256  # of a warp
 MAX_LINES = 16  # compressed lines that a shard keeps
+MAX_LOOSE = 3  # fetches of compressed registers that take no place and are not answered
 PER_LINE = 8 * 128 // (STATE_BITS + VALUE_BITS)
 
 MAX_BANK_LINES = 256  # of a staging unit: an SM's with one scheduler

@@ -12,7 +12,7 @@ from lockstep.spec.regless.parameters import POISON, Access, Request, State
 
 BLOCK = "regless.register_compressor"
 CONFIGURATIONS = {
-    "small": dict(lanes=4, warps=3, registers=7, lines=3, per_line=2),
+    "small": dict(lanes=4, warps=3, registers=13, lines=3, per_line=4),
     "paper": dict(lanes=32, warps=16, registers=255, lines=12, per_line=15),
     "gtx480": dict(lanes=32, warps=24, registers=63, lines=12, per_line=15),
     "short lines": dict(lanes=32, warps=16, registers=64, lines=16, per_line=7),
@@ -26,7 +26,8 @@ class Shape:
     """Probabilities per cycle, but for ``compressible``, of stores, and ``finish``, of requests."""
 
     request: float = 0.9
-    accept: float = 0.9  # by the L1
+    accept: float = 0.9  # by the L1 ...
+    pauses: int = 0  # ... which takes nothing for so many cycles now and then
     answer: float = 0.3  # of a fetch that is due
     take: float = 0.9  # of a fill
     compressible: float = 0.6
@@ -40,6 +41,8 @@ _SHAPES = {
     "slow L1": Shape(accept=0.15, answer=0.05),
     "far memory": Shape(answer=0.02, compressible=0.9, finish=0.002),
     "fills wait": Shape(take=0.1, answer=0.9),
+    "L1 pauses": Shape(pauses=12, compressible=0.5, request=1.0, accept=1.0, answer=0.9, finish=0.001),
+    "places wait": Shape(answer=0.02, compressible=1.0, request=1.0, accept=1.0, take=1.0, finish=0.0),
     "few": Shape(numbers=20, compressible=0.9, finish=0.001),
     "sparse": Shape(request=0.1),
 }
@@ -66,7 +69,7 @@ class Environment:
         self.lines: dict[Register, Words] = {}  # ... by warp and group
         self.fetches: list[tuple[int, ...]] = []  # that the L1 has accepted
         self.taken = self.received = False
-        self.filled = 0
+        self.filled = self.pause = 0
 
     # ------------------------------------------------------------------------------------------------------- stimulus
 
@@ -95,7 +98,8 @@ class Environment:
         i.answer.valid &= not self.received
         if not i.request.valid and rng.random() < shape.request:
             self.ask(i.request)
-        i.access.ready = rng.random() < shape.accept
+        self.pause = shape.pauses if self.pause == -shape.pauses else self.pause - 1
+        i.access.ready = rng.random() < shape.accept and self.pause <= 0
         i.fill.ready = rng.random() < shape.take
         if not i.answer.valid and self.fetches and rng.random() < shape.answer:
             self.reply(i.answer)

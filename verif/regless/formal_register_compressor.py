@@ -64,7 +64,7 @@ class Queue(Elaboratable):
             valid & pending & (tag.warp == answer.warp) & (tag.group == answer.number)
             for valid, pending, tag in zip(dut.valid, dut.pending, dut.tag, strict=True)
         ]
-        m.d.comb += Assume(~dut.answer.valid | ~answer.line | ~answer.install | Cat(places).any())
+        m.d.comb += Assume(~dut.answer.valid | ~answer.line | Mux(answer.install, Cat(places).any(), dut.loose != 0))
         held = dut.held
         mine = [
             valid & pending & (tag.warp == held.warp) & (tag.group == held.group)

@@ -92,6 +92,32 @@ def test_what_changes_its_form_is_dropped() -> None:
     assert (where, payload["kind"], payload["number"]) == ("access", Access.DROP, 9)
 
 
+def answer(made: Bench, number: int) -> None:
+    """The L1 answers the fetch of a register's line, which takes a place, with zeros."""
+    there = made.i["answer"]
+    there["valid"], there["payload"]["line"], there["payload"]["warp"], there["payload"]["number"] = 1, 1, 3, number
+    there["payload"]["install"] = there["payload"]["expand"] = 1
+    there["payload"]["pattern"] = State.CONSTANT
+    made.cycle()
+    there["valid"] = 0
+    for _ in range(4):
+        made.cycle()
+
+
+def test_no_line_begins_while_a_fetch_without_a_place_is_due() -> None:
+    """It could leave before the fetch reads the line below, which it does not have."""
+    made = Bench(register_compressor, **CONFIGURATIONS["paper"] | {"lines": 1})
+    made.i["access"]["ready"] = made.i["fill"]["ready"] = 1
+    ask(made, Request.STORE, 0, [5] * 32)
+    ask(made, Request.STORE, 15, [6] * 32)
+    assert ask(made, Request.FETCH, 0)[2]["kind"] == Access.STORE_LINE, "of register 15; the place waits for the other"
+    where, _, payload = ask(made, Request.FETCH_LAST, 15)
+    assert (where, payload["kind"], payload["install"]) == ("access", Access.FETCH_LINE, 0)
+    answer(made, 0)
+    where, _, payload = ask(made, Request.STORE, 16, [7] * 32)
+    assert (where, payload["kind"]) == ("access", Access.STORE), "in its own line"
+
+
 def test_sizes_out_of_range_are_refused() -> None:
     cls = registry.component("regless.register_compressor")
     for name, value in (("lines", 17), ("per_line", 16), ("per_line", 0), ("warps", 65)):
