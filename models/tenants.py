@@ -10,6 +10,7 @@ one. Some of its fields are known by name:
 * ``gauges`` has values that are shown over time, added up over SMs, as ``<area>.<field>``;
 * ``tables`` has host addresses of a kernel's tables (``Draft.kernel.tables``, which passes fill): its field
   ``regions_words`` is that of ``regions.words``, in the launch that begins;
+* ``kept`` is left as it is when a launch begins: who reads it has written it before;
 * an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware, and
   reset when a launch begins: its state and its outputs; its inputs are the tenant's to set.
 
@@ -136,7 +137,7 @@ class Tenant:
                 f"{module}: {min(twice)!r} is the tenant's entry in its stack; "
                 "put the block of this name into a record of its own"
             )
-        kept = mechanism.sections.keys() | entries | {"states"}
+        kept = mechanism.sections.keys() | entries | {"states", "kept"}
         self._tables: list[np.ndarray] = []  # of the launch: they must stay where they are
         self._zeroed = [
             (records, name)

@@ -18,15 +18,12 @@ MECHANISMS: dict[str, Mechanism] = {
     mechanism.name: mechanism
     for mechanism in (
         warppool.MECHANISM, mrpb.MECHANISM, banked_l1.MECHANISM, sharing.SHARING, sharing.REGISTERS, sharing.SCRATCHPAD,
-        dyncta.MECHANISM, dyncore.MECHANISM,
+        dyncta.MECHANISM, dyncore.MECHANISM, regless.MECHANISM,
     )
 }  # fmt: skip
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
 
-UNSELECTABLE = (regless.HARDWARE,)
-"""Blocks that no tenant joins to the SM yet: they have sizes on a GPU, and are verified by themselves."""
-
-DECLARATIONS = (FRAME, *DEFAULTS, *UNSELECTABLE, *MECHANISMS.values())
+DECLARATIONS = (FRAME, *DEFAULTS, *MECHANISMS.values())
 
 SECTIONS: dict[str, type] = {name: cls for m in MECHANISMS.values() for name, cls in m.sections.items()}
 """The mechanisms' sections of a description, which it may leave out."""

@@ -25,7 +25,8 @@ l1_clients  ``ask``, called with the LSU's record, may present a request in the 
             returns the next cycle in which it has one. ``accepted`` and ``answered`` are called when that happens, the
             second with the token in ``answer``. Who carries data moves them then: into the client's backing store when
             the L1 accepts, out of it when the L1 answers. The path and the clients with a request take turns at the
-            L1's port; while there is one alone, it waits for nobody.
+            L1's port; while there is one alone, it waits for nobody. A client that fills another frame slot may say in
+            ``wake`` that it has a request for the next cycle.
 limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now, and
             ``leave``, the places of CTAs that are to leave it (``placement``): they are resumed before others start.
 placement   ``number`` is called with the record of the whole run when the dispatcher places a CTA (its output

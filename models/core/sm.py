@@ -214,6 +214,8 @@ def _mechanisms(sm, launch, config, context, now):
         while delivered != 0:
             deliver(sm, launch, config, context, ctz(delivered), now)
             delivered = without_lowest(delivered)
+    for k in range(sm.lsu.clients):
+        sm.memory_wake = min(i64(sm.memory_wake), i64(sm.lsu.client[k].wake))
     if update(frame, addressof(sm)):
         sm.select_wake = 0
     if i64(frame.leaving) | i64(sm.leaving) | i64(sm.saved) != 0:

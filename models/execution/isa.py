@@ -633,6 +633,7 @@ LOCAL_PHYSICAL = 0xC000_0000  # where local memory lies for caches and DRAM
 CODE_BASE = 0xF000_0000  # where kernels lie for caches and DRAM
 LOCAL_BYTES = CODE_BASE - LOCAL_PHYSICAL
 CODE_END = 1 << 32
+REGISTERS_PHYSICAL = CODE_END  # where registers lie that leave an SM
 GRANULE = 256  # allocations start on a multiple of it
 POISON = 0xCB  # every byte of memory that nobody has written
 

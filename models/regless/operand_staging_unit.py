@@ -218,8 +218,14 @@ def _used(line, flags):
 
 
 @jit
+def _line(bank):
+    """The line that was found; any other for a register that is not here, which is an error of the environment."""
+    return bank.line[max(i64(bank.place), 0)]
+
+
+@jit
 def _write(state, bank, payload):
-    line = bank.line[bank.place]
+    line = _line(bank)
     for lane in range(state.lanes):
         if (i64(payload.mask) >> lane) & 1 != 0:
             line.words[lane] = payload.words[lane]
@@ -247,7 +253,7 @@ def _operand(state, io, b):
             line.fresh |= 1 - line.held
             line.held = 1
     else:
-        line = bank.line[bank.place]
+        line = _line(bank)
         for lane in range(state.lanes):
             operand.payload.words[lane] = line.words[lane]
         _used(line, i64(access.flags))

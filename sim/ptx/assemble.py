@@ -38,7 +38,8 @@ def assemble(draft: Draft) -> Kernel:
     }  # fmt: skip
     for pc, micro in enumerate(code.list):
         read, written = _read(micro, code, places), _written(micro, code, places)
-        columns["need"].append(_mask(read + written))
+        whole = _spread((source.register for source in micro.sources), code, places) if draft.whole else []
+        columns["need"].append(_mask(read + written + whole))
         columns["writes"].append(_mask(written))
         predicates_read = _bits(places[register] for register in (micro.guard, micro.psrc, micro.psrc2))
         predicates_written = _bits(places[register] for register in (micro.pdst, micro.pdst2))

@@ -19,4 +19,5 @@ class Draft:
     kernel: Kernel
     code: Code
     limit: int  # registers per thread
+    whole: bool = False  # an instruction that reads half of a 64-bit value needs the other one to be there, too
     physical: list[int] = field(default_factory=list)  # place of every virtual register; empty before the allocation

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism
-from lockstep.spec.regless import parameters
+from lockstep.spec.parameters import Gpu
+from lockstep.spec.passes import REGISTER_NUMBERING, Pass, register_regions
+from lockstep.spec.regless import parameters, statistics
 
-HARDWARE = Mechanism(
+_TENANT = "lockstep.models.regless.tenant"
+
+
+def _passes(gpu: Gpu) -> tuple[Pass, ...]:
+    return REGISTER_NUMBERING, register_regions(lines=parameters.bank_lines(gpu))
+
+
+MECHANISM = Mechanism(
     name="regless",
-    doc="operand staging in place of the register file (Kloosterman's thesis, chapter 4): its blocks",
-    blocks=(parameters.METADATA, parameters.MANAGER, parameters.STAGING, parameters.COMPRESSOR, parameters.ARBITER),
+    doc="operand staging in place of the register file (Kloosterman, chapter 4)",
+    tenants=dict.fromkeys(("operands", "gates", "events", "l1_clients"), _TENANT),
+    sections={"regless": parameters.Regless},
+    check=parameters.check,
+    blocks=parameters.BLOCKS,
     arguments=parameters.arguments,
+    copies=parameters.copies,
+    conflicts={"register-sharing": "registers in a staging unit are nobody else's"},
+    passes=_passes,
+    statistics=statistics.STATISTICS,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import LANES, Gpu, integer
+from lockstep.spec.parameters import LANES, MAX_WARPS, Gpu, integer
 from lockstep.spec.register_regions import BANKS
 
 POISON = 0xDEAD_BEEF
@@ -18,6 +18,10 @@ MAX_LINES = 16  # compressed lines that a shard keeps
 MAX_LOOSE = 3  # fetches of compressed registers that take no place and are not answered
 PER_LINE = 8 * 128 // (STATE_BITS + VALUE_BITS)
 
+SMALLEST_LINE = 64  # of the L1; a register needs two then
+LINES_OF_SM = (MAX_REGISTERS + -(-MAX_REGISTERS // (8 * SMALLEST_LINE // (STATE_BITS + VALUE_BITS)))) * MAX_WARPS
+"""Of registers and of compressed registers, which lie in the memory hierarchy."""
+
 MAX_BANK_LINES = 256  # of a staging unit: an SM's with one scheduler
 
 WORDS, MAX_WORDS = 8, 16  # metadata words of a warp that are stored
@@ -28,6 +32,7 @@ COMPRESSOR = "regless.register_compressor"
 STAGING = "regless.operand_staging_unit"
 MANAGER = "regless.capacity_manager"
 ARBITER = "regless.shard_arbiter"
+BLOCKS = METADATA, MANAGER, STAGING, COMPRESSOR, ARBITER
 
 
 class State(IntEnum):
@@ -76,15 +81,35 @@ def per_line(line_bytes: int) -> int:
     return 8 * line_bytes // (STATE_BITS + VALUE_BITS)
 
 
+def bank_lines(gpu: Gpu) -> int:
+    """Lines of a bank of a shard's staging unit."""
+    return int(gpu.sections["regless"].registers) // gpu.core.schedulers // BANKS
+
+
+def check(gpu: Gpu) -> list[str]:
+    """What contradicts itself: one line per error."""
+    errors = []
+    registers, banks = gpu.sections["regless"].registers, gpu.core.schedulers * BANKS
+    if registers % banks:
+        errors.append(f"regless.registers = {registers}: must be a multiple of {banks}, the banks of all schedulers")
+    if gpu.l1.line_bytes < SMALLEST_LINE:
+        errors.append(f"l1.line_bytes = {gpu.l1.line_bytes}: must be {SMALLEST_LINE} or {4 * LANES} with regless")
+    return errors
+
+
+def copies(gpu: Gpu) -> dict[str, int]:
+    """How many of a block an SM has, where it is not one."""
+    return dict.fromkeys((METADATA, MANAGER, STAGING, COMPRESSOR), gpu.core.schedulers)
+
+
 def arguments(gpu: Gpu) -> Parameters:
     """Constructor arguments of the blocks."""
-    regless = gpu.sections.get("regless", Regless())
     shard = dict(lanes=LANES, warps=-(-gpu.core.warps // gpu.core.schedulers), registers=gpu.core.registers_per_thread)
-    lines = regless.registers // gpu.core.schedulers // BANKS
+    lines = bank_lines(gpu)
     line = dict(per_line=per_line(gpu.l1.line_bytes))
     return {
         METADATA: dict(warps=shard["warps"], registers=shard["registers"], banks=BANKS, words=WORDS),
-        COMPRESSOR: shard | line | dict(lines=regless.compressor_lines),
+        COMPRESSOR: shard | line | dict(lines=gpu.sections["regless"].compressor_lines),
         STAGING: shard | dict(banks=BANKS, lines=lines),
         MANAGER: dict(warps=shard["warps"], registers=shard["registers"], banks=BANKS, lines=lines),
         ARBITER: shard | line | dict(shards=gpu.core.schedulers),

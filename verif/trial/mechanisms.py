@@ -38,7 +38,17 @@ TRIALS = {
         ),
         _trial("trial-client", "lines are written and read back", "l1_clients"),
         _trial("trial-one-cta", "one CTA on an SM, the last of the grid first", "limits", "placement"),
-        _trial("trial-preempt", "every 400 cycles a CTA leaves its SM, and resumes later", "limits", "events"),
+        _trial(
+            "trial-preempt",
+            "every 400 cycles a CTA leaves its SM, and resumes later",
+            "limits",
+            "events",
+            conflicts={
+                name: "what lives elsewhere stays when its CTA leaves"
+                for name, mechanism in registry.MECHANISMS.items()
+                if "operands" in mechanism.tenants
+            },
+        ),
         _trial("trial-half", "half as many CTAs as fit", "capacity"),
         _trial(
             "trial-segments",

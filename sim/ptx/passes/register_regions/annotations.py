@@ -67,6 +67,7 @@ def annotate(draft: Draft, *, registers: int, lines: int) -> None:
     """
     add_deliveries(draft)
     found = divide(draft, Bounds(registers, lines))
+    draft.whole = True
     draft.kernel.tables |= tables(found, len(draft.code.list))
 
 

@@ -1,0 +1,152 @@
+"""What RegLess has in each SM: the hardware of its shards, and what the frame keeps around it."""
+
+from __future__ import annotations
+
+from lockstep.models.blocks import instance
+from lockstep.models.core.warp import PUT_OFF
+from lockstep.models.execution.isa import LANES
+from lockstep.models.jit import pointer_to, record
+from lockstep.models.regless import (
+    capacity_manager,
+    operand_staging_unit,
+    region_metadata,
+    register_compressor,
+    shard_arbiter,
+)
+from lockstep.spec.parameters import CONFIG, MAX_SCHEDULERS, MAX_WARPS, layout
+from lockstep.spec.register_regions import BANKS
+from lockstep.spec.regless.parameters import (
+    ARBITER,
+    COMPRESSOR,
+    LINES_OF_SM,
+    MANAGER,
+    MAX_BANK_LINES,
+    MAX_REGISTERS,
+    METADATA,
+    STAGING,
+    Regless,
+)
+
+ANSWERS = 32  # of the L1 to a shard: so many fetches are in flight at once
+
+MD, CM, OSU, COMP = (1 << k for k in range(4))
+"""The blocks of a shard, in masks of those that have something to do."""
+
+SHARD = record(
+    [
+        ("region_metadata", instance(METADATA, region_metadata.STATE)),
+        ("capacity_manager", instance(MANAGER, capacity_manager.STATE)),
+        ("operand_staging_unit", instance(STAGING, operand_staging_unit.STATE)),
+        ("register_compressor", instance(COMPRESSOR, register_compressor.STATE)),
+    ]
+)
+
+ACCESS = record(
+    [
+        ("slot", "i2"),
+        ("number", "i2"),  # of the register
+        ("result", "i1"),  # as the staging unit has it
+        ("flags", "i1"),
+        ("written", "i1"),  # the instruction writes the register
+        ("place", "i1"),  # of the instruction among those of its warp that wait
+    ]
+)
+RESULT = record(
+    [
+        ("ready", "i8"),  # cycle
+        ("pc", "i4"),
+        ("slot", "i2"),
+        ("number", "i2"),  # of the register ...
+        ("first", "i2"),  # ... and of the first one that the instruction writes
+    ]
+)
+BANK = record(
+    [
+        ("access", ACCESS, (MAX_BANK_LINES,)),  # a ring: each of them has a line, or will have one
+        ("first", "i4"),  # running numbers: the first that has not come back, ...
+        ("next", "i4"),  # ... that the bank has not taken, ...
+        ("last", "i4"),  # ... and the first that there is not
+        ("result", RESULT, (MAX_BANK_LINES,)),
+        ("results", "i4"),
+    ]
+)
+ANSWER = record([("token", "i8"), ("words", "u4", (LANES,))])
+QUEUES = record(
+    [
+        ("busy", "i8"),  # blocks that have something to do at the next clock edge
+        ("issued", "i8"),  # an instruction has issued in the last cycle: ...
+        ("issued_slot", "i8"),
+        ("issued_pc", "i8"),
+        ("decoded", "i8"),  # the warp slot that had a word decoded last ...
+        ("word", "i8"),  # ... and which one of the kernel's
+        ("begins", "i8"),  # warps of the shard that have been placed, ...
+        ("present", "i8"),  # ... that the hardware knows of, ...
+        ("ended", "i8"),  # ... that it has let end; they are to be finished
+        ("flushes", "i8"),  # ... whose words are to be dropped
+        ("closing", "i8"),  # ... of whose region the last instruction has issued
+        ("announced", "i8"),  # ... whose region waits for its lines
+        ("active", "i8"),  # what the capacity manager has said last
+        ("due", "i8"),  # the cycle in which the first result is there
+        ("bank", BANK, (BANKS,)),
+        ("part", "i8"),  # of the register whose access the L1 sees: the lines that it has accepted
+        ("fetches", "i8"),  # that the L1 has not answered, or whose answer waits
+        ("answer", ANSWER, (ANSWERS,)),  # a ring
+        ("first", "i8"),
+        ("answers", "i8"),
+    ]
+)
+
+WAITING = record(
+    [
+        ("first", "i4"),
+        ("count", "i4"),
+        ("pc", "i4", (PUT_OFF,)),
+        ("left", "i4", (PUT_OFF,)),  # accesses that have not come back
+    ]
+)
+"""The instructions of a warp that wait for their operands, as the warp's own record has them."""
+
+COUNTS = record(
+    [
+        ("regions", "i8"),  # started
+        ("words", "i8"),  # of metadata, decoded
+        ("preloads", "i8"),  # entries
+        ("invalidations", "i8"),
+        ("fetches", "i8"),  # preloads that the staging unit did not have
+        ("stores", "i8"),  # lines that left the staging unit
+        ("l1_hits", "i8"),  # of fetches for a preload
+        ("l1_misses", "i8"),
+        ("lines_fetched", "i8"),  # of compressed registers, for a preload or not
+        ("raw_stores", "i8"),  # of registers that were not compressed
+        ("line_stores", "i8"),
+        ("drops", "i8"),
+        ("requests", "i8"),  # lines of all these that the L1 has accepted
+        ("reads", "i8"),  # operands
+        ("writes", "i8"),  # results
+    ]
+)
+
+STATE = record(
+    [
+        ("regless", layout(Regless)),
+        ("counts", COUNTS),
+        ("tables", record([(name, "i8") for name in ("regions_words", "regions_operands", "regions_operand")])),
+        ("gate", "i8"),
+        ("client", "i8"),
+        ("began", "i8"),
+        ("closed", "i8"),  # warp slots that are not active
+        ("waits", "i8"),  # warp slots with instructions that wait for operands
+        ("base", "i8"),  # device address of the SM's registers
+        ("waiting", WAITING, (MAX_WARPS,)),
+        ("lanes", "u4", (MAX_WARPS * MAX_REGISTERS,)),  # of results on their way: the lanes that write, ...
+        ("flags", "u1", (MAX_WARPS * MAX_REGISTERS,)),  # ... the flags of the operand, ...
+        ("left", "u1", (MAX_WARPS * MAX_REGISTERS,)),  # ... by the first of an instruction, how many are not written
+        ("come", "u1", (MAX_WARPS * MAX_REGISTERS,)),  # of registers that are fetched: lines that have come
+        ("queues", QUEUES, (MAX_SCHEDULERS,)),
+        ("shard", SHARD, (MAX_SCHEDULERS,)),
+        ("hardware", record([("shard_arbiter", instance(ARBITER, shard_arbiter.STATE))])),
+        ("kept", record([("line", "u4", (LINES_OF_SM * LANES,))])),  # below the L1: registers, then compressed lines
+    ]
+)
+
+at_config = pointer_to(CONFIG)

@@ -1,0 +1,150 @@
+"""Kernels with ``--with regless``: their results are what the staging units, the compressors and the L1 have held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+
+from lockstep.sim import Gpu, kernels
+from lockstep.sim.errors import KernelFault, UsageError
+from lockstep.sim.ptx.passes.register_regions import annotations as pass_
+from lockstep.sim.ptx.passes.register_regions import as_printed
+from lockstep.spec import register_regions as spec
+from lockstep.verif import combinations
+from lockstep.verif.models.micro import Bench
+
+REGLESS = ["regless"]
+SMALLEST = {"regless.registers": 128}
+
+
+def count(run: combinations.Observed, name: str) -> int:
+    return sum(sum(raw[f"regless.{name}"]) for raw in run.raw)
+
+
+# -------------------------------------------------------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize("registers", [128, 256, 512])
+@pytest.mark.parametrize("kernel", ["reduction", "JPEG", "nw", "histogram-atomics", "bfs"])
+def test_kernels_at_any_capacity(kernel: str, registers: int) -> None:
+    """Barriers, divergence, atomics, many registers: results are right, with and without skipping alike."""
+    settings = {"regless.registers": registers}
+    run = combinations.run(kernel, REGLESS, settings=settings)
+    assert run.wrong == ""
+    if kernel != "JPEG":
+        assert run.raw == combinations.run(kernel, REGLESS, skip=False, settings=settings).raw
+
+
+def test_registers_go_all_the_way_down_and_come_back() -> None:
+    """With the smallest staging units, a kernel with many registers has some in every place there is."""
+    run = combinations.run("JPEG", REGLESS, settings=SMALLEST | {"l1.sets": 4})
+    assert run.wrong == ""
+    used = "fetches stores l1_hits l1_misses lines_fetched raw_stores line_stores drops".split()
+    assert all(count(run, name) > 0 for name in used), {name: count(run, name) for name in used}
+    staged = combinations.run("JPEG", REGLESS, settings={"regless.registers": 2048})
+    assert count(staged, "stores") == 0
+    assert count(staged, "preloads") == count(run, "preloads")  # the compiler says how many
+
+
+@pytest.mark.parametrize("gpu", ["gtx980", "dyncta30"])
+def test_other_gpus(gpu: str) -> None:
+    kernel = kernels.find("reduction")
+    data = kernel.setup("tiny", 1)
+    device = Gpu(gpu, REGLESS, SMALLEST | {"core.sms": 2})
+    assert kernels.check(kernel, kernel.run(device, device.load(kernel.ptx), data), data).passed
+
+
+@pytest.mark.parametrize("other", ["warppool", "mrpb", "dyncta", "scratchpad-sharing"])
+def test_beside_other_mechanisms(other: str) -> None:
+    run = combinations.run("nw", [*REGLESS, other], settings=SMALLEST)
+    assert run.wrong == ""
+    assert count(run, "regions") > 0
+
+
+def test_who_cannot_have_it() -> None:
+    with pytest.raises(UsageError, match="register-sharing and regless exclude each other"):
+        Gpu("gtx480", ["regless", "register-sharing"])
+    with pytest.raises(UsageError, match=r"regless\.registers = 130: must be a multiple of 16"):
+        Gpu("gtx480", REGLESS, {"regless.registers": 130})
+    with pytest.raises(UsageError, match=r"l1\.line_bytes = 32: must be 64 or 128 with regless"):
+        short = "l1.line_bytes", "instruction_cache.line_bytes", "constant_cache.line_bytes", "l2.sector_bytes"
+        Gpu("gtx480", REGLESS, dict.fromkeys(short, 32))
+
+
+# ---------------------------------------------------------------------------------------------------- values and cycles
+
+
+def test_a_chain_of_additions() -> None:
+    """An operand comes three cycles after its instruction has issued, two later than from a register file."""
+
+    def cycles(count: int, names: list[str]) -> int:
+        return Bench("add.s32 %r3, %r3, %r1;\n" * count, mechanisms=names)(block=32).cycles
+
+    plain, staged = (cycles(20, names) - cycles(10, names) for names in ([], REGLESS))
+    assert staged == plain + 2 * 10
+
+
+# --------------------------------------------------------------------------------------------------------------- faults
+
+Words = list[int]
+
+
+def is_right(kernel_name: str, change: Callable[[Words], Words] = list) -> bool:
+    """Whether a kernel's result is right when the metadata words of each region have been changed."""
+    kernel = kernels.find(kernel_name)
+    data = kernel.setup("tiny", 1)
+    gpu = Gpu("gtx480", REGLESS, {"core.sms": 1})
+    module = gpu.load(kernel.ptx)
+    for each in module.program.kernels.values():
+        words = each.tables["regions.words"]
+        starts = [int(first) for first in each.tables["regions.first"] if first >= 0]
+        for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+            changed = change([int(word) for word in words[start:end]])
+            assert len(changed) == end - start
+            words[start:end] = changed
+    try:
+        return bool(kernels.check(kernel, kernel.run(gpu, module, data), data).passed)
+    except KernelFault:
+        return False
+
+
+def without_a_preload(words: Words) -> Words:
+    """The region's first preload is missed."""
+    for k, word in enumerate(words):
+        kind = word >> spec.KIND_SHIFT & 3
+        first, count = {
+            spec.Kind.HEADER: (spec.HEADER_ENTRIES_SHIFT, spec.HEADER_ENTRIES),
+            spec.Kind.ENTRIES: (0, spec.ENTRIES),
+            spec.Kind.SINGLE: (spec.SINGLE_ENTRIES_SHIFT, spec.SINGLE_ENTRIES),
+            spec.Kind.FLAGS: (0, 0),
+        }[spec.Kind(kind)]
+        for entry in range(first, first + count * spec.ENTRY_BITS, spec.ENTRY_BITS):
+            if word >> entry + spec.REGISTER_BITS & 3 in (spec.Entry.PRELOAD, spec.Entry.PRELOAD_LAST):
+                return [*words[:k], word & ~(1023 << entry), *words[k + 1 :]]
+    return words
+
+
+def with_early_erases(words: Words) -> Words:
+    """What is evicted, since a later region needs it, is erased."""
+    result = []
+    for word in words:
+        kind = word >> spec.KIND_SHIFT & 3
+        bits = {spec.Kind.FLAGS: spec.PAYLOAD_BITS, spec.Kind.SINGLE: spec.SINGLE_USAGE_SHIFT}.get(spec.Kind(kind), 0)
+        flags = word & (1 << bits) - 1
+        result.append(word | (flags & 0x5555_5555_5555_5555) << 1)
+    return result
+
+
+@pytest.mark.parametrize("change", [without_a_preload, with_early_erases])
+def test_wrong_metadata_make_a_wrong_result(change: Callable[[Words], Words]) -> None:
+    assert is_right("reduction")
+    assert not is_right("reduction", change)
+
+
+def test_soft_definitions_taken_for_hard_make_a_wrong_result() -> None:
+    """By algorithm 2 as printed, the second arm of a branch overwrites the lanes of the first."""
+    uncached = patch("lockstep.sim.ptx.program.cache.kept", lambda name, make: make())
+    with uncached, patch.object(pass_, "liveness", as_printed.liveness):
+        assert not is_right("lud")
