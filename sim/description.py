@@ -28,6 +28,7 @@ __all__ = ["PARAMETERS", "Explained", "explain", "load", "names", "parse_setting
 FOLDER = Path(__file__).parent / "gpus"
 IDENTITY = ("name", "source", "compute_capability")
 BASE = "base"
+RULE = f"a description has all of {', '.join(IDENTITY)} and every parameter, or a {BASE}"
 
 SECTIONS = parameters.SECTIONS | registry.SECTIONS
 
@@ -72,8 +73,7 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     sections = {key.split(".")[0] for key in settings}
     settings = DEFAULTS | _defaults(set(parameters.OPTIONAL) - sections) | settings
     if missing := [key for key in PARAMETERS if key not in settings]:
-        rule = f"a description has every parameter, or a {BASE}"
-        raise UsageError(f"{place}: {missing[0]} is missing ({len(missing)} in all); {rule}")
+        raise UsageError(f"{place}: {missing[0]} is missing ({len(missing)} in all); {RULE}")
     try:
         mechanisms = registry.resolve([selected] if isinstance(selected, str) else selected)
     except ValueError as error:
@@ -188,10 +188,10 @@ def _parsed(text: str) -> dict[str, Any]:
 def _written(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
     """What one file says: of the GPU's identity, and of its parameters. With a base it need not say everything."""
     place, base = _shown(path), table.get(BASE)
-    identity = {key: _identity(place, table, key) for key in IDENTITY if key in table or base is None}
     settings = _flatten(place, {key: value for key, value in table.items() if key not in (*IDENTITY, BASE)})
     for key, value in settings.items():
         _check(place, _known(place, key), value)
+    identity = {key: _identity(place, table, key) for key in IDENTITY if key in table or base is None}
     if base is not None:
         identity = {"name": path.stem, "source": f"{base}, with changes"} | identity
     return identity, settings
@@ -234,7 +234,9 @@ def _find(gpu: str, folder: Path) -> Path:
 
 
 def _identity(place: str, table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key)
+    if key not in table:
+        raise UsageError(f"{place}: {key} is missing; {RULE}")
+    value = table[key]
     if not isinstance(value, str) or not value:
         raise UsageError(f"{place}: {key} must be a text, not {value!r}")
     if key == "compute_capability" and not all(part.isdigit() for part in value.split(".", 1)):
@@ -258,7 +260,7 @@ def _flatten(place: str, table: Mapping[str, Any], prefix: str = "") -> dict[str
 
 def _known(place: str, key: str) -> str:
     if key not in PARAMETERS:
-        raise UsageError(f"{_behind(place)}unknown parameter {key}{closest(key, PARAMETERS)}")
+        raise UsageError(f"{_behind(place)}unknown parameter {key}{closest(key, [*PARAMETERS, *IDENTITY, BASE])}")
     return key
 
 

@@ -156,6 +156,8 @@ def file_of(kernel: str | Path) -> Path:
     for name in names():
         if name.lower() == text.lower():
             return FOLDER / name / "kernel.py"
+    if text.endswith((".cu", ".ptx")):
+        raise UsageError(f"{text}: needs a FILE.py that says what to launch, and with what; see docs/tutorial.md")
     raise UsageError(f"kernel {text!r}: not known{closest(text, names())}; see `lockstep kernels`, or give a FILE.py")
 
 

@@ -250,6 +250,8 @@ def test_refused_bases(tmp_path: Path) -> None:
     refused(derived(tmp_path, base="mine.toml"), None, "mine.toml", "base")
     derived(tmp_path, "second", "mine.toml")
     refused(derived(tmp_path, base="second.toml"), None, "second.toml", "base")
+    refused(derived(tmp_path, text='bse = "gtx480"'), None, "unknown parameter bse", "did you mean base")
+    refused(derived(tmp_path, text=""), None, "name is missing", "or a base")
     refused(derived(tmp_path, text="base = 3"), None, "base must be", "3")
     refused(derived(tmp_path, text='base = "gtx480"\n[l1]\nmshr = 3'), None, "mine.toml", "l1.mshr", "l1.mshrs")
 
