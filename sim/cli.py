@@ -86,10 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     def run_options(
         to: argparse.ArgumentParser, size: str, setting: str = "KEY=VALUE", meaning: str = "a parameter: l1.mshrs=64"
     ) -> None:
-        to.add_argument("--size", choices=SIZES, default=size, help=f"of the input (default: {size})")
-        to.add_argument("--seed", type=_seed, default=1, help="of the input (default: 1)")
+        to.add_argument("--size", choices=SIZES, default=size, help=f"size of the input (default: {size})")
+        to.add_argument("--seed", type=_seed, default=1, help="seed of the input (default: 1)")
         to.add_argument("--set", metavar=setting, action="append", default=[], help=meaning)
-        to.add_argument("--strict", action="store_true", help="stop at a read of memory that nobody has written")
+        to.add_argument("--strict", action="store_true", help="stop at a read of memory that has never been written")
 
     def one_kernel(to: argparse.ArgumentParser) -> None:
         to.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")
@@ -100,96 +100,104 @@ def _parser() -> argparse.ArgumentParser:
 
     run = command("run", "Run one kernel and check its result.")
     one_kernel(run)
-    run.add_argument("--profile", action="store_true", help="show which lines of the source the time goes to, and why")
-    run.add_argument("--timeline", metavar="FILE", help="write what happens on one SM: for Konata (.kanata, .log) or "
+    run.add_argument("--profile", action="store_true", help="show which lines of the source take the time, and why")
+    run.add_argument("--timeline", metavar="FILE", help="write what happens on one SM, for Konata (.kanata, .log) or "
                      "ui.perfetto.dev (.pftrace, .perfetto-trace)")  # fmt: skip
-    run.add_argument("--sm", type=int, metavar="N", help="which one (default: 0)")
-    run.add_argument("--cycles", metavar="A:B", help="and when, in core cycles of the run (default: from the start, up "
-                     "to a million events)")  # fmt: skip
-    run.add_argument("--around-stop", type=int, metavar="CYCLES", help="instead: if a launch stops early, the last so "
-                     "many core cycles before, of the SM it stops on")  # fmt: skip
-    run.add_argument("--intervals", metavar="FILE", help="write statistics over time: a row for each interval, as .csv "
+    run.add_argument("--sm", type=int, metavar="N", help="SM of the timeline (default: 0)")
+    run.add_argument("--cycles", metavar="A:B", help="core cycles of the timeline (default: from the start, up to a "
+                     "million events)")  # fmt: skip
+    run.add_argument("--around-stop", type=int, metavar="CYCLES", help="instead of --sm and --cycles: if a launch "
+                     "stops early, the last CYCLES core cycles of the SM that it stops on")  # fmt: skip
+    run.add_argument("--intervals", metavar="FILE", help="write statistics over time, a row for each interval, as .csv "
                      "or .parquet")  # fmt: skip
-    run.add_argument("--every", type=int, metavar="N", help="core cycles of an interval (default: 1000, and longer in "
-                     "launches of more than 200,000)")  # fmt: skip
+    run.add_argument("--every", type=int, metavar="N", help="core cycles of an interval (default: 1000, and more in "
+                     "launches of over 200,000)")  # fmt: skip
 
     cosim = command("cosim", "Run one kernel with the RTL of blocks in it, checked against the model in every cycle.")
     one_kernel(cosim)
     cosim.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", action=Joined,
                        help="what runs as RTL (default: all)")  # fmt: skip
-    cosim.add_argument("--mode", choices=("shadow", "replace"), default="shadow", help="who drives the run: the model, "
-                       "and every output is compared; or the RTL, and the results are (default: shadow)")  # fmt: skip
+    cosim.add_argument("--mode", choices=("shadow", "replace"), default="shadow", help="shadow: the model drives the "
+                       "run, and every output is compared; replace: the RTL drives it, and results are "
+                       "(default: shadow)")  # fmt: skip
     cosim.add_argument("--sm", metavar="N[,N]", help="only on these SMs")
-    cosim.add_argument("-o", dest="folder", metavar="DIR", default="cosim", help="for the report of a difference")
-    cosim.add_argument("--record", metavar="DIR", help="shadow: keep replay files of the blocks that run as RTL")
+    cosim.add_argument("-o", dest="folder", metavar="DIR", default="cosim", help="folder for the report of a "
+                       "difference (default: cosim)")  # fmt: skip
+    cosim.add_argument("--record", metavar="DIR", help="keep replay files of the blocks that run as RTL (shadow only)")
     gates.add_options(cosim)
 
     def many_runs(to: argparse.ArgumentParser) -> None:
-        to.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core)")
+        to.add_argument("--jobs", type=int, metavar="N", help="runs at the same time (default: one per core)")
         to.add_argument("--show", dest="statistics", metavar="STAT[,STAT]", default="", action=Joined,
                         help="statistics to show: l1.mpki")  # fmt: skip
         to.add_argument("--csv", metavar="FILE", help="write a row with every statistic for each run")
-        to.add_argument("--parquet", metavar="FILE", help="write the same as Parquet; needs PyArrow")
+        to.add_argument("--parquet", metavar="FILE", help="write the same rows as Parquet; needs PyArrow")
 
     compare = command("compare", "Run kernels in several configurations, side by side.")
     compare.add_argument("kernels", metavar="KERNEL", nargs="+")
-    compare.add_argument("--with", dest="mechanisms", metavar="M[,M]", action="append", help="mechanisms together, or "
-                         "baseline for none; may be given several times")  # fmt: skip
+    compare.add_argument("--with", dest="mechanisms", metavar="M[,M]", action="append",
+                         help="mechanisms to run together, or baseline for none; may be given several "
+                         "times")  # fmt: skip
     compare.add_argument("--gpu", metavar="NAME|FILE.toml", action="append", help="may be given several times")
     run_options(compare, "small", "KEY=VALUE[,VALUE]", "each value of a parameter: l1.mshrs=16,32,64")
     many_runs(compare)
 
-    sweep = command("sweep", "Run what a file describes; what was run before is kept.")
-    sweep.add_argument("what", nargs="?", choices=("run", "status"), default="run", help="status: say what is done, "
-                       "missing and failed (default: run)")  # fmt: skip
-    sweep.add_argument("file", metavar="FILE.toml", help="the axes: see docs/sweeps.md")
+    sweep = command("sweep", "Run what a file describes, except for what has been run before.")
+    sweep.add_argument("what", nargs="?", choices=("run", "status"), default="run", help="status: show which runs are "
+                       "done, missing and failed (default: run)")  # fmt: skip
+    sweep.add_argument("file", metavar="FILE.toml", help="what to run: see docs/sweeps.md")
     sweep.add_argument("--scheduler", metavar="local|dask[=ADDRESS]|slurm", default="local",
-                       help="where runs are made (default: local)")  # fmt: skip
-    sweep.add_argument("--retry", action="store_true", help="run again what failed")
+                       help="where to run (default: local)")  # fmt: skip
+    sweep.add_argument("--retry", action="store_true", help="repeat the runs that failed")
     many_runs(sweep)
 
-    diff = command("diff", "Explain what two saved runs differ in, and where the cycles went.")
+    diff = command("diff", "Explain how two saved runs differ, and where the cycles went.")
     for name in ("first", "second"):
-        diff.add_argument(name, metavar="RUN.json", help="what `lockstep run --json` has written")
+        diff.add_argument(name, metavar="RUN.json", help="output of `lockstep run --json`")
 
     energy = command("energy", "Account for the energy of saved runs, by component.")
-    energy.add_argument("files", metavar="RUN.json", nargs="+", help="what `run --json` or `compare --json` wrote")
+    energy.add_argument("files", metavar="RUN.json", nargs="+", help="output of `lockstep run --json` or `lockstep "
+                        "compare --json`")  # fmt: skip
     energy.add_argument("--process", metavar="NAME|FILE.toml", default="45nm", help="energies of events (default: "
                         "45nm)")  # fmt: skip
 
     bench = command("bench", "Measure the speed of the model.")
     bench.add_argument("kernels", metavar="KERNEL", nargs="*")
-    bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml")
+    bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml",
+                       help="see `lockstep gpus` (default: gtx480)")  # fmt: skip
     run_options(bench, "small")
 
     verify = command("verify", "Check the hardware of blocks against their golden models.")
     verify.add_argument("targets", metavar="BLOCK|AREA|combinations|all", nargs="*", default=["all"],
                         help="default: all; combinations: pairs of mechanisms (random)")  # fmt: skip
-    verify.add_argument("--level", choices=VERIFY_LEVELS, default="smoke", help="what to do (default: smoke)")
+    verify.add_argument("--level", choices=VERIFY_LEVELS, default="smoke", help="how thoroughly (default: smoke)")
     verify.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds per run (default: 1)")
-    verify.add_argument("--seed", type=int, metavar="S", help="the first one (default: LOCKSTEP_SEED, or random)")
-    verify.add_argument("--mutants", type=int, default=300, metavar="N", help="per block (default: 300)")
-    verify.add_argument("--jobs", type=int, metavar="N", help="checks at a time (default: one per core)")
+    verify.add_argument("--seed", type=int, metavar="S", help="the first seed (default: LOCKSTEP_SEED, or random)")
+    verify.add_argument("--mutants", type=int, default=300, metavar="N", help="mutants per block (default: 300)")
+    verify.add_argument("--jobs", type=int, metavar="N", help="checks at the same time (default: one per core)")
     verify.add_argument("--replay", metavar="FILE", nargs="+", default=[], help="play replay files of `lockstep cosim` "
-                        "instead; mutation: play them to the mutants, too")  # fmt: skip
+                        "instead; with mutation, play them to the mutants, too")  # fmt: skip
     verify.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
-    verify.add_argument("--coverage", metavar="DIR", help="random: write lcov files and the Verilog they belong to")
+    verify.add_argument("--coverage", metavar="DIR", help="with random: write lcov files, and the Verilog that they "
+                        "are about")  # fmt: skip
 
-    reproduce = command("reproduce", "Compare with published or independent figures: a page, its tables, its plots.")
+    reproduce = command("reproduce", "Compare with published or independent figures: a page with tables and plots.")
     reproduce.add_argument("chapter", choices=CHAPTERS)
-    reproduce.add_argument("-o", dest="folder", metavar="DIR", default="reproduce", help="(default: reproduce)")
-    reproduce.add_argument("--quick", action="store_true", help="a few runs only")
-    reproduce.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core)")
+    reproduce.add_argument("-o", dest="folder", metavar="DIR", default="reproduce",
+                           help="folder of the page (default: reproduce)")  # fmt: skip
+    reproduce.add_argument("--quick", action="store_true", help="only a few of the runs")
+    reproduce.add_argument("--jobs", type=int, metavar="N", help="runs at the same time (default: one per core)")
 
     def cuda_options(to: argparse.ArgumentParser) -> None:
         of = to.add_argument_group("CUDA C", "how a .cu file is compiled; it may be a whole program")
         of.add_argument("-I", dest="include", metavar="DIR", action="append", default=[], help="a folder of headers")
         of.add_argument("-D", dest="define", metavar="NAME[=VALUE]", action="append", default=[], help="a macro")
-        of.add_argument("--std", metavar="STD", help="c++11, c++14, c++17 or c++20 (default: c++17)")
-        of.add_argument("--arch", metavar="ARCH", help="whose PTX (default: sm_75); the GPU modelled is --gpu's")
+        of.add_argument("--std", metavar="STD", help="the standard: c++11, c++14, c++17 or c++20 (default: c++17)")
+        of.add_argument("--arch", metavar="ARCH", help="architecture of the PTX (default: sm_75); --gpu says which GPU "
+                        "is modelled")  # fmt: skip
         of.add_argument("--name", dest="names", metavar="NAME", action="append", default=[], help="an instance of a "
-                        "kernel template: 'f<3>'; beside those that the program itself launches")  # fmt: skip
-        of.add_argument("--fast-math", action="store_true", help="fast, less exact mathematics")
+                        "kernel template, as 'f<3>', besides those that the program itself launches")  # fmt: skip
+        of.add_argument("--fast-math", action="store_true", help="faster, less exact mathematics")
 
     ptx = command("ptx", "Show what the compiler finds in kernels.")
     ptx.add_argument("file", metavar="FILE|KERNEL", help="a .ptx or .cu file, or one of `lockstep kernels`")
@@ -197,36 +205,42 @@ def _parser() -> argparse.ArgumentParser:
                      help="regions for operand staging, with live registers and the metadata of operands; or memory "
                      "regions, by lines of the PTX; or the PTX itself, with the hints of region-p scheduling; or the "
                      "first use of each register, as allocated and renumbered by it (default: regions)")  # fmt: skip
-    ptx.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose code (default: gtx480)")
-    ptx.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.region_warps=20")
+    ptx.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="GPU to compile for (default: gtx480)")
+    ptx.add_argument("--set", metavar="KEY=VALUE", action="append", default=[],
+                     help="a parameter: core.region_warps=20")  # fmt: skip
     cuda_options(ptx)
 
     occupancy = command("occupancy", "Show how many CTAs an SM holds, and what limits them.")
     occupancy.add_argument("file", metavar="FILE|KERNEL", nargs="?", help="a .ptx or .cu file, or one of `lockstep "
                            "kernels`; without it, say what a CTA needs")  # fmt: skip
-    occupancy.add_argument("--threads", type=int, metavar="N", help="of a CTA (of a kernel: default, the usual ones)")
-    occupancy.add_argument("--registers", type=int, metavar="N", help="per thread (of a kernel: if it needs fewer)")
-    occupancy.add_argument("--scratchpad", type=int, metavar="BYTES", default=0, help="of a CTA (of a kernel: beside "
-                           "its own, dynamic scratchpad; default: 0)")  # fmt: skip
-    occupancy.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose SM (default: gtx480)")
+    occupancy.add_argument("--threads", type=int, metavar="N", help="threads of a CTA (default for a kernel: the usual "
+                           "sizes)")  # fmt: skip
+    occupancy.add_argument("--registers", type=int, metavar="N", help="registers per thread (of a kernel, if it needs "
+                           "fewer)")  # fmt: skip
+    occupancy.add_argument("--scratchpad", type=int, metavar="BYTES", default=0, help="scratchpad of a CTA (of a "
+                           "kernel, the dynamic part; default: 0)")  # fmt: skip
+    occupancy.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="GPU of the SM (default: gtx480)")
     occupancy.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
-    occupancy.add_argument("--sharing", dest="percent", metavar="PERCENT", help="pairs of CTAs share so much of their "
-                           "registers: as --with register-sharing --set sharing.percent=PERCENT")  # fmt: skip
-    occupancy.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="as core.registers=65536")
+    occupancy.add_argument("--sharing", dest="percent", metavar="PERCENT", help="pairs of CTAs share this part "
+                           "of their registers: as --with register-sharing --set sharing.percent=PERCENT")  # fmt: skip
+    occupancy.add_argument("--set", metavar="KEY=VALUE", action="append", default=[],
+                           help="a parameter: core.registers=65536")  # fmt: skip
     cuda_options(occupancy)
 
     text = "Show runs on one page of HTML: where the cycles went, values over time, requests, roofline, hot lines."
     report = commands.add_parser("report", help=text, description=text, allow_abbrev=False)
-    report.add_argument("files", metavar="RUN.json", nargs="+", help="what `run --json` or `compare --json` wrote")
-    report.add_argument("-o", dest="file", metavar="FILE.html", default="report.html", help="(default: report.html)")
+    report.add_argument("files", metavar="RUN.json", nargs="+", help="output of `lockstep run --json` or `lockstep "
+                        "compare --json`")  # fmt: skip
+    report.add_argument("-o", dest="file", metavar="FILE.html", default="report.html",
+                        help="the page (default: report.html)")  # fmt: skip
 
     command("kernels", "List the kernels.")
-    gpus = command("gpus", "List the GPU descriptions, or explain one: each value, what it means, and its source.")
+    gpus = command("gpus", "List the GPU descriptions, or explain each value of one: its meaning and its source.")
     gpus.add_argument("gpu", metavar="NAME|FILE.toml", nargs="?", help="the one to explain")
     gpus.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
     gpus.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a parameter: l1.mshrs=64")
     command("mechanisms", "List the mechanisms.")
-    completion = commands.add_parser("completion", help="Print what a shell needs to complete `lockstep`.")
+    completion = commands.add_parser("completion", help="Print the shell code that completes `lockstep` commands.")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"), help='in its start-up file: eval "$(lockstep '
                             'completion bash)"')  # fmt: skip
     _hardware(command)
@@ -238,7 +252,8 @@ def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
 
     def of_a_gpu(to: argparse.ArgumentParser) -> None:
         to.add_argument("block", metavar="BLOCK|AREA|all", help="see `lockstep blocks`")
-        to.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="whose sizes (default: gtx480)")
+        to.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="GPU that the sizes are for "
+                        "(default: gtx480)")  # fmt: skip
         to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="a size: warppool.queues=16")
 
     blocks = command("blocks", "List the blocks that exist as hardware.")
@@ -246,14 +261,14 @@ def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
 
     verilog = command("verilog", "Write blocks as Verilog, and a FuseSoC core file.")
     of_a_gpu(verilog)
-    verilog.add_argument("-o", "--output", metavar="DIR", required=True, help="folder of the files; made if needed")
+    verilog.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the files, made if needed")
 
-    synth = command("synth", "Synthesise blocks: cells, area, depth, state beside the paper's.")
+    synth = command("synth", "Synthesise blocks: cells, area, logic depth, and state beside the paper's.")
     of_a_gpu(synth)
     synth.add_argument("--liberty", metavar="FILE", help="standard cells to map to; otherwise generic gates")
-    synth.add_argument("--period", metavar="NS", type=float, default=0.0, help="with --liberty: the clock for which "
-                       "cells are chosen (default: the fastest)")  # fmt: skip
-    synth.add_argument("--build", action="store_true", help="make memories that are read asynchronously of flip-flops")
+    synth.add_argument("--period", metavar="NS", type=float, default=0.0, help="with --liberty: the clock period for "
+                       "which cells are chosen (default: the shortest)")  # fmt: skip
+    synth.add_argument("--build", action="store_true", help="build memories with asynchronous reads from flip-flops")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ MECHANISM = Mechanism(
     doc="an L1 of eight banks: a look-up in each and one miss per cycle, for one instruction (Kloosterman, 3.4.1)",
     tenants={"path": "lockstep.models.banked_l1.path"},
     statistics=(
-        of_sm("banked_l1.lines_per_cycle", RATIO, "of the banked L1: lines served in a cycle in which there is one",
+        of_sm("banked_l1.lines_per_cycle", RATIO, "lines that the banked L1 serves in a cycle in which it has any",
               lambda c: ratio(c("banked_l1.lines"), c("banked_l1.cycles"))),
     ),
     measures={"lines per request": "banked_l1.lines_per_cycle"},

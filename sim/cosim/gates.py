@@ -34,8 +34,8 @@ class Gates:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--gates", action="store_true", help="not the RTL, but the gates that it is mapped to")
-    parser.add_argument("--liberty", metavar="FILE", default="", help="gates that are cells of this library")
+    parser.add_argument("--gates", action="store_true", help="run the gates that the RTL is mapped to")
+    parser.add_argument("--liberty", metavar="FILE", default="", help="map to cells of this library")
 
 
 def makes(options: Namespace) -> dict[str, Gates]:

@@ -270,7 +270,7 @@ def _hot(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
 
 
 def _reproduction(runs: Sequence[Subject]) -> Iterator[Text | Table | Command]:
-    yield Text("To make the runs again", 2)
+    yield Text("Reproducing the runs", 2)
     for run in runs:
         if run.result["command"]:
             yield Command(f"{run.label} (Lockstep {run.result['code_version']})", run.result["command"])

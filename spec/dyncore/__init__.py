@@ -18,9 +18,9 @@ MECHANISM = Mechanism(
     whole=(parameters.GATE,),
     arguments=parameters.arguments,
     statistics=(
-        counted("dyncore.drained", "windows", "dyncore.drained", "after which SMs were to take no CTA"),
-        counted("dyncore.returned", "windows", "dyncore.returned", "after which they were let take CTAs again"),
-        counted("dyncore.turned_off", "windows", "dyncore.turned_off", "after which they were turned off"),
+        counted("dyncore.drained", "windows", "dyncore.drained", "windows after which SMs were to take no more CTAs"),
+        counted("dyncore.returned", "windows", "dyncore.returned", "windows after which SMs were allowed CTAs again"),
+        counted("dyncore.turned_off", "windows", "dyncore.turned_off", "windows after which SMs were turned off"),
     ),
     laws=lambda c: [("cycles of N_act", c("dyncore.active_cycles") + c("dyncore.beyond"), c("sm.active_cycles"))],
 )

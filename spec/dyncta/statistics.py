@@ -6,12 +6,12 @@ from lockstep.spec.mechanism import Law
 from lockstep.spec.statistics import CYCLES, Counts, counted, of_sm, ratio
 
 STATISTICS = (
-    counted("dyncta.raised", "windows", "dyncta.raised", "after which an SM's limit rose by one"),
-    counted("dyncta.lowered", "windows", "dyncta.lowered", "after which it fell by one"),
-    counted("dyncta.paused_core_cycles", CYCLES, "dyncta.paused_cycles", "some CTA is paused, added up over SMs"),
-    of_sm("dyncta.mean_limit", "CTAs", "mean limit of an SM, while it has CTAs",
+    counted("dyncta.raised", "windows", "dyncta.raised", "windows after which an SM's limit rose by one"),
+    counted("dyncta.lowered", "windows", "dyncta.lowered", "windows after which an SM's limit fell by one"),
+    counted("dyncta.paused_core_cycles", CYCLES, "dyncta.paused_cycles", "cycles with a paused CTA, summed over SMs"),
+    of_sm("dyncta.mean_limit", "CTAs", "mean limit of an SM while it has CTAs",
           lambda c: ratio(c("dyncta.limits"), c("sm.cycles"))),
-    of_sm("dyncta.mean_paused", "CTAs", "mean paused CTAs of an SM, while some are",
+    of_sm("dyncta.mean_paused", "CTAs", "mean paused CTAs of an SM while it has any",
           lambda c: ratio(c("dyncta.paused"), c("dyncta.paused_cycles"))),
 )  # fmt: skip
 

@@ -6,13 +6,14 @@ from lockstep.spec.mechanism import Law
 from lockstep.spec.statistics import CYCLES, Counts, counted, of_sm, ratio
 
 STATISTICS = (
-    counted("sharing.register_locks", "locks", "sharing.register_locks", "taken for registers"),
-    counted("sharing.scratchpad_locks", "locks", "sharing.scratchpad_locks", "taken for scratchpad"),
-    counted("sharing.register_refusals", "grants", "sharing.register_refusals", "refused for a lock of registers"),
+    counted("sharing.register_locks", "locks", "sharing.register_locks", "locks taken for registers"),
+    counted("sharing.scratchpad_locks", "locks", "sharing.scratchpad_locks", "locks taken for scratchpad"),
+    counted("sharing.register_refusals", "grants", "sharing.register_refusals",
+            "grants refused for want of a register lock"),
     counted("sharing.scratchpad_refusals", "grants", "sharing.scratchpad_refusals",
-            "refused for a lock of scratchpad, and not for one of registers"),
-    counted("sharing.waiting_core_cycles", CYCLES, "sharing.waiting_cycles", "some warp waits for a lock"),
-    of_sm("sharing.lock_waiters", "warps", "mean warps that wait for a lock, while some do",
+            "grants refused for want of a scratchpad lock alone"),
+    counted("sharing.waiting_core_cycles", CYCLES, "sharing.waiting_cycles", "cycles in which a warp waits for a lock"),
+    of_sm("sharing.lock_waiters", "warps", "mean warps that wait for a lock while any do",
           lambda c: ratio(c("sharing.waiters"), c("sharing.waiting_cycles"))),
     counted("sharing.handovers", "handovers", "sharing.handovers", "changes of the owner of a pair with two CTAs"),
     counted("sharing.throttled_core_cycles", CYCLES, "sharing.throttled_cycles",

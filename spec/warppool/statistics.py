@@ -7,19 +7,19 @@ from lockstep.spec.mechanism import Law
 from lockstep.spec.statistics import CYCLES, RATIO, Counts, counted, of_sm, ratio
 
 STATISTICS = (
-    counted("warppool.requests", "requests", "warppool.requests", "loads that WarpPool sent to the L1"),
-    counted("warppool.merged", "lines", "warppool.merged", "lines of instructions that these serve"),
+    counted("warppool.requests", "requests", "warppool.requests", "load requests that WarpPool sent to the L1"),
+    counted("warppool.merged", "lines", "warppool.merged", "lines of instructions that these requests serve"),
     of_sm("warppool.lines_per_request", RATIO,
           "Kloosterman's instructions per L1 request: lines served per load request",
           lambda c: ratio(c("warppool.merged"), c("warppool.requests"))),
     *(counted(f"warppool.{kind.name.lower()}", "lines", "warppool.mappings",
-              f"with the mapping *{kind.name.lower()}*", int(kind)) for kind in Mapping),
-    of_sm("warppool.by_warp", RATIO, "share of the launch in which the lowest warp goes first, not the oldest line",
+              f"lines with the mapping *{kind.name.lower()}*", int(kind)) for kind in Mapping),
+    of_sm("warppool.by_warp", RATIO, "share of the launch in which the lowest warp goes before the oldest line",
           lambda c: ratio(c("warppool.by_warp"), c("gpu.cycles") * c.sms)),
     counted("warppool.answers_held_core_cycles", CYCLES, "warppool.answers_held",
-            "writeback took no answer of the L1"),
+            "cycles in which writeback accepted no response of the L1"),
     counted("warppool.overdue", "lines", "warppool.overdue",
-            "stores and atomics sent before loads: they had waited too long"),
+            "stores and atomics sent before loads because they had waited too long"),
 )  # fmt: skip
 
 

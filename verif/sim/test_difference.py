@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lockstep.sim import cli, saved
-from lockstep.sim.difference import difference
+from lockstep.sim.difference import _change, difference
+from lockstep.spec.registry import MECHANISMS
 from lockstep.spec.statistics import CYCLES
 from lockstep.verif.conftest import Shared
 
@@ -60,6 +62,22 @@ def test_configuration_and_statistics(runs: list[dict[str, Any]]) -> None:
     assert shown == {name for name in one if name in other and one[name] != other[name]}
     of_cycles = [abs(row["second"] - row["first"]) for row in found["statistics"] if row["unit"] == CYCLES]
     assert of_cycles == sorted(of_cycles, reverse=True)
+    others = [(row["first"], row["second"]) for row in found["statistics"] if row["unit"] != CYCLES]
+    times = [max(pair) / min(pair) if min(pair) else math.inf for pair in others]
+    assert len(times) > 20 and times == pytest.approx(sorted(times, reverse=True))
+    assert [row["unit"] == CYCLES for row in found["statistics"]] == [True] * len(of_cycles) + [False] * len(others)
+
+
+def test_stalls_are_those_of_all_functions(runs: list[dict[str, Any]]) -> None:
+    [function] = runs[0]["profile"]["functions"]
+    twice = {**runs[0], "profile": {"functions": [function, function]}}
+    rows = difference(runs[0], twice)["stalls"]
+    assert len(rows) > 3 and all(row["second"] == 2 * row["first"] for row in rows)
+
+
+def test_changes_as_they_are_shown() -> None:
+    shown = [_change({"first": first, "second": second}) for first, second in ((0, 3), (4, 3), (100, 999), (100, 1000))]
+    assert shown == ["from 0", "-25.0%", "+899.0%", "10 times"]
 
 
 def test_a_run_beside_itself(runs: list[dict[str, Any]]) -> None:
@@ -76,6 +94,7 @@ def test_a_run_beside_itself(runs: list[dict[str, Any]]) -> None:
         ("seed", 7, "seed: 1 and 7: the inputs are different"),
         ("code_version", "0.0.1+0", "other versions of Lockstep"),
         ("mechanisms", ["mrpb"], "with: baseline and mrpb"),
+        ("mechanisms", ["mrpb"], f"mrpb: {MECHANISMS['mrpb'].doc}"),
         ("gpu", "mine", "gpu: gtx480 and mine"),
     ],
 )
@@ -88,7 +107,8 @@ def test_wrong_results_and_other_clocks(runs: list[dict[str, Any]]) -> None:
     assert difference(wrong, runs[0])["notes"] == ["first run: wrong result: y[3]: got 1, expected 2"]
     clock = {**runs[0]["configuration"], "clocks.core": 2 * runs[0]["configuration"]["clocks.core"]}
     [note] = difference(runs[0], {**runs[0], "configuration": clock})["notes"]
-    assert note.startswith("core clocks differ")
+    times = [runs[0]["cycles"] / (700 * factor) for factor in (1, 2)]
+    assert note == f"core clocks differ: the runs take {times[0]:.3f} and {times[1]:.3f} microseconds"
 
 
 @pytest.mark.parametrize("columns", ["60", "80"])

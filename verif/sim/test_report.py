@@ -16,6 +16,7 @@ import pytest
 from lockstep.sim import Gpu, cli, report
 from lockstep.sim.errors import UsageError
 from lockstep.sim.page import Command, Page, Plot, Table, html
+from lockstep.sim.report import plots
 from lockstep.verif.conftest import Shared
 
 RUN = ("run", "nw", "--size", "tiny", "--set", "core.sms=2")
@@ -80,7 +81,10 @@ def test_requests_and_conflicts(results: list[dict[str, Any]]) -> None:
         assert row["L2 to DRAM"] == stats["dram.reads"] + stats["dram.writes"]
     conflicts = table(page, "scratchpad")
     assert [row["run"][0] for row in conflicts] == ["A", "B"], "saxpy has no scratchpad"
-    assert conflicts[0]["conflict cycles"] == results[0]["stats"]["scratchpad.conflict_core_cycles"]
+    stats = results[0]["stats"]
+    assert conflicts[0]["conflict cycles"] == stats["scratchpad.conflict_core_cycles"] > 0
+    each = (stats["scratchpad.accesses"] + stats["scratchpad.conflict_core_cycles"]) / stats["scratchpad.accesses"]
+    assert conflicts[0]["cycles per access"] == pytest.approx(each)
 
 
 def test_nothing_is_above_the_roof(results: list[dict[str, Any]]) -> None:
@@ -102,11 +106,32 @@ def test_the_page_says_how_to_make_it_again(results: list[dict[str, Any]]) -> No
 
 def test_hot_lines_stand_beside_their_causes(results: list[dict[str, Any]]) -> None:
     page = report.page(results)
-    plots = [block for block in page.blocks if isinstance(block, Plot) and block.key.startswith("hot")]
-    assert len(plots) == len(results[0]["profile"]["functions"])
+    hot = [block for block in page.blocks if isinstance(block, Plot) and block.key.startswith("hot")]
+    assert len(hot) == len(results[0]["profile"]["functions"])
     hottest = results[0]["profile"]["functions"][0]["lines"][0]
     [first] = [block for block in page.blocks if isinstance(block, Table) and block.key == "hot-A-0"]
     assert first.rows[0][0] == str(hottest["line"]) and first.rows[0][-1] == " ".join(hottest["text"].split())
+
+
+def test_launches_follow_each_other(results: list[dict[str, Any]]) -> None:
+    launch = {"core_cycle": [100, 150], "ipc": [1.0, 2.0], "occupancy": [0.5, 0.5], "dram.bandwidth_used": [0, 0]}
+    run = report.Subject("A", "nw", {**results[0], "timeline": [launch, launch, launch]})
+    assert report._series(run).cycles == [100, 150, 250, 300, 400, 450]
+    assert report._series(run).values["ipc"] == [1, 2, 1, 2, 1, 2]
+
+
+def test_bars_have_the_lengths_of_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plots, "svg", lambda figure: figure)
+
+    def bars(figure: Any) -> list[tuple[float, float, float, float]]:
+        found = (patch.get_bbox().bounds for patch in figure.axes[0].patches)
+        return [tuple(round(value, 6) for value in bounds) for bounds in found]  # type: ignore[misc]
+
+    parts = {"one": {"x": 1, "y": 3}, "two": {"x": 2, "y": 0}}
+    stacked = bars(plots.stacked(parts, {"one": 4, "two": 8}))
+    assert [(left, width) for left, _, width, _ in stacked] == [(0, 0.25), (0, 0.25), (0.25, 0.75), (0.25, 0)]
+    levels = bars(plots.levels(parts, "x"))
+    assert [height for *_, height in levels] == [1, 3, 1, 0]
 
 
 # --------------------------------------------------------------------------------------------------------- in a browser
