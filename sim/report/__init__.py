@@ -109,21 +109,21 @@ def _runs(runs: Sequence[Subject]) -> Table:
 def _cycles(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
     yield Text("Where the cycles go", 2)
     yield Text(
-        "Cycles of all SMs, by what each did in them. *issued*: at least one instruction; *memory*: all warps wait for "
-        "memory or at a barrier; *memory, blocked*: likewise, but the load/store unit takes no access of the "
-        "others; *pipelines*: ready warps find no free pipeline, or an issue takes several cycles; *other*: results of "
-        "other instructions, barriers, fetches, mechanisms; *no CTA*: nothing to do yet, or any more."
+        "Cycles of all SMs, by what each SM did. *issued*: at least one instruction; *memory*: all warps wait for "
+        "memory or at a barrier; *memory, blocked*: likewise, or the load/store unit does not accept their accesses; "
+        "*pipelines*: ready warps find no free pipeline, or an issue takes several cycles; *other*: warps wait for "
+        "other results, barriers, fetches or mechanisms; *no CTA*: the SM has no work yet, or none left."
     )
     done = {run.label: outcomes(run.result) for run in runs}
     scale = {run.label: _first(runs, run)["gpu.core_cycles"] * run.value("core.sms") for run in runs}
-    yield Plot("cycles", "Cycles of the SMs, to those of the kernel's first run", plots.stacked(done, scale))
+    yield Plot("cycles", "Cycles of the SMs, relative to the kernel's first run", plots.stacked(done, scale))
     yield _stacked_table("cycles", "Cycles of all SMs", done)
     waits = {run.label: _warp_cycles(run) for run in runs if "profile" in run.result}
     if waits:
         yield Text("What warps wait for", 2)
-        yield Text("Cycles of all warps, by what each warp did in each of them (docs/profiles.md).")
+        yield Text("Cycles of all warps, by whether they issued or what they waited for (docs/profiles.md).")
         totals = {label: sum(each.values()) for label, each in waits.items()}
-        yield Plot("waits", "Warp cycles by cause, share of the run's", plots.stacked(waits, totals))
+        yield Plot("waits", "Share of each run's warp cycles, by cause", plots.stacked(waits, totals))
         yield _stacked_table("waits", "Warp cycles", waits)
 
 
@@ -163,8 +163,8 @@ def _stacked_table(key: str, title: str, values: Mapping[str, Mapping[str, float
 def _over_time(runs: Sequence[Subject]) -> Iterator[Text | Plot]:
     yield Text("Over time", 2)
     yield Text(
-        "Instructions per core cycle of the whole GPU; resident warps, and bytes on the DRAM's data buses, to the most "
-        "that the GPU can have. Each value is the mean of its interval; launches follow each other."
+        "Instructions per core cycle of the whole GPU; resident warps, and use of the DRAM's data buses, as shares of "
+        "the most possible. Each value is the mean of an interval; launches follow each other."
     )
     for kernel, own in groupby(sorted(runs, key=lambda run: run.kernel), key=lambda run: run.kernel):
         yield Plot(f"time-{kernel}", f"{kernel} over time", plots.over_time({run.letter: _series(run) for run in own}))
@@ -194,13 +194,13 @@ LEVELS = {
 def _requests(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
     yield Text("Requests that survive each level", 2)
     yield Text(
-        "Warp instructions that need the L1; the lines that the coalescer makes of them; those that are left when the "
-        "path to the L1 has merged what it can; the requests that L1s, instruction and constant caches send to the L2; "
-        "the sectors that the L2 reads from DRAM and writes there."
+        "Warp instructions that need the L1; the lines that the coalescer makes of them; those that remain after "
+        "merging on the path to the L1; the requests that L1s, instruction and constant caches send to the L2; "
+        "the sectors that the L2 reads from DRAM and writes to it."
     )
     levels = {run.label: {name: sum(run[each] for each in parts) for name, parts in LEVELS.items()} for run in runs}
     if any(each["coalescer"] for each in levels.values()):
-        yield Plot("requests", "Requests, to the lines of the coalescer", plots.levels(levels, "coalescer"))
+        yield Plot("requests", "Requests, relative to the lines of the coalescer", plots.levels(levels, "coalescer"))
     yield _stacked_table("requests", "Requests", levels)
 
 
@@ -221,8 +221,8 @@ def _roofline(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
         return
     yield Text("Roofline", 2)
     yield Text(
-        "Warp instructions per second over warp instructions per byte of DRAM. A run can be no higher than its GPU's "
-        "roof: on the slope all data buses are busy, on the level part every scheduler issues whenever it can."
+        "Warp instructions per second over warp instructions per byte of DRAM. No run can be above its GPU's "
+        "roof: on the slope all data buses are busy; on the level part all schedulers issue whenever they can."
     )
     roofs = {run.result["gpu"]: _roof(run) for run in reversed(runs)}
     yield Plot("roofline", "Roofline", plots.roofline(points, roofs))
@@ -255,7 +255,7 @@ def _hot(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
     if not profiled:
         return
     yield Text("Hot lines", 2)
-    yield Text("The lines of the source that take the most warp cycles, with what their warps wait for.")
+    yield Text("The lines of the source that take the most warp cycles, and what their warps wait for.")
     for run in profiled:
         for number, function in enumerate(run.result["profile"]["functions"]):
             key = f"hot-{run.letter}-{number}"

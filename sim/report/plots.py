@@ -26,6 +26,7 @@ GREYS = ("black", "0.45")
 OVER_TIME = {"ipc": "IPC", "occupancy": "occupancy", "dram.bandwidth_used": "DRAM used"}
 """What is shown over time, by its key in a timeline."""
 MARKS = 8  # of a line over time
+FAINT = 0.5  # shares that are all below have their own scale
 MOST = 60  # characters of a label
 
 Stacks = Mapping[str, Mapping[str, float]]
@@ -83,13 +84,15 @@ def over_time(runs: Mapping[str, Series]) -> str:
     panels = figure.subplots(len(OVER_TIME), sharex=True)
     for axes, (key, name) in zip(panels, OVER_TIME.items(), strict=True):
         for k, (label, series) in enumerate((label, each) for label, each in runs.items() if each.values[key]):
-            cycles = [cycle / 1000 for cycle in series.cycles]
+            cycles = [0.0, *(cycle / 1000 for cycle in series.cycles)]
             grey = GREYS[k // len(DASHES) % len(GREYS)]
-            axes.plot(cycles, series.values[key], color=grey, linewidth=1.1, linestyle=DASHES[k % len(DASHES)],
-                      marker=MARKERS[k % len(MARKERS)], markersize=4, markerfacecolor="white",
-                      markevery=max(1, len(cycles) // MARKS), label=label)  # fmt: skip
+            values = [series.values[key][0], *series.values[key]]
+            axes.plot(cycles, values, drawstyle="steps-pre", color=grey, linewidth=1.1,
+                      linestyle=DASHES[k % len(DASHES)], marker=MARKERS[k % len(MARKERS)], markersize=4,
+                      markerfacecolor="white", markevery=max(1, len(cycles) // MARKS), label=label)  # fmt: skip
         axes.set_ylabel(name)
-        axes.set_ylim(0, None if key == "ipc" else 1.05)
+        peak = max((value for each in runs.values() for value in each.values[key]), default=0.0)
+        axes.set_ylim(0, None if key == "ipc" or 0 < peak < FAINT else 1.05)
         axes.set_xlim(left=0)
         axes.grid(color="0.88", linewidth=0.6)
         _plain(axes)

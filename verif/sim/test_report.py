@@ -79,6 +79,8 @@ def test_requests_and_conflicts(results: list[dict[str, Any]]) -> None:
         stats = result["stats"]
         assert row["coalescer"] == stats["lsu.requests"] and row["path to the L1"] == stats["l1.accesses"]
         assert row["L2 to DRAM"] == stats["dram.reads"] + stats["dram.writes"]
+    written = {**results[0], "stats": {**results[0]["stats"], "dram.reads": 5, "dram.writes": 3}}
+    assert table(report.page([written]), "requests")[0]["L2 to DRAM"] == 8
     conflicts = table(page, "scratchpad")
     assert [row["run"][0] for row in conflicts] == ["A", "B"], "saxpy has no scratchpad"
     stats = results[0]["stats"]
@@ -93,6 +95,7 @@ def test_nothing_is_above_the_roof(results: list[dict[str, Any]]) -> None:
     saxpy = results[2]
     nbytes = saxpy["stats"]["dram.read_bytes"] + saxpy["stats"]["dram.written_bytes"]
     assert rows[2]["instructions per byte"] == saxpy["warp_instructions"] / nbytes
+    assert [report._under((2.0, 10.0), intensity) for intensity in (1, 5, 50)] == [2, 10, 10]
 
 
 def test_the_page_says_how_to_make_it_again(results: list[dict[str, Any]]) -> None:
@@ -127,11 +130,11 @@ def test_bars_have_the_lengths_of_their_values(monkeypatch: pytest.MonkeyPatch) 
         found = (patch.get_bbox().bounds for patch in figure.axes[0].patches)
         return [tuple(round(value, 6) for value in bounds) for bounds in found]  # type: ignore[misc]
 
-    parts = {"one": {"x": 1, "y": 3}, "two": {"x": 2, "y": 0}}
-    stacked = bars(plots.stacked(parts, {"one": 4, "two": 8}))
-    assert [(left, width) for left, _, width, _ in stacked] == [(0, 0.25), (0, 0.25), (0.25, 0.75), (0.25, 0)]
+    parts = {"one": {"x": 1, "y": 2, "z": 1}, "two": {"x": 2, "y": 0, "z": 6}}
+    stacked = [(left, width) for left, _, width, _ in bars(plots.stacked(parts, {"one": 4, "two": 8}))]
+    assert stacked == [(0, 0.25), (0, 0.25), (0.25, 0.5), (0.25, 0), (0.75, 0.25), (0.25, 0.75)]
     levels = bars(plots.levels(parts, "x"))
-    assert [height for *_, height in levels] == [1, 3, 1, 0]
+    assert [height for *_, height in levels] == [1, 2, 1, 1, 0, 3]
 
 
 # --------------------------------------------------------------------------------------------------------- in a browser
