@@ -84,7 +84,8 @@ QUEUES = record(
         ("ended", "i8"),  # ... that it has let end; they are to be finished
         ("flushes", "i8"),  # ... whose words are to be dropped
         ("closing", "i8"),  # ... of whose region the last instruction has issued
-        ("announced", "i8"),  # ... whose region waits for its lines
+        ("announced", "i8"),  # ... whose region waits for its lines, ...
+        ("started", "i8"),  # ... and has them
         ("active", "i8"),  # what the capacity manager has said last
         ("due", "i8"),  # the cycle in which the first result is there
         ("bank", BANK, (BANKS,)),

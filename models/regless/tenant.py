@@ -406,6 +406,13 @@ def _cycle(state, sm, config, queues, shard, k, schedulers, now):
     _close(state, queues, cm, k, schedulers)
     _decode(state, sm, config, queues, md.io, k, schedulers)
     _place(queues, cm, osu)
+    if md.io.o.region.valid != 0:
+        queues.announced |= i64(1) << i64(md.io.o.region.payload.warp)
+    if cm.o.start.valid != 0:
+        started = i64(1) << i64(cm.o.start.payload.warp)
+        queues.announced &= ~started
+        queues.started |= started
+    queues.started &= ~i64(cm.o.active)
     cm.i.barred = _of_shard(i64(sm.at_barrier), k, schedulers)
     lines.show_answer(queues, shard.register_compressor, schedulers)
     return different | connect(shard, state.counts)
@@ -582,6 +589,25 @@ def hear(state, sm):
         queues.flushes |= bit
     sm.frame.operands.wake = min(i64(sm.frame.operands.wake), i64(events.now) + 1)
     return i64(0)
+
+
+# ----------------------------------------------------------------------------------------------------------- diagnosis
+
+
+def waits(state: Any, sm: Any, slot: int) -> str:
+    """What of a region a warp waits for that may not issue: its words, lines of the staging unit, or its registers."""
+    if not int(state["closed"]) >> slot & 1:
+        return ""
+    schedulers = len(sm["partition"].nonzero()[0])
+    k, bit = slot % schedulers, 1 << slot // schedulers
+    queues = state["queues"][k]
+    if int(queues["announced"]) & bit:
+        return "capacity: its region needs more lines than the staging unit of its scheduler has free"
+    if int(queues["started"]) & bit:
+        return "the registers of its region, which are on their way to the staging unit"
+    if int(queues["closing"]) & bit:
+        return "the operands of the last instruction of its region"
+    return "the metadata words of its next region, or results of the one before"
 
 
 TENANTS: dict[str, dict[str, Any]] = {

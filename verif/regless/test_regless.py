@@ -63,6 +63,34 @@ def test_beside_other_mechanisms(other: str) -> None:
     assert count(run, "regions") > 0
 
 
+LOCK = """
+again:
+    atom.global.cas.b32 %r3, [%rd1], 0, 1;
+    setp.ne.u32 %p2, %r3, 0;
+    @%p2 bra again;
+    ld.volatile.global.u32 %r4, [%rd1+128];
+    add.u32 %r4, %r4, 1;
+    st.volatile.global.u32 [%rd1+128], %r4;
+    membar.gl;
+    st.volatile.global.u32 [%rd1], 0;
+"""
+
+
+def test_warps_that_spin_do_not_keep_others_from_their_registers() -> None:
+    bench = Bench(LOCK, SMALLEST, mechanisms=REGLESS)
+    bench(grid=40, block=1)
+    assert bench.words()[32] == 40
+
+
+def test_what_a_warp_waits_for_is_told() -> None:
+    spin = "again: ld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra again;\n"
+    bench = Bench(spin, SMALLEST | {"launch.no_progress": 20_000}, mechanisms=REGLESS)
+    with pytest.raises(KernelFault) as caught:
+        bench(block=512)
+    states = {warp.state for warp in caught.value.warps}
+    assert any("region" in state for state in states), states
+
+
 def test_who_cannot_have_it() -> None:
     with pytest.raises(UsageError, match="register-sharing and regless exclude each other"):
         Gpu("gtx480", ["regless", "register-sharing"])
