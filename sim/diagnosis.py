@@ -126,7 +126,8 @@ def _line(what: tuple[str, ...], ctas: list[list[list[StuckWarp]]]) -> str:
     for text, *same in list(zip(what, *ctas, strict=True))[:MOST_GROUPS]:
         word = "at" if same[0][0].state == ENDED else "since"
         earliest, latest = (extreme(warp.since for group in same for warp in group) for extreme in (min, max))
-        parts.append(f"{text}, {word} cycle {earliest}" + (f" to {latest}" if latest > earliest else ""))
+        when = f"cycles {earliest} to {latest}" if latest > earliest else f"cycle {earliest}"
+        parts.append(f"{text}, {word} {when}")
     if left_out := sum(len(group) for group in ctas[0][MOST_GROUPS:]):
         parts.append(f"... and {left_out} more warps")
     return f"{title}: {'; '.join(parts)}"

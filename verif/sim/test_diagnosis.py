@@ -104,7 +104,7 @@ def test_two_barriers(gpu: Gpu, clock: Buffer) -> None:
     first, _ = stopped(gpu, clock, "two", 1, 96).__notes__
     assert re.match(
         rf"CTA \(0, 0, 0\): warp 0 at barrier 1 \(32 of 96 threads\), <text>:{line('bar.sync 1')}, since cycle \d+; "
-        rf"warps 1-2 at barrier 2 \(64 of 96 threads\), <text>:{line('bar.sync 2')}, since cycle \d+ to \d+$",
+        rf"warps 1-2 at barrier 2 \(64 of 96 threads\), <text>:{line('bar.sync 2')}, since cycles \d+ to \d+$",
         first,
     )
 
@@ -117,7 +117,7 @@ def test_ctas_that_wait_for_one_that_has_no_room(gpu: Gpu, clock: Buffer) -> Non
     assert len(ctas) == 1
     assert re.match(
         rf"16 CTAs, \(0, 0, 0\) to \(15, 0, 0\): warps 0-1 repeating, {loop}, since cycle \d+; warp 2 at barrier 0 "
-        rf"\(32 of 96 threads\), <text>:{line('__syncthreads')}, since cycle \d+ to \d+$",
+        rf"\(32 of 96 threads\), <text>:{line('__syncthreads')}, since cycles \d+ to \d+$",
         ctas[0],
     )
     assert total == "0 of 40 CTAs have ended; 24 have not begun."
