@@ -38,7 +38,6 @@ from lockstep.models.regless import lines
 from lockstep.models.regless.state import CM, MD, STATE, at_config
 from lockstep.models.regless.wires import busy, connect, edge, reset_inputs
 from lockstep.models.time import NEVER
-from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.register_regions import (
     BANKS,
     FLAG_BITS,
@@ -413,16 +412,15 @@ def _cycle(state, sm, config, queues, shard, k, schedulers, now):
         queues.announced &= ~started
         queues.started |= started
     queues.started &= ~i64(cm.o.active)
-    cm.i.barred = _of_shard(i64(sm.at_barrier), k, schedulers)
+    cm.i.barred = _warps(i64(sm.at_barrier) & i64(sm.partition[k]), schedulers)
     lines.show_answer(queues, shard.register_compressor, schedulers)
     return different | connect(shard, state.counts)
 
 
 @inline
-def _of_shard(slots, k, schedulers):
-    """Of warp slots those of a shard, as its warps."""
+def _warps(slots, schedulers):
+    """Warp slots of a shard, as its warps."""
     warps = i64(0)
-    slots &= _slots_of(k, schedulers)
     while slots != 0:
         warps |= i64(1) << ctz(slots) // schedulers
         slots = without_lowest(slots)
@@ -430,20 +428,12 @@ def _of_shard(slots, k, schedulers):
 
 
 @inline
-def _slots_of(k, schedulers):
-    mask = i64(0)
-    for slot in range(k, MAX_WARPS, schedulers):
-        mask |= i64(1) << slot
-    return mask
-
-
-@inline
 def _flush(sm, queues, md, k, schedulers):
     """Warps have jumped: what has been decoded for them is dropped, of one warp in a cycle."""
-    jumped = i64(sm.flushed) & _slots_of(k, schedulers)
+    jumped = i64(sm.flushed) & i64(sm.partition[k])
     if jumped != 0:
         sm.flushed = i64(sm.flushed) & ~jumped
-        queues.flushes |= _of_shard(jumped, k, schedulers)
+        queues.flushes |= _warps(jumped, schedulers)
     md.i.flush.valid = i64(queues.flushes != 0)
     if queues.flushes != 0:
         md.i.flush.payload.warp = ctz(i64(queues.flushes))
@@ -468,13 +458,13 @@ def _close(state, queues, cm, k, schedulers):
 def _decode(state, sm, config, queues, md, k, schedulers):
     """Take a metadata word out of a warp's buffer, of one warp in a cycle, in turn."""
     md.i.word.valid = 0
-    worded = i64(sm.worded)
+    worded = i64(sm.worded) & i64(sm.partition[k])
     chosen = i64(-1)
     while worded != 0:
         slot = ctz(worded)
         worded = without_lowest(worded)
         w = slot // schedulers
-        if slot % schedulers == k and (i64(md.o.room) >> w) & 1 != 0 and (i64(queues.flushes) >> w) & 1 == 0:
+        if (i64(md.o.room) >> w) & 1 != 0 and (i64(queues.flushes) >> w) & 1 == 0:
             if chosen < 0 or (chosen <= queues.decoded and slot > queues.decoded):
                 chosen = slot
     if chosen >= 0:
