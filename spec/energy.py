@@ -54,7 +54,7 @@ def _cache(name: str, bits: Callable[[Configuration], int]) -> Callable[[Configu
     return size
 
 
-def _register_file(c: Configuration) -> tuple[int, int]:
+def register_file(c: Configuration) -> tuple[int, int]:
     return WARP_REGISTER_BITS, c["core.registers"] * REGISTER_BYTES // c["core.register_banks"]
 
 
@@ -74,7 +74,7 @@ FETCH, REGISTERS, ALU, SCRATCHPAD, L1, CONSTANTS, L2 = (
 USES = (
     Use(FETCH, ("instruction_cache.hits", "instruction_cache.misses"), ARRAY,
         _cache("instruction_cache", lambda c: 8 * c["instruction_cache.instruction_bytes"] * c["core.fetch_width"])),
-    Use(REGISTERS, ("registers.reads", "registers.writes"), ARRAY, _register_file),
+    Use(REGISTERS, ("registers.reads", "registers.writes"), ARRAY, register_file),
     *(Use(ALU, (f"instructions.{category}",), category, lanes=True) for category in (
         "integer", "float", "double", "special", "special_double", "logical", "compare", "conversion", "video",
         "multiply", "shift", "divide_integer", "divide", "divide_double")),

@@ -37,6 +37,17 @@ REGISTER_NUMBERING = Pass(RENUMBERING, "lockstep.sim.ptx.passes.register_regions
 """Registers numbered so that those of one instruction lie in different banks of a staging unit."""
 
 
+MASK_WORDS = 4  # of a mask of registers in a table
+
+RENAMING = Pass(REGIONS, "lockstep.sim.ptx.passes.renaming:annotate")
+"""Where registers have values."""
+
+
+def register_hierarchy(entries: int) -> Pass:
+    """Which level of a register hierarchy with ``entries`` small registers of a thread each access goes to."""
+    return Pass(REGIONS, "lockstep.sim.ptx.passes.register_hierarchy:annotate", (("entries", entries),))
+
+
 def register_regions(registers: int = REGION_REGISTERS, lines: int = REGION_REGISTERS) -> Pass:
     """Regions whose registers hardware stages, of at most so many at a time, and so many of one bank."""
     parameters = (("registers", registers), ("lines", lines))

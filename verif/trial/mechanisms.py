@@ -20,7 +20,12 @@ def _trial(name: str, doc: str, *slots: str, **declared: Any) -> Mechanism:
 TRIALS = {
     mechanism.name: mechanism
     for mechanism in (
-        _trial("trial-gate", "warps in odd slots issue in even cycles only", "gates"),
+        _trial(
+            "trial-gate",
+            "warps in odd slots issue in even cycles only",
+            "gates",
+            conflicts={"rfh": "a warp that it holds is pending, and active again in the next odd cycle"},
+        ),
         _trial("trial-claim", "every third grant is refused", "claims"),
         _trial(
             "trial-turn",
@@ -47,7 +52,8 @@ TRIALS = {
                 name: "what lives elsewhere stays when its CTA leaves"
                 for name, mechanism in registry.MECHANISMS.items()
                 if "operands" in mechanism.tenants
-            },
+            }
+            | {"rfv": "a CTA that comes back has other warp slots"},
         ),
         _trial("trial-half", "half as many CTAs as fit", "capacity"),
         _trial(

@@ -1,0 +1,18 @@
+"""The plan of CTAs with a renamed register file: that of the whole file, if one CTA has room in the smaller one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lockstep.models import occupancy as default
+from lockstep.models.occupancy import Occupancy
+from lockstep.spec.parameters import Gpu
+from lockstep.spec.rfv import places
+
+
+def occupancy(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> Occupancy:
+    """As :func:`lockstep.models.occupancy.occupancy`."""
+    fit = default.occupancy(gpu, threads, registers, scratchpad_bytes)
+    if registers * fit.warps_per_cta <= places(gpu):
+        return fit
+    return replace(fit, ctas=0, limits=fit.limits | {"rfv.percent": 0}, limited_by=("rfv.percent",))
