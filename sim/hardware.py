@@ -18,14 +18,14 @@ from lockstep.spec.files import write
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.processes import side_by_side
-from lockstep.spec.registry import MECHANISMS
+from lockstep.spec.registry import DECLARATIONS, MECHANISMS
 from lockstep.spec.words import closest
 
 if TYPE_CHECKING:
     from lockstep.synth.paper import Row
     from lockstep.synth.synthesis import Synthesis
 
-UNITS = frozenset(mechanism.unit for mechanism in MECHANISMS.values())  # which have other blocks inside
+UNITS = frozenset(each.unit for each in DECLARATIONS)  # which have other blocks inside
 DEFAULT_GPU = "gtx480"  # where a constructor has no defaults
 
 

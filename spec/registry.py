@@ -23,7 +23,10 @@ MECHANISMS: dict[str, Mechanism] = {
 }  # fmt: skip
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
 
-DECLARATIONS = (FRAME, *DEFAULTS, *MECHANISMS.values())
+UNSELECTABLE = (regless.JOINED,)
+"""Blocks that no tenant has in its SM: they have sizes on a GPU, and are verified by themselves."""
+
+DECLARATIONS = (FRAME, *DEFAULTS, *UNSELECTABLE, *MECHANISMS.values())
 
 SECTIONS: dict[str, type] = {name: cls for m in MECHANISMS.values() for name, cls in m.sections.items()}
 """The mechanisms' sections of a description, which it may leave out."""
@@ -98,4 +101,4 @@ def check(gpu: Gpu) -> list[str]:
 
 def of_area(area: str) -> Mechanism:
     """The mechanism with this area."""
-    return next(mechanism for mechanism in MECHANISMS.values() if mechanism.area == area)
+    return next(each for each in (*UNSELECTABLE, *MECHANISMS.values()) if each.area == area)

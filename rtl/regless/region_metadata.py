@@ -11,7 +11,7 @@ from functools import reduce
 from operator import or_
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -42,6 +42,13 @@ from lockstep.spec.register_regions import (
     Kind,
 )
 from lockstep.spec.regless.parameters import MAX_REGISTERS, MAX_WORDS, WORDS
+
+PLACES = {
+    Kind.HEADER: (HEADER_ENTRIES, HEADER_ENTRIES_SHIFT),
+    Kind.ENTRIES: (ENTRIES, 0),
+    Kind.SINGLE: (SINGLE_ENTRIES, SINGLE_ENTRIES_SHIFT),
+}
+"""How many entries a word has, and the lowest bit of the first."""
 
 
 class Phase(IntEnum):
@@ -152,7 +159,8 @@ class RegionMetadata(wiring.Component):
         self.looked, self.announces, self.looked_odd = Signal(), Signal(), Signal()
         self.looked_warp = Signal(bits_for(warps - 1))
         self.pending, self.ends = Signal(ENTRIES), Signal()
-        self.entries = Signal(data.ArrayLayout(ENTRY_BITS, ENTRIES), reset_less=True)
+        entry = data.StructLayout({"number": bits_for(registers - 1), "action": Entry})
+        self.entries = Signal(data.ArrayLayout(entry, ENTRIES), reset_less=True)
         self.entries_warp = Signal(bits_for(warps - 1), reset_less=True)
         # What has issued.
         self.issued, self.issued_odd = Signal(), Signal(reset_less=True)
@@ -257,17 +265,16 @@ class RegionMetadata(wiring.Component):
             leaves.eq(Mux(entering & ~flagged, own, 0)),
             ends.eq(Mux(entering & flagged, own, 0)),
         ]
-        own_entries = {
-            Kind.HEADER: word.payload[HEADER_ENTRIES_SHIFT:][: HEADER_ENTRIES * ENTRY_BITS],
-            Kind.ENTRIES: word.payload[: ENTRIES * ENTRY_BITS],
-            Kind.SINGLE: word.payload[SINGLE_ENTRIES_SHIFT:][: SINGLE_ENTRIES * ENTRY_BITS],
-        }
-        kinds = Cat(word.kind == kind for kind in own_entries)
-        m.d.comb += entries.eq(select(kinds, list(own_entries.values())))
+        for k, entry in enumerate(entries):
+            places = {kind: shift + ENTRY_BITS * k for kind, (count, shift) in PLACES.items() if k < count}
+            kinds = Cat(word.kind == kind for kind in places)
+            for into, offset in ((entry.number, 0), (Value.cast(entry.action), REGISTER_BITS)):
+                own = [word.payload[place + offset :][: len(into)] for place in places.values()]
+                m.d.comb += into.eq(select(kinds, own))
         m.d.sync += [self.pending.eq(remaining), self.ends.eq(self.ends & (remaining != 0))]
         with m.If(entering):
             m.d.sync += [
-                self.pending.eq(Cat(entry[REGISTER_BITS:] != Entry.NONE for entry in entries)),
+                self.pending.eq(Cat(entry.action != Entry.NONE for entry in entries)),
                 self.ends.eq(flagged),
                 self.entries.eq(entries),
                 self.entries_warp.eq(of),
@@ -283,18 +290,17 @@ class RegionMetadata(wiring.Component):
         """Offer each bank the first of its entries; returns which are transferred."""
         banks = len(self.preload)
         sent = Signal(ENTRIES, name="sent_entries")
-        of = [(self.entries_warp + entry[:REGISTER_BITS])[: exact_log2(banks)] for entry in self.entries]
+        of = [(self.entries_warp + entry.number)[: exact_log2(banks)] for entry in self.entries]
         chosen = [Signal(ENTRIES, name=f"chosen_{bank}") for bank in range(banks)]
         for bank, (port, mine) in enumerate(zip(self.preload, chosen, strict=True)):
-            theirs, entry = Signal(ENTRIES, name=f"theirs_{bank}"), Signal(ENTRY_BITS, name=f"entry_{bank}")
+            theirs = Signal(ENTRIES, name=f"theirs_{bank}")
             m.d.comb += [
                 theirs.eq(self.pending & Cat(each == bank for each in of)),
                 mine.eq(lowest(theirs)),
                 port.valid.eq(theirs.any()),
-                entry.eq(select(mine, list(self.entries))),
                 port.p.warp.eq(Mux(port.valid, self.entries_warp, 0)),
-                port.p.number.eq(entry[:REGISTER_BITS]),
-                port.p.action.eq(entry[REGISTER_BITS:]),
+                port.p.number.eq(select(mine, [entry.number for entry in self.entries])),
+                port.p.action.eq(select(mine, [Value.cast(entry.action) for entry in self.entries])),
             ]
         m.d.comb += sent.eq(
             reduce(or_, (Mux(port.ready, mine, 0) for port, mine in zip(self.preload, chosen, strict=True)))

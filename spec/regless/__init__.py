@@ -27,3 +27,11 @@ MECHANISM = Mechanism(
     passes=_passes,
     statistics=statistics.STATISTICS,
 )
+
+JOINED = Mechanism(
+    name="regless",
+    doc="a shard of RegLess (Kloosterman, chapter 4) as one block: the mechanism has its parts side by side",
+    unit=parameters.SHARD,
+    arguments=lambda gpu: {parameters.SHARD: parameters.shard(gpu)},
+    parts=parameters.parts,
+)

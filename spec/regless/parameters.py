@@ -32,6 +32,7 @@ COMPRESSOR = "regless.register_compressor"
 STAGING = "regless.operand_staging_unit"
 MANAGER = "regless.capacity_manager"
 ARBITER = "regless.shard_arbiter"
+SHARD = "regless.regless_shard"
 BLOCKS = METADATA, MANAGER, STAGING, COMPRESSOR, ARBITER
 
 
@@ -102,15 +103,43 @@ def copies(gpu: Gpu) -> dict[str, int]:
     return dict.fromkeys((METADATA, MANAGER, STAGING, COMPRESSOR), gpu.core.schedulers)
 
 
+def parts(
+    *,
+    lanes: int,
+    warps: int,
+    registers: int,
+    banks: int,
+    lines: int,
+    words: int,
+    compressor_lines: int,
+    per_line: int,
+) -> Parameters:
+    """Of the blocks that a ``regless_shard`` with these arguments joins, in the order in which registers pass them."""
+    named = dict(warps=warps, registers=registers)
+    return {
+        METADATA: dict(**named, banks=banks, words=words),
+        MANAGER: dict(**named, banks=banks, lines=lines),
+        STAGING: dict(lanes=lanes, **named, banks=banks, lines=lines),
+        COMPRESSOR: dict(lanes=lanes, **named, lines=compressor_lines, per_line=per_line),
+    }
+
+
+def shard(gpu: Gpu) -> dict[str, int]:
+    """Constructor arguments of the unit that joins the blocks of a shard."""
+    return dict(
+        lanes=LANES,
+        warps=-(-gpu.core.warps // gpu.core.schedulers),
+        registers=gpu.core.registers_per_thread,
+        banks=BANKS,
+        lines=bank_lines(gpu),
+        words=WORDS,
+        compressor_lines=gpu.sections["regless"].compressor_lines,
+        per_line=per_line(gpu.l1.line_bytes),
+    )
+
+
 def arguments(gpu: Gpu) -> Parameters:
     """Constructor arguments of the blocks."""
-    shard = dict(lanes=LANES, warps=-(-gpu.core.warps // gpu.core.schedulers), registers=gpu.core.registers_per_thread)
-    lines = bank_lines(gpu)
-    line = dict(per_line=per_line(gpu.l1.line_bytes))
-    return {
-        METADATA: dict(warps=shard["warps"], registers=shard["registers"], banks=BANKS, words=WORDS),
-        COMPRESSOR: shard | line | dict(lines=gpu.sections["regless"].compressor_lines),
-        STAGING: shard | dict(banks=BANKS, lines=lines),
-        MANAGER: dict(warps=shard["warps"], registers=shard["registers"], banks=BANKS, lines=lines),
-        ARBITER: shard | line | dict(shards=gpu.core.schedulers),
-    }
+    joined = shard(gpu)
+    shared = {name: joined[name] for name in ("lanes", "warps", "registers", "per_line")}
+    return {**parts(**joined), ARBITER: dict(**shared, shards=gpu.core.schedulers)}

@@ -6,21 +6,17 @@ from functools import partial
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.rtl.regless.region_metadata import RegionMetadata
+from lockstep.rtl.regless.region_metadata import PLACES, RegionMetadata
 from lockstep.spec.register_regions import (
     ENTRIES,
     ENTRY_BITS,
     FLAGS_SLOTS,
-    HEADER_ENTRIES,
-    HEADER_ENTRIES_SHIFT,
     HEADER_USAGE_BITS,
     INSTRUCTION_SLOTS,
     MAX_SLOTS,
     REGISTER_BITS,
     SINGLE_COUNT_BITS,
     SINGLE_COUNT_SHIFT,
-    SINGLE_ENTRIES,
-    SINGLE_ENTRIES_SHIFT,
     SINGLE_USAGE_SHIFT,
     SLOT_BITS,
     Entry,
@@ -177,15 +173,10 @@ class Regions(Elaboratable):
     def entries_of(m: Module, word: object, w: int) -> list[Signal]:
         """The entries of a word; 0 where it has none."""
         payload, kind = word.payload, word.kind  # type: ignore[attr-defined]
-        places = {
-            Kind.HEADER: (HEADER_ENTRIES, HEADER_ENTRIES_SHIFT),
-            Kind.ENTRIES: (ENTRIES, 0),
-            Kind.SINGLE: (SINGLE_ENTRIES, SINGLE_ENTRIES_SHIFT),
-        }
         found = []
         for k in range(ENTRIES):
             entry: Value = 0  # type: ignore[assignment]
-            for own, (count, shift) in places.items():
+            for own, (count, shift) in PLACES.items():
                 if k < count:
                     entry = Mux(kind == own, payload[shift + ENTRY_BITS * k :][:ENTRY_BITS], entry)
             found.append(Signal(ENTRY_BITS, name=f"entry_{w}_{k}"))
