@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 CAUSES = {
-    "memory": "its next instruction needs what a load or an atomic brings; or it ends, and has stores to send",
-    "constant_cache": "its next instruction needs constants or parameters that the constant cache has asked for",
+    "memory": "its next instruction needs the result of a load or an atomic; or it ends, but still has stores to send",
+    "constant_cache": "its next instruction needs constants or parameters that the constant cache has requested",
     "constants": "its next instruction needs constants or parameters that the constant cache holds",
-    "scratchpad": "its next instruction needs what an access to the scratchpad brings",
-    "arithmetic": "its next instruction needs the result of another one",
+    "scratchpad": "its next instruction needs the result of a scratchpad access",
+    "arithmetic": "its next instruction needs the result of a computation",
     "operands": "a mechanism has not delivered the operands of its instructions yet",
     "branch": "its branch is under way",
     "barrier": "it waits at a barrier for other warps",
     "instruction_cache": "the line of its next instruction is on its way to the instruction cache",
     "fetch": "its next instruction has not been fetched",
     "mechanism": "it could issue, but a mechanism holds it back, or has refused the grant",
-    "lsu": "it could issue, but the load/store unit takes no further access",
-    "pipeline": "it could issue, but its pipeline takes no further instruction",
-    "not_selected": "it could issue, but its scheduler chose another warp, or chooses none in this cycle",
+    "lsu": "it could issue, but the load/store unit accepts no further access",
+    "pipeline": "it could issue, but its pipeline accepts no further instruction",
+    "not_selected": "it could issue, but its scheduler chose another warp, or none in this cycle",
 }
 """Of several results that an instruction needs, the cause is the first of this list.
 

@@ -86,7 +86,7 @@ def test_a_barrier_that_a_warp_does_not_come_to(gpu: Gpu, clock: Buffer) -> None
     first, total = fault.__notes__
     since = [warp.since for warp in fault.warps if warp.warp != 2]
     assert first == (
-        f"CTA (0, 0, 0): warps 0-1, 3 at barrier 3 (96 of 128 threads), <text>:{line('bar.sync 3')}, since cycle "
+        f"CTA (0, 0, 0): warps 0-1, 3 at barrier 3 (96 of 128 threads), <text>:{line('bar.sync 3')}, since cycles "
         f"{min(since)} to {max(since)}; warp 2 ended, <text>:{line('}' + chr(10) + '__global__ void two')}, "
         f"at cycle {fault.warps[2].since}"
     )
