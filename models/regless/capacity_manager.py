@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import clear, i64, jit, record, slots
+from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots, without_lowest
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.register_regions import BANKS
@@ -11,7 +11,8 @@ from lockstep.spec.regless.parameters import PATIENCE
 
 PORTS = ports("regless.capacity_manager")
 
-ABSENT, UNKNOWN, KNOWN, STACKED, PRELOADING, ACTIVE, DRAINING = range(7)
+STATES = 7
+ABSENT, UNKNOWN, KNOWN, STACKED, PRELOADING, ACTIVE, DRAINING = range(STATES)
 
 WARP = record(
     [
@@ -27,6 +28,7 @@ WARP = record(
 STATE = record(
     [
         ("warp", WARP, (MAX_WARPS,)),
+        ("those", "i8", (STATES,)),  # the warps in each state
         ("free", "i8", (BANKS,)),
         ("stack", "i8", (MAX_WARPS,)),  # from the bottom on
         ("depth", "i8"),
@@ -45,6 +47,8 @@ def reset(state, io):
     clear(io.o)
     for w in range(state.warps):
         clear(state.warp[w])
+    for k in range(STATES):
+        state.those[k] = 0
     for b in range(state.banks):
         state.free[b] = state.lines
     for k in range(MAX_WARPS):
@@ -52,6 +56,15 @@ def reset(state, io):
     state.depth = 0
     state.starts = 0
     state.came = state.warps - 1
+
+
+@inline
+def _become(state, w, new):
+    """A warp's next state."""
+    bit = i64(1) << w
+    state.those[state.warp[w].state] &= ~bit
+    state.those[new] |= bit
+    state.warp[w].state = new
 
 
 @jit
@@ -75,7 +88,7 @@ def _start(state, io):
     for k in range(place, state.depth):
         state.stack[k] = state.stack[k + 1]
     state.stack[state.depth] = 0
-    warp.state = PRELOADING
+    _become(state, chosen, PRELOADING)
     start.valid = 1
     start.payload.warp = chosen
     return True
@@ -84,15 +97,15 @@ def _start(state, io):
 @jit
 def _come(state, io):
     """Let a warp come to the stack."""
-    barred = i64(io.i.barred)
-    for k in range(state.warps):
-        w = (i64(state.came) + 1 + k) % i64(state.warps)
-        if state.warp[w].state == KNOWN and (barred >> w) & 1 == 0:
-            state.warp[w].state = STACKED
-            state.came = w
-            state.stack[state.depth] = w
-            state.depth += 1
-            return
+    known = i64(state.those[KNOWN]) & ~i64(io.i.barred)
+    if known == 0:
+        return
+    above = known & i64(i64(-2) << i64(state.came))
+    w = i64(ctz(above if above != 0 else known))
+    _become(state, w, STACKED)
+    state.came = w
+    state.stack[state.depth] = w
+    state.depth += 1
 
 
 @jit
@@ -107,11 +120,14 @@ def _give_back(state, warp):
 def step(state, io):
     """One clock edge."""
     i = io.i
-    wanted, active, ended = i64(0), i64(0), i64(0)
+    ended = i64(0)
     drained = i64(0)  # before this cycle's events
-    for w in range(state.warps):
+    left = i64(state.those[DRAINING])
+    while left != 0:
+        w = ctz(left)
+        left = without_lowest(left)
         warp = state.warp[w]
-        if warp.state == DRAINING and warp.collected != 0:
+        if warp.collected != 0:
             pending = i64(0)
             for b in range(state.banks):
                 pending += warp.pending[b]
@@ -139,37 +155,36 @@ def step(state, io):
         warp.collected = 1
         _give_back(state, warp)
     if i.begin.valid != 0:
-        state.warp[i.begin.payload.warp].state = UNKNOWN
+        _become(state, i64(i.begin.payload.warp), UNKNOWN)
     if i.region.valid != 0:
         region = i.region.payload
         w = i64(region.warp)
         warp = state.warp[w]
-        warp.state = KNOWN
+        _become(state, w, KNOWN)
         warp.due = 0
         warp.complete = 0
         for b in range(state.banks):
             warp.need[(b + w) % i64(state.banks)] = region.usage[b]
     if i.last.valid != 0:
         warp = state.warp[i.last.payload.warp]
-        warp.state = DRAINING
+        _become(state, i64(i.last.payload.warp), DRAINING)
         warp.ends = i.last.payload.end
-    for w in range(state.warps):
+    while drained != 0:
+        w = ctz(drained)
+        drained = without_lowest(drained)
         warp = state.warp[w]
-        bit = i64(1) << w
-        if drained & bit != 0:
-            warp.collected = 0
-            warp.state = UNKNOWN
-            if warp.ends != 0:
-                warp.state = ABSENT
-                ended |= bit
-        if warp.state == PRELOADING and warp.complete != 0 and warp.due == 0:
-            warp.state = ACTIVE
-        if warp.state == UNKNOWN:
-            wanted |= bit
-        if warp.state == ACTIVE:
-            active |= bit
-    io.o.wanted = wanted
-    io.o.active = active
+        warp.collected = 0
+        if warp.ends != 0:
+            ended |= i64(1) << w
+        _become(state, w, ABSENT if warp.ends != 0 else UNKNOWN)
+    left = i64(state.those[PRELOADING])
+    while left != 0:
+        w = ctz(left)
+        left = without_lowest(left)
+        if state.warp[w].complete != 0 and state.warp[w].due == 0:
+            _become(state, w, ACTIVE)
+    io.o.wanted = state.those[UNKNOWN]
+    io.o.active = state.those[ACTIVE]
     io.o.ended = ended
     return i64(0)
 
@@ -184,12 +199,13 @@ def idle(state, io):
         busy |= i.answered[b].valid | i.reserved[b].valid | i.written[b].valid
     if busy != 0:
         return i64(0)
-    for w in range(state.warps):
-        warp = state.warp[w]
-        if warp.state == KNOWN and (i64(i.barred) >> w) & 1 == 0:
+    if i64(state.those[KNOWN]) & ~i64(i.barred) != 0:
+        return i64(0)
+    left = i64(state.those[DRAINING])
+    while left != 0:
+        if state.warp[ctz(left)].collected != 0:
             return i64(0)
-        if warp.state == DRAINING and warp.collected != 0:
-            return i64(0)
+        left = without_lowest(left)
     if state.depth == 0:
         return i64(NEVER)
     chosen = i64(state.stack[0 if state.starts == PATIENCE else state.depth - 1])

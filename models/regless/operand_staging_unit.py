@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import assign, clear, i64, jit, record, slots, u32
+from lockstep.models.jit import assign, clear, i64, inline, jit, record, slots, u32
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import LANES
 from lockstep.spec.register_regions import BANKS, ERASE, LAST, Entry
-from lockstep.spec.regless.parameters import MAX_BANK_LINES, POISON, Request
+from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_REGISTERS, POISON, Request
 
 PORTS = ports("regless.operand_staging_unit")
 ACCESS, PRELOAD, REQUEST = (
@@ -21,20 +21,20 @@ NOTHING, WRITE, FILL, OPERAND, BEGIN = range(5)
 PRELOAD_LAST, INVALIDATE = int(Entry.PRELOAD_LAST), int(Entry.INVALIDATE)
 FETCH, FETCH_LAST, STORE, DROP, FINISH = (int(kind) for kind in Request)
 
+FREE = -1
+"""The tag of a line without a register."""
+
 LINE = record(
     [
-        ("warp", "i4"),
-        ("number", "i4"),
-        ("valid", "i1"),
+        ("tag", "i4"),
         ("held", "i1"),  # allocated to a region
         ("dirty", "i1"),
         ("fresh", "i1"),  # reserved, and without a value
-        ("words", "u4", (LANES,)),
     ]
 )
+VALUE = record([("words", "u4", (LANES,))])
 BANK = record(
     [
-        ("line", LINE, (MAX_BANK_LINES,)),
         ("access", ACCESS, (DEPTH,)),
         ("accesses", "i8"),
         ("preload", PRELOAD, (DEPTH,)),
@@ -44,6 +44,8 @@ BANK = record(
         ("looks", "i8"),  # in this cycle: at what ...
         ("place", "i8"),  # ... at which line, -1 if there is none with the tag
         ("sends", "i8"),  # ... what it asks the compressor, -1 for nothing
+        ("line", LINE, (MAX_BANK_LINES,)),
+        ("value", VALUE, (MAX_BANK_LINES,)),  # of each line; few are touched in a cycle, unlike what is above
     ]
 )
 STATE = record(
@@ -76,7 +78,7 @@ def reset(state, io):
         bank = state.bank[b]
         for k in range(state.lines):
             line = bank.line[k]
-            line.valid = 0
+            line.tag = FREE
             line.held = 0
             line.dirty = 0
             line.fresh = 0
@@ -93,20 +95,29 @@ def reset(state, io):
     io.o.finish.ready = 1
 
 
+@inline
+def _bank_of(state, payload):
+    return (i64(payload.warp) + i64(payload.number)) % i64(state.banks)
+
+
 @jit
 def comb(state, io):
     """``fill.ready``: a bank with a write takes no fill."""
-    payload = io.i.fill.payload
-    bank = (i64(payload.warp) + i64(payload.number)) % i64(state.banks)
-    io.c.fill.ready = io.i.write[bank].valid == 0
+    io.c.fill.ready = io.i.write[_bank_of(state, io.i.fill.payload)].valid == 0
     return i64(0)
 
 
-@jit
-def _find(state, bank, warp, number):
+@inline
+def _tag(warp, number):
+    return i64(warp) * MAX_REGISTERS + i64(number)
+
+
+@inline
+def _find(state, bank, payload):
+    """The line of a register; -1 if it has none."""
+    tag = _tag(payload.warp, payload.number)
     for k in range(state.lines):
-        line = bank.line[k]
-        if line.valid != 0 and line.warp == warp and line.number == number:
+        if bank.line[k].tag == tag:
             return i64(k)
     return i64(-1)
 
@@ -114,12 +125,12 @@ def _find(state, bank, warp, number):
 @jit
 def _in_turn(state, bank, dirty):
     """The next in turn of the clean or of the dirty lines; -1 if there is none."""
-    lines = i64(state.lines)
-    for k in range(lines):
-        place = (i64(bank.turn) + k) % lines
+    lines, place = i64(state.lines), i64(bank.turn)
+    for _ in range(lines):
         line = bank.line[place]
-        if line.valid != 0 and line.held == 0 and line.dirty == dirty:
+        if line.tag != FREE and line.held == 0 and line.dirty == dirty:
             return place
+        place = place + 1 if place + 1 < lines else i64(0)
     return i64(-1)
 
 
@@ -127,30 +138,28 @@ def _in_turn(state, bank, dirty):
 def _room_in(state, bank):
     """The line that a new register would take; -1 if a dirty one must leave first."""
     for k in range(state.lines):
-        if bank.line[k].valid == 0:
+        if bank.line[k].tag == FREE:
             return i64(k)
     return _in_turn(state, bank, i64(0))
 
 
 @jit
-def _look(state, io, b, room):
-    """Choose what a bank does in this cycle; nothing changes yet."""
+def _look(state, io, b, filled, room):
+    """Choose what a bank does in this cycle; nothing changes yet. ``filled``: the bank of the fill."""
     bank = state.bank[b]
-    fill = io.i.fill
     if io.i.write[b].valid != 0:
-        payload = io.i.write[b].payload
         bank.looks = WRITE
-        bank.place = _find(state, bank, i64(payload.warp), i64(payload.number))
+        bank.place = _find(state, bank, io.i.write[b].payload)
         return
-    if fill.valid != 0 and (i64(fill.payload.warp) + i64(fill.payload.number)) % i64(state.banks) == b:
+    if b == filled:
         bank.looks = FILL
-        bank.place = _find(state, bank, i64(fill.payload.warp), i64(fill.payload.number))
+        bank.place = _find(state, bank, io.i.fill.payload)
         return
     overdue = bank.waited == PATIENCE and room
     if bank.accesses != 0 and not (overdue and bank.preloads != 0):
         access = bank.access[0]
         bank.looks = OPERAND
-        bank.place = _find(state, bank, i64(access.warp), i64(access.number))
+        bank.place = _find(state, bank, access)
         if bank.place < 0 and access.result != 0 and _room_in(state, bank) < 0:
             bank.sends = STORE
         return
@@ -158,7 +167,7 @@ def _look(state, io, b, room):
         return
     preload = bank.preload[0]
     bank.looks = BEGIN
-    bank.place = _find(state, bank, i64(preload.warp), i64(preload.number))
+    bank.place = _find(state, bank, preload)
     if preload.action == INVALIDATE:
         bank.sends = DROP
     elif bank.place >= 0:
@@ -185,12 +194,12 @@ def _store(state, bank):
     """A dirty line leaves."""
     place = _in_turn(state, bank, i64(1))
     line = bank.line[place]
-    _enter(state, STORE, i64(line.warp), i64(line.number))
+    _enter(state, STORE, i64(line.tag) // MAX_REGISTERS, i64(line.tag) % MAX_REGISTERS)
     for lane in range(state.lanes):
-        state.entry.words[lane] = line.words[lane]
-    line.valid = 0
+        state.entry.words[lane] = bank.value[place].words[lane]
+    line.tag = FREE
     line.held = 0
-    bank.turn = (place + 1) % i64(state.lines)
+    bank.turn = place + 1 if place + 1 < state.lines else i64(0)
 
 
 @jit
@@ -198,13 +207,11 @@ def _allocate(state, bank, warp, number):
     """A line for a register that has none."""
     place = _room_in(state, bank)
     line = bank.line[place]
-    line.warp = warp
-    line.number = number
-    line.valid = 1
+    line.tag = _tag(warp, number)
     line.held = 1
     line.dirty = 0
     line.fresh = 0
-    bank.turn = (place + 1) % i64(state.lines)
+    bank.turn = place + 1 if place + 1 < state.lines else i64(0)
     return line
 
 
@@ -214,23 +221,23 @@ def _used(line, flags):
     if flags & LAST != 0:
         line.held = 0
         if flags & ERASE != 0:
-            line.valid = 0
+            line.tag = FREE
 
 
-@jit
-def _line(bank):
-    """The line that was found; any other for a register that is not here, which is an error of the environment."""
-    return bank.line[max(i64(bank.place), 0)]
+@inline
+def _found(bank):
+    """The place that was found; any other for a register that is not here, which is an error of the environment."""
+    return max(i64(bank.place), 0)
 
 
 @jit
 def _write(state, bank, payload):
-    line = _line(bank)
+    line, value = bank.line[_found(bank)], bank.value[_found(bank)]
     for lane in range(state.lanes):
         if (i64(payload.mask) >> lane) & 1 != 0:
-            line.words[lane] = payload.words[lane]
+            value.words[lane] = payload.words[lane]
         elif line.fresh != 0:
-            line.words[lane] = u32(POISON)
+            value.words[lane] = u32(POISON)
     line.fresh = 0
     line.dirty = 1
     _used(line, i64(payload.flags))
@@ -253,10 +260,10 @@ def _operand(state, io, b):
             line.fresh |= 1 - line.held
             line.held = 1
     else:
-        line = _line(bank)
+        value = bank.value[_found(bank)]
         for lane in range(state.lanes):
-            operand.payload.words[lane] = line.words[lane]
-        _used(line, i64(access.flags))
+            operand.payload.words[lane] = value.words[lane]
+        _used(bank.line[_found(bank)], i64(access.flags))
     bank.accesses -= 1
     assign(bank.access[0], bank.access[1])
 
@@ -274,7 +281,7 @@ def _begin(state, io, b, granted):
     if bank.place >= 0:
         line = bank.line[bank.place]
         if preload.action == INVALIDATE:
-            line.valid = 0
+            line.tag = FREE
             line.held = 0
         else:
             line.held = 1
@@ -301,9 +308,9 @@ def _do(state, io, b, granted):
         _write(state, bank, io.i.write[b].payload)
     elif bank.looks == FILL:
         fill = io.i.fill.payload
-        line = bank.line[bank.place]
+        value = bank.value[bank.place]
         for lane in range(state.lanes):
-            line.words[lane] = fill.words[lane]
+            value.words[lane] = fill.words[lane]
         io.o.answered[b].valid = 1
         io.o.answered[b].payload.warp = fill.warp
     elif bank.looks == OPERAND:
@@ -320,8 +327,8 @@ def _finish(state, warp):
     for b in range(state.banks):
         for k in range(state.lines):
             line = state.bank[b].line[k]
-            if line.warp == warp:
-                line.valid = 0
+            if line.tag // MAX_REGISTERS == warp:
+                line.tag = FREE
                 line.held = 0
     _enter(state, FINISH, warp, i64(0))
 
@@ -344,8 +351,9 @@ def step(state, io):
     banks = i64(state.banks)
     room = state.queued + state.entering < DEPTH
     finishes = room and io.i.finish.valid != 0
+    filled = _bank_of(state, io.i.fill.payload) if io.i.fill.valid != 0 else i64(-1)
     for b in range(banks):
-        _look(state, io, i64(b), room)
+        _look(state, io, i64(b), filled, room)
         if io.o.operand[b].valid != 0:
             clear(io.o.operand[b])
         if io.o.answered[b].valid != 0:
@@ -353,8 +361,9 @@ def step(state, io):
     _queue(state, io)
     granted = i64(-1)
     if room and io.i.finish.valid == 0:
-        for k in range(banks):
-            b = (i64(state.last) + 1 + k) % banks
+        b = i64(state.last)
+        for _ in range(banks):
+            b = b + 1 if b + 1 < banks else i64(0)
             if granted < 0 and state.bank[b].sends >= 0:
                 granted = b
     if granted >= 0:
