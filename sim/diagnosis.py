@@ -80,7 +80,7 @@ def lines(warps: Sequence[StuckWarp], ctas: tuple[int, ...]) -> list[str]:
     found = [_line(what, groups) for what, groups in alike.items()]
     if len(found) > MOST_LINES:
         left_out = sum(len(groups) for groups in list(alike.values())[MOST_LINES:])
-        found[MOST_LINES:] = [f"... and {left_out} more CTAs, each in another state"]
+        found[MOST_LINES:] = [f"... and {left_out} more CTAs in other states"]
     total, ended, not_begun = ctas
     return [*found, f"{ended} of {total} CTAs have ended; {not_begun} have not begun."]
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from lockstep.models import diagnosis as model
+from lockstep.models.diagnosis import REPEATING, Waiting
+from lockstep.models.observe import causes
 from lockstep.sim import Gpu, KernelFault, diagnosis
 from lockstep.sim.buffers import Buffer
 from lockstep.sim.cli import main
@@ -50,6 +55,12 @@ __global__ void busy(volatile long long *clock) {
         while (true)
             asm volatile("add.s32 %0, %0, 1; add.s32 %0, %0, -1; add.s32 %0, %0, 1; add.s32 %0, %0, -1;" : "+r"(k));
     clock[0] = 1;
+}
+__global__ void apart(volatile long long *clock) {
+    if (blockIdx.x == 0)
+        while (clock[1] == 0);
+    if (blockIdx.x == 1)
+        while (clock[2] == 0) __threadfence_block();
 }
 """
 LIMIT = 20_000
@@ -123,6 +134,31 @@ def test_ctas_that_wait_for_one_that_has_no_room(gpu: Gpu, clock: Buffer) -> Non
     assert total == "0 of 40 CTAs have ended; 24 have not begun."
 
 
+def test_each_sm_has_its_own_warps(gpu: Gpu, clock: Buffer) -> None:
+    """They repeat other instructions; a CTA that has ended is not named."""
+    fault = stopped(gpu, clock, "apart", 3, 32)
+    assert fault.__notes__[-1] == "1 of 3 CTAs have ended; 0 have not begun."
+    assert [(warp.sm, warp.cta, warp.state, warp.source) for warp in fault.warps] == [
+        (sm, (sm, 0, 0), "repeating", ("<text>", *2 * [line(f"while (clock[{sm + 1}]")])) for sm in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cause", "state"),
+    [
+        (causes.MEMORY, "waiting for memory"),
+        (causes.INSTRUCTION_CACHE, "waiting for instruction cache"),
+        (causes.MECHANISM, "held back by a mechanism"),
+        (causes.LSU, "ready, never chosen"),
+        (causes.PIPELINE, "ready, never chosen"),
+        (causes.NOT_SELECTED, "ready, never chosen"),
+    ],
+)
+def test_a_cause_in_words(cause: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes, "cause", lambda sm, slot, now: cause)
+    assert model._not_issuing({"last": 0}, 0) == state
+
+
 def test_starvation(gpu: Gpu, clock: Buffer) -> None:
     """Older warps that never wait leave a greedy scheduler no turn for the others; in turns, all get on."""
     fault = stopped(gpu, clock, "busy", 1, 1024)
@@ -144,9 +180,52 @@ def test_the_message_fits_on_a_screen() -> None:
     ]
     lines = diagnosis.lines(warps, (200, 3, 97))
     assert len(lines) <= 20
-    assert lines[-2] == "... and 84 more CTAs, each in another state"
+    assert lines[-2] == "... and 84 more CTAs in other states"
     assert lines[-1] == "3 of 200 CTAs have ended; 97 have not begun."
     assert lines[3].endswith("; warp 5 waiting for 15, k.ptx:5, since cycle 7; ... and 26 more warps")
+
+
+class Lines:
+    """Instruction ``pc`` is in line ``pc`` of the PTX; from 100 on, of a file that it includes."""
+
+    def ptx(self, pc: int) -> tuple[str, int]:
+        return ("k.ptx" if pc < 100 else "other.ptx"), pc
+
+    def source(self, pc: int) -> None:
+        return None
+
+
+def waiting(*warps: tuple[tuple[int, int, int], int, str, tuple[int, ...]]) -> list[StuckWarp]:
+    stop = SimpleNamespace(waiting=[Waiting(0, cta, warp, state, at, 7) for cta, warp, state, at in warps])
+    return list(diagnosis.stuck_warps(cast("Any", stop), cast("Any", Lines())))
+
+
+def test_warps_stand_in_the_order_of_their_ctas() -> None:
+    """x is the axis that grows first, as it is when CTAs begin."""
+    ctas = [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
+    found = waiting(*((cta, warp, "ended", (3,)) for cta in ctas for warp in (1, 0)))
+    assert [(warp.cta, warp.warp) for warp in found] == [(cta, warp) for cta in ctas[::-1] for warp in (0, 1)]
+
+
+def test_what_warps_repeat_is_one_loop_where_it_overlaps() -> None:
+    """Each warp is seen at some instructions of it; lines are those of the file that the first one is in."""
+    repeated = [(4, 6), (6, 9), (5, 7), (20, 22, 100)]
+    found = waiting(*(((0, 0, 0), k, REPEATING, at) for k, at in enumerate(repeated)), ((0, 0, 0), 5, "ended", (5,)))
+    loop = ("k.ptx", 4, 9)
+    assert [warp.ptx for warp in found] == [loop, loop, loop, ("k.ptx", 20, 22), ("k.ptx", 5, 5)]
+
+
+def test_warps_that_have_ended_are_named_last() -> None:
+    warps = waiting(((0, 0, 0), 0, "ended", (9,)), ((0, 0, 0), 1, "at barrier 0", (3,)))
+    assert diagnosis.lines(warps, (1, 0, 0))[0] == (
+        "CTA (0, 0, 0): warp 1 at barrier 0, k.ptx:3, since cycle 7; warp 0 ended, k.ptx:9, at cycle 7"
+    )
+
+
+def test_all_ctas_that_are_left_out_are_counted() -> None:
+    """Also those that are in the same state as another one."""
+    warps = waiting(*(((cta, 0, 0), 0, f"waiting for {cta // 2}", (3,)) for cta in range(40)))
+    assert diagnosis.lines(warps, (40, 0, 0))[-2] == "... and 8 more CTAs in other states"
 
 
 def test_a_fault_survives_its_way_between_processes(gpu: Gpu, clock: Buffer) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.models.observe.profile import ROW
 from lockstep.sim import Gpu, cli
-from lockstep.sim.profile import Place, Profile, hot_lines
+from lockstep.sim.profile import Place, Profile, hot_lines, reasons
 from lockstep.spec.causes import CAUSES
 
 CUDA = """// Columns of a tile in the scratchpad: every access conflicts.
@@ -94,12 +94,53 @@ def test_launches_of_a_function_are_added_up(tmp_path: Path) -> None:
     assert result["launches"] > len(issued)
 
 
+def profile() -> Profile:
+    """Of two instructions of a line, one of the same line of another file, and one that is never reached."""
+    rows = np.zeros(4, ROW)
+    rows["issues"], rows["lanes"] = [2, 1, 1, 0], [64, 2, 32, 0]
+    names = list(CAUSES)
+    for row, cause, cycles in ((0, "memory", 5), (0, "lsu", 30), (1, "memory", 7), (2, "memory", 90)):
+        rows["stalls"][row, names.index(cause)] = cycles
+    places = [Place(file, 3, "x = y;", line, "ld;") for line, file in enumerate(("a.cu", "a.cu", "b.cu", "b.cu"), 5)]
+    return Profile("f", rows, lambda: places)
+
+
+def test_a_line_is_the_sum_of_its_instructions() -> None:
+    other, own = profile().lines
+    assert (other.place.file, other.pc, other.instructions, other.issues, other.warp_cycles) == ("b.cu", 2, 2, 1, 91)
+    assert (own.place.ptx_line, own.pc, own.instructions, own.issues, own.warp_cycles) == (5, 0, 2, 3, 45)
+    assert own.lanes == 22 and [*own.stalls.items()] == [("lsu", 30), ("memory", 12)]
+
+
+def test_json_leaves_out_what_was_never_reached() -> None:
+    result = profile().as_json()
+    assert [cost["pc"] for cost in result["instructions"]] == [0, 1, 2]
+    assert [cost["ptx_line"] for cost in result["lines"]] == [7, 5]
+
+
+LINE = dict(file="a/b.cu", line=3, text="x =\ty;", warp_cycles=500, issues=2, lanes=32.0, requests=1,
+            stalls={"memory": 440, "not_selected": 20, "lsu": 4})  # fmt: skip
+
+
 def test_the_table_says_what_it_leaves_out() -> None:
-    line = dict(file="a/b.cu", line=3, text="x =\ty;", warp_cycles=50, issues=2, lanes=32.0, requests=1,
-                stalls={"memory": 47, "not_selected": 1})  # fmt: skip
-    title, columns, rows = hot_lines(dict(kernel="f", warp_cycles=100, lines=[line, line | {"line": 4}]), 1)
-    assert title == "f, b.cu: 100 warp cycles; 1 lines that cost less are left out"
+    title, columns, rows = hot_lines(dict(kernel="f", warp_cycles=1000, lines=[LINE, LINE | {"line": 4}]), 1)
+    assert title == "f, b.cu: 1,000 warp cycles; 1 lines that cost less are left out"
     assert dict(zip(columns, rows[0], strict=True)) == {
         "line": "3", "cycles": "50.0%", "issues": 2, "lanes": "32.0", "requests": 1,
-        "waits for": "memory 94%, not selected 2%", "": "x = y;",
+        "waits for": "memory 88%, not selected 4%", "": "x = y;",
     }  # fmt: skip
+
+
+def test_the_table_names_the_files_of_lines_where_there_are_several() -> None:
+    added = LINE | {"file": "k.ptx", "line": 0}
+    for lines, shown in (
+        ([LINE, added], ["3", "added"]),
+        ([LINE, LINE | {"file": "a/c.cu"}, added], ["b.cu:3", "c.cu:3", "added"]),
+    ):
+        title, _, rows = hot_lines(dict(kernel="f", warp_cycles=1000, lines=lines))
+        assert [row[0] for row in rows] == shown and title == "f, b.cu: 1,000 warp cycles"
+
+
+def test_the_table_shows_the_causes_that_matter() -> None:
+    stalls = {"memory": 40, "lsu": 30, "barrier": 20, "fetch": 10}
+    assert reasons(LINE | {"warp_cycles": 100, "stalls": stalls}) == "memory 40%, lsu 30%, barrier 20%"
