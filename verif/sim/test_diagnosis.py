@@ -209,7 +209,7 @@ def test_warps_stand_in_the_order_of_their_ctas() -> None:
 
 def test_what_warps_repeat_is_one_loop_where_it_overlaps() -> None:
     """Each warp is seen at some instructions of it; lines are those of the file that the first one is in."""
-    repeated = [(4, 6), (6, 9), (5, 7), (20, 22, 100)]
+    repeated = [(4, 6), (6, 9), (5, 6), (20, 22, 100)]
     found = waiting(*(((0, 0, 0), k, REPEATING, at) for k, at in enumerate(repeated)), ((0, 0, 0), 5, "ended", (5,)))
     loop = ("k.ptx", 4, 9)
     assert [warp.ptx for warp in found] == [loop, loop, loop, ("k.ptx", 20, 22), ("k.ptx", 5, 5)]
