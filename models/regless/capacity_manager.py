@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import clear, ctz, i64, inline, jit, record, slots, without_lowest
+from lockstep.models.masks import next_after
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.register_regions import BANKS
@@ -100,8 +101,7 @@ def _come(state, io):
     known = i64(state.those[KNOWN]) & ~i64(io.i.barred)
     if known == 0:
         return
-    above = known & i64(i64(-2) << i64(state.came))
-    w = i64(ctz(above if above != 0 else known))
+    w = i64(next_after(known, i64(state.came)))
     _become(state, w, STACKED)
     state.came = w
     state.stack[state.depth] = w
@@ -116,6 +116,15 @@ def _give_back(state, warp):
         warp.need[b] = warp.pending[b]
 
 
+@inline
+def _is_drained(state, warp):
+    """Whether a warp that drains has all operands of its region, and has written all results."""
+    pending = i64(0)
+    for b in range(state.banks):
+        pending |= warp.pending[b]
+    return warp.collected != 0 and pending == 0
+
+
 @jit
 def step(state, io):
     """One clock edge."""
@@ -126,13 +135,8 @@ def step(state, io):
     while left != 0:
         w = ctz(left)
         left = without_lowest(left)
-        warp = state.warp[w]
-        if warp.collected != 0:
-            pending = i64(0)
-            for b in range(state.banks):
-                pending += warp.pending[b]
-            if pending == 0:
-                drained |= i64(1) << w
+        if _is_drained(state, state.warp[w]):
+            drained |= i64(1) << w
     if not _start(state, io):
         _come(state, io)
     if i.sent.valid != 0:
@@ -203,7 +207,7 @@ def idle(state, io):
         return i64(0)
     left = i64(state.those[DRAINING])
     while left != 0:
-        if state.warp[ctz(left)].collected != 0:
+        if _is_drained(state, state.warp[ctz(left)]):
             return i64(0)
         left = without_lowest(left)
     if state.depth == 0:

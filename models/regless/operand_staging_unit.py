@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import assign, clear, i64, inline, jit, record, slots, u32
+from lockstep.models.jit import assign, clear, ctz, i64, inline, jit, record, slots, u32, without_lowest
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import LANES
 from lockstep.spec.register_regions import BANKS, ERASE, LAST, Entry
@@ -352,8 +352,12 @@ def step(state, io):
     room = state.queued + state.entering < DEPTH
     finishes = room and io.i.finish.valid != 0
     filled = _bank_of(state, io.i.fill.payload) if io.i.fill.valid != 0 else i64(-1)
+    busy = i64(0)
     for b in range(banks):
-        _look(state, io, i64(b), filled, room)
+        bank = state.bank[b]
+        if bank.accesses + bank.preloads + io.i.write[b].valid != 0 or b == filled:
+            busy |= i64(1) << b
+            _look(state, io, i64(b), filled, room)
         if io.o.operand[b].valid != 0:
             clear(io.o.operand[b])
         if io.o.answered[b].valid != 0:
@@ -368,8 +372,10 @@ def step(state, io):
                 granted = b
     if granted >= 0:
         state.last = granted
-    for b in range(banks):
-        _do(state, io, i64(b), b == granted)
+    while busy != 0:
+        b = ctz(busy)
+        busy = without_lowest(busy)
+        _do(state, io, b, b == granted)
     if finishes:
         _finish(state, i64(io.i.finish.payload.warp))
     for b in range(banks):

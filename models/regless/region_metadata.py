@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import clear, i64, jit, record, slots
+from lockstep.models.jit import clear, i64, inline, jit, record, slots
+from lockstep.models.masks import next_after
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.register_regions import (
@@ -28,7 +29,8 @@ from lockstep.spec.regless.parameters import MAX_WORDS
 
 PORTS = ports("regless.region_metadata")
 
-BETWEEN, ANNOUNCED, STARTED, RUNNING = range(4)
+PHASES = 4
+BETWEEN, ANNOUNCED, STARTED, RUNNING = range(PHASES)
 HEADER, MORE, FLAGS, SINGLE = (int(kind) for kind in Kind)
 NONE = int(Entry.NONE)
 
@@ -45,6 +47,9 @@ WARP = record(
 STATE = record(
     [
         ("warp", WARP, (MAX_WARPS,)),
+        ("those", "i8", (PHASES,)),  # the warps in each phase, ...
+        ("worded", "i8"),  # ... that have words, ...
+        ("room", "i8"),  # ... and that have room for more
         ("looked", "i8"),  # whether a word is looked at ...
         ("announces", "i8"),  # ... for its region's sake
         ("of", "i8"),  # whose word that is, or was
@@ -63,8 +68,13 @@ def reset(state, io):
     """The state and the outputs after reset."""
     clear(io.o)
     clear(io.c)
+    for phase in range(PHASES):
+        state.those[phase] = 0
+    state.those[BETWEEN] = -1
+    state.room = 0
     for w in range(state.warps):
         clear(state.warp[w])
+        _hold(state, i64(w), i64(0))
     state.looked = 0
     state.announces = 0
     state.of = 0
@@ -90,10 +100,33 @@ def comb(state, io):
     return i64(0)
 
 
+@inline
+def _become(state, w, new):
+    """A warp's next phase."""
+    bit = i64(1) << w
+    state.those[state.warp[w].phase] &= ~bit
+    state.those[new] |= bit
+    state.warp[w].phase = new
+
+
+@inline
+def _hold(state, w, count):
+    """So many words of a warp are stored."""
+    bit = i64(1) << w
+    state.warp[w].count = count
+    state.worded = i64(state.worded) & ~bit
+    state.room = i64(state.room) & ~bit
+    if count != 0:
+        state.worded |= bit
+    if count < state.words:
+        state.room |= bit
+
+
 @jit
-def _leave(warp, words):
+def _leave(state, w, words):
     """The oldest words leave."""
-    warp.count -= words
+    warp = state.warp[w]
+    _hold(state, w, i64(warp.count) - words)
     for k in range(warp.count):
         warp.word[k].payload = warp.word[k + words].payload
         warp.word[k].slots = warp.word[k + words].slots
@@ -107,20 +140,21 @@ def _issue(state, io):
     clear(flags)
     if issue.valid == 0:
         return
-    warp, count = state.warp[issue.payload.warp], i64(issue.payload.slots)
+    w, count = i64(issue.payload.warp), i64(issue.payload.slots)
+    warp = state.warp[w]
     flags.valid = 1
-    flags.payload.warp = issue.payload.warp
+    flags.payload.warp = w
     for k in range(count):
         word, slot = divmod(i64(warp.at) + k, FLAGS_SLOTS)
         flags.payload.slots[k] = _field(i64(warp.word[word].payload), SLOT_BITS * slot, SLOT_BITS)
     warp.at += count
     warp.left -= count
     if warp.left == 0:
-        _leave(warp, (i64(warp.at) + FLAGS_SLOTS - 1) // FLAGS_SLOTS)
+        _leave(state, w, (i64(warp.at) + FLAGS_SLOTS - 1) // FLAGS_SLOTS)
         warp.at = 0
-        warp.phase = BETWEEN
+        _become(state, w, BETWEEN)
     elif warp.at >= FLAGS_SLOTS:
-        _leave(warp, i64(1))
+        _leave(state, w, i64(1))
         warp.at -= FLAGS_SLOTS
 
 
@@ -179,22 +213,19 @@ def _open(state):
     elif kind == SINGLE:
         _take(state, SINGLE_ENTRIES, SINGLE_ENTRIES_SHIFT, payload)
     if state.ends != 0:
-        warp.phase = RUNNING
+        _become(state, i64(state.of), RUNNING)
     else:
-        _leave(warp, i64(1))
+        _leave(state, i64(state.of), i64(1))
 
 
 @jit
 def _next(state, wanted):
     """The next warp in turn with a word that is to be looked at; -1 if there is none."""
-    for k in range(state.warps):
-        w = (i64(state.of) + 1 + k) % i64(state.warps)
-        warp = state.warp[w]
-        announces = warp.phase == BETWEEN and (wanted >> w) & 1 != 0
-        sends = warp.phase == STARTED and not (state.looked != 0 and state.of == w)
-        if warp.count != 0 and (announces or sends):
-            return w
-    return i64(-1)
+    started = i64(state.those[STARTED])
+    if state.looked != 0:
+        started &= ~(i64(1) << i64(state.of))
+    there = (i64(state.those[BETWEEN]) & wanted | started) & i64(state.worded)
+    return i64(next_after(there, i64(state.of))) if there != 0 else i64(-1)
 
 
 @jit
@@ -215,17 +246,13 @@ def _look(state, io, sent):
         state.of = chosen
         state.announces = state.warp[chosen].phase == BETWEEN
         if state.announces != 0:
-            state.warp[chosen].phase = ANNOUNCED
+            _become(state, chosen, ANNOUNCED)
 
 
 @jit
 def _show(state, io):
     """The outputs of the next cycle."""
-    room = i64(0)
-    for w in range(state.warps):
-        if state.warp[w].count < state.words:
-            room |= i64(1) << w
-    io.o.room = room
+    io.o.room = state.room
     region = io.o.region
     clear(region)
     if state.looked != 0 and state.announces != 0:
@@ -239,13 +266,14 @@ def _show(state, io):
                 usage = _field(i64(word.payload), HEADER_USAGE_BITS * b, HEADER_USAGE_BITS)
             region.payload.usage[b] = usage
     for b in range(state.banks):
-        preload = io.o.preload[b]
-        clear(preload)
-        k = _entry_for(state, b)
-        if k >= 0:
+        clear(io.o.preload[b])
+    for k in range(ENTRIES - 1, -1, -1):  # the first that goes to a bank is the one that it sees
+        if state.entry[k] != 0:
+            register = _field(i64(state.entry[k]), 0, REGISTER_BITS)
+            preload = io.o.preload[(i64(state.entries_of) + register) % i64(state.banks)]
             preload.valid = 1
             preload.payload.warp = state.entries_of
-            preload.payload.number = _field(i64(state.entry[k]), 0, REGISTER_BITS)
+            preload.payload.number = register
             preload.payload.action = i64(state.entry[k]) >> REGISTER_BITS
 
 
@@ -257,7 +285,7 @@ def step(state, io):
     _look(state, io, sent)
     _issue(state, io)
     if i.start.valid != 0:
-        state.warp[i.start.payload.warp].phase = STARTED
+        _become(state, i64(i.start.payload.warp), STARTED)
     if i.word.valid != 0:
         payload = i.word.payload
         warp = state.warp[payload.warp]
@@ -265,9 +293,9 @@ def step(state, io):
         word.payload = payload.word.payload
         word.slots = payload.word.slots
         word.kind = payload.word.kind
-        warp.count += 1
+        _hold(state, i64(payload.warp), i64(warp.count) + 1)
     if i.flush.valid != 0:
-        state.warp[i.flush.payload.warp].count = 0
+        _hold(state, i64(i.flush.payload.warp), i64(0))
     _show(state, io)
     return i64(0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import clear, ctz, i64, inline, jit, popcount, record, slots, without_lowest
+from lockstep.models.masks import next_after
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS, SCHEDULERS
 
@@ -40,13 +41,6 @@ def reset(state, io):
     clear(state)
     state.last = MAX_WARPS - 1
     state.promoted = MAX_WARPS - 1
-
-
-@inline
-def _next(mask, last):
-    """The first slot of a mask, not empty, after ``last``, circularly."""
-    later = mask & i64(i64(-2) << last)
-    return ctz(later if later != 0 else mask)
 
 
 @inline
@@ -139,7 +133,7 @@ def _grant(state, io, candidates):
     if greedy and state.greedy != 0 and (candidates >> state.last) & 1 != 0:
         warp = state.last
     elif policy <= GREEDY_RR or policy == TWO_LEVEL:
-        warp = _next(candidates, state.last)
+        warp = next_after(candidates, state.last)
     else:
         warp = _first(state, candidates)
     io.c.grant.valid = 1
@@ -196,13 +190,13 @@ def _yielding(state, warp):
     if state.active == 0:
         return i64(0)
     lowest = _lowest(state, state.active)
-    return lowest & _lower(state, warp) & i64(1) << _next(lowest, state.promoted)
+    return lowest & _lower(state, warp) & i64(1) << next_after(lowest, state.promoted)
 
 
 @jit
 def _contender(state, io, pending):
     """Two-level, where there are classes: the pending warp that becomes active; -1 for none."""
-    warp = _next(_highest(state, pending), state.promoted)
+    warp = next_after(_highest(state, pending), state.promoted)
     if state.filled >= i64(io.i.active_warps) and _yielding(state, warp) == 0:
         return i64(-1)
     return warp
@@ -216,7 +210,7 @@ def _activated(state, io):
         return i64(-1)
     if _classified(state) != 0:
         return _contender(state, io, pending)
-    return i64(-1) if state.filled >= i64(io.i.active_warps) else _next(pending, state.promoted)
+    return i64(-1) if state.filled >= i64(io.i.active_warps) else next_after(pending, state.promoted)
 
 
 @jit
