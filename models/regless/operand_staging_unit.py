@@ -39,18 +39,19 @@ BANK = record(
         ("accesses", "i8"),
         ("preload", PRELOAD, (DEPTH,)),
         ("preloads", "i8"),
+        ("first", "i8"),  # of its lines
         ("turn", "i8"),  # the line that leaves next, if its list has it
         ("waited", "i8"),  # cycles, of the preload
         ("looks", "i8"),  # in this cycle: at what ...
         ("place", "i8"),  # ... at which line, -1 if there is none with the tag
         ("sends", "i8"),  # ... what it asks the compressor, -1 for nothing
-        ("line", LINE, (MAX_BANK_LINES,)),
-        ("value", VALUE, (MAX_BANK_LINES,)),  # of each line; few are touched in a cycle, unlike what is above
     ]
 )
 STATE = record(
     [
         ("bank", BANK, (BANKS,)),
+        ("line", LINE, (BANKS * MAX_BANK_LINES,)),  # all lines of a bank, then all of the next
+        ("value", VALUE, (BANKS * MAX_BANK_LINES,)),  # of each line
         ("last", "i8"),  # the bank that had the way to the compressor
         ("entering", "i8"),  # the entry enters the queue
         ("entry", REQUEST),
@@ -76,15 +77,16 @@ def reset(state, io):
     clear(io.o)
     for b in range(state.banks):
         bank = state.bank[b]
-        for k in range(state.lines):
-            line = bank.line[k]
+        bank.first = b * state.lines
+        for k in range(bank.first, bank.first + state.lines):
+            line = state.line[k]
             line.tag = FREE
             line.held = 0
             line.dirty = 0
             line.fresh = 0
         bank.accesses = 0
         bank.preloads = 0
-        bank.turn = 0
+        bank.turn = bank.first
         bank.waited = 0
         _rest(bank)
         io.o.access[b].ready = 1
@@ -116,29 +118,35 @@ def _tag(warp, number):
 def _find(state, bank, payload):
     """The line of a register; -1 if it has none."""
     tag = _tag(payload.warp, payload.number)
-    for k in range(state.lines):
-        if bank.line[k].tag == tag:
+    for k in range(bank.first, bank.first + state.lines):
+        if state.line[k].tag == tag:
             return i64(k)
     return i64(-1)
+
+
+@inline
+def _after(state, bank, place):
+    """The bank's next line, circularly."""
+    return place + 1 if place + 1 < bank.first + state.lines else i64(bank.first)
 
 
 @jit
 def _in_turn(state, bank, dirty):
     """The next in turn of the clean or of the dirty lines; -1 if there is none."""
-    lines, place = i64(state.lines), i64(bank.turn)
-    for _ in range(lines):
-        line = bank.line[place]
+    place = i64(bank.turn)
+    for _ in range(state.lines):
+        line = state.line[place]
         if line.tag != FREE and line.held == 0 and line.dirty == dirty:
             return place
-        place = place + 1 if place + 1 < lines else i64(0)
+        place = _after(state, bank, place)
     return i64(-1)
 
 
 @jit
 def _room_in(state, bank):
     """The line that a new register would take; -1 if a dirty one must leave first."""
-    for k in range(state.lines):
-        if bank.line[k].tag == FREE:
+    for k in range(bank.first, bank.first + state.lines):
+        if state.line[k].tag == FREE:
             return i64(k)
     return _in_turn(state, bank, i64(0))
 
@@ -193,25 +201,25 @@ def _enter(state, kind, warp, number):
 def _store(state, bank):
     """A dirty line leaves."""
     place = _in_turn(state, bank, i64(1))
-    line = bank.line[place]
+    line = state.line[place]
     _enter(state, STORE, i64(line.tag) // MAX_REGISTERS, i64(line.tag) % MAX_REGISTERS)
     for lane in range(state.lanes):
-        state.entry.words[lane] = bank.value[place].words[lane]
+        state.entry.words[lane] = state.value[place].words[lane]
     line.tag = FREE
     line.held = 0
-    bank.turn = place + 1 if place + 1 < state.lines else i64(0)
+    bank.turn = _after(state, bank, place)
 
 
 @jit
 def _allocate(state, bank, warp, number):
     """A line for a register that has none."""
     place = _room_in(state, bank)
-    line = bank.line[place]
+    line = state.line[place]
     line.tag = _tag(warp, number)
     line.held = 1
     line.dirty = 0
     line.fresh = 0
-    bank.turn = place + 1 if place + 1 < state.lines else i64(0)
+    bank.turn = _after(state, bank, place)
     return line
 
 
@@ -227,12 +235,12 @@ def _used(line, flags):
 @inline
 def _found(bank):
     """The place that was found; any other for a register that is not here, which is an error of the environment."""
-    return max(i64(bank.place), 0)
+    return i64(bank.place) if bank.place >= 0 else i64(bank.first)
 
 
 @jit
 def _write(state, bank, payload):
-    line, value = bank.line[_found(bank)], bank.value[_found(bank)]
+    line, value = state.line[_found(bank)], state.value[_found(bank)]
     for lane in range(state.lanes):
         if (i64(payload.mask) >> lane) & 1 != 0:
             value.words[lane] = payload.words[lane]
@@ -256,14 +264,14 @@ def _operand(state, io, b):
         if bank.place < 0:
             _allocate(state, bank, i64(access.warp), i64(access.number)).fresh = 1
         else:
-            line = bank.line[bank.place]
+            line = state.line[bank.place]
             line.fresh |= 1 - line.held
             line.held = 1
     else:
-        value = bank.value[_found(bank)]
+        value = state.value[_found(bank)]
         for lane in range(state.lanes):
             operand.payload.words[lane] = value.words[lane]
-        _used(bank.line[_found(bank)], i64(access.flags))
+        _used(state.line[_found(bank)], i64(access.flags))
     bank.accesses -= 1
     assign(bank.access[0], bank.access[1])
 
@@ -279,7 +287,7 @@ def _begin(state, io, b, granted):
     if bank.sends >= 0:
         _enter(state, i64(bank.sends), warp, number)
     if bank.place >= 0:
-        line = bank.line[bank.place]
+        line = state.line[bank.place]
         if preload.action == INVALIDATE:
             line.tag = FREE
             line.held = 0
@@ -308,7 +316,7 @@ def _do(state, io, b, granted):
         _write(state, bank, io.i.write[b].payload)
     elif bank.looks == FILL:
         fill = io.i.fill.payload
-        value = bank.value[bank.place]
+        value = state.value[bank.place]
         for lane in range(state.lanes):
             value.words[lane] = fill.words[lane]
         io.o.answered[b].valid = 1
@@ -324,12 +332,11 @@ def _do(state, io, b, granted):
 
 @jit
 def _finish(state, warp):
-    for b in range(state.banks):
-        for k in range(state.lines):
-            line = state.bank[b].line[k]
-            if line.tag // MAX_REGISTERS == warp:
-                line.tag = FREE
-                line.held = 0
+    for k in range(state.banks * state.lines):
+        line = state.line[k]
+        if line.tag // MAX_REGISTERS == warp:
+            line.tag = FREE
+            line.held = 0
     _enter(state, FINISH, warp, i64(0))
 
 

@@ -62,14 +62,14 @@ RESULT = record(
 )
 BANK = record(
     [
-        ("access", ACCESS, (MAX_BANK_LINES,)),  # a ring: each of them has a line, or will have one
         ("first", "i4"),  # running numbers: the first that has not come back, ...
         ("next", "i4"),  # ... that the bank has not taken, ...
         ("last", "i4"),  # ... and the first that there is not
-        ("result", RESULT, (MAX_BANK_LINES,)),
         ("results", "i4"),
     ]
 )
+ACCESSES = record([("ring", ACCESS, (MAX_BANK_LINES,))])  # each of them has a line, or will have one
+RESULTS = record([("result", RESULT, (MAX_BANK_LINES,))])
 ANSWER = record([("token", "i8"), ("words", "u4", (LANES,))])
 QUEUES = record(
     [
@@ -89,6 +89,8 @@ QUEUES = record(
         ("active", "i8"),  # what the capacity manager has said last
         ("due", "i8"),  # the cycle in which the first result is there
         ("bank", BANK, (BANKS,)),
+        ("accesses", ACCESSES, (BANKS,)),
+        ("results", RESULTS, (BANKS,)),
         ("part", "i8"),  # of the register whose access the L1 sees: the lines that it has accepted
         ("fetches", "i8"),  # that the L1 has not answered, or whose answer waits
         ("answer", ANSWER, (ANSWERS,)),  # a ring

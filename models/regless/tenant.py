@@ -150,8 +150,9 @@ def _access(state, sm, queues, md, k, schedulers):
             written = delivers or _has(instruction.writes, register)
             if written:
                 state.flags[slot * MAX_REGISTERS + register] = flag
-            bank = queues.bank[(slot // schedulers + register) % BANKS]
-            access = bank.access[bank.last % MAX_BANK_LINES]
+            b = (slot // schedulers + register) % BANKS
+            bank = queues.bank[b]
+            access = queues.accesses[b].ring[bank.last % MAX_BANK_LINES]
             bank.last += 1
             access.slot = slot
             access.number = register
@@ -188,7 +189,7 @@ def _operands(state, sm, queues, shard):
         bank, operand = queues.bank[b], osu.o.operand[b]
         cm.i.reserved[b].valid = 0
         if operand.valid != 0:
-            access = bank.access[bank.first % MAX_BANK_LINES]
+            access = queues.accesses[b].ring[bank.first % MAX_BANK_LINES]
             bank.first += 1
             slot, number = i64(access.slot), i64(access.number)
             if operand.payload.number != number:
@@ -209,7 +210,7 @@ def _operands(state, sm, queues, shard):
         into = osu.i.access[b]
         into.valid = i64(bank.next != bank.last)
         if into.valid != 0:
-            access = bank.access[bank.next % MAX_BANK_LINES]
+            access = queues.accesses[b].ring[bank.next % MAX_BANK_LINES]
             into.payload.warp = i64(access.slot) // i64(at_config(i64(sm.config)).core.schedulers)
             into.payload.number = access.number
             into.payload.result = access.result
@@ -269,7 +270,7 @@ def write(state, sm):
 @inline
 def _result(state, queues, b, slot, number, first, pc, ready):
     bank = queues.bank[b]
-    result = bank.result[bank.results]
+    result = queues.results[b].result[bank.results]
     bank.results += 1
     result.ready = ready
     result.pc = pc
@@ -294,24 +295,24 @@ def _results(state, sm, config, queues, shard, schedulers, now):
         if bank.results != 0:
             _write(state, sm, config, queues, osu, cm, b, schedulers, now)
         for k in range(bank.results):
-            queues.due = min(i64(queues.due), max(i64(bank.result[k].ready), now + 1))
+            queues.due = min(i64(queues.due), max(i64(queues.results[b].result[k].ready), now + 1))
 
 
 @jit
 def _write(state, sm, config, queues, osu, cm, b, schedulers, now):
     """Write a bank's next result, if one is there."""
-    bank = queues.bank[b]
+    bank, results = queues.bank[b], queues.results[b]
     chosen = i64(0)
     for k in range(1, bank.results):
-        if bank.result[k].ready < bank.result[chosen].ready:
+        if results.result[k].ready < results.result[chosen].ready:
             chosen = i64(k)
-    result = bank.result[chosen]
+    result = results.result[chosen]
     if result.ready > now:
         return
     slot, number, first, pc = i64(result.slot), i64(result.number), i64(result.first), i64(result.pc)
     bank.results -= 1
     for k in range(chosen, bank.results):
-        assign(bank.result[k], bank.result[k + 1])
+        assign(results.result[k], results.result[k + 1])
     event, place = osu.i.write[b], slot * MAX_REGISTERS + number
     event.valid = 1
     event.payload.warp = slot // schedulers
