@@ -84,7 +84,7 @@ def write(target: str, runs: Sequence[Run]) -> None:
 
     ``launch`` counts them from 0, and ``core_cycle`` begins anew in each.
     """
-    names = list(runs[0].timeline) if runs else ["core_cycle", *COLUMNS]
+    names = list(runs[0].timeline) if runs else ["core_cycle", "occupancy", "ipc", *COLUMNS]
     table: dict[str, Any] = {"launch": [], "kernel": []}
     for number, run in enumerate(runs):
         rows = len(run.timeline["core_cycle"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,28 @@ def test_columns_are_the_statistics_of_their_interval() -> None:
     assert slots * warps.sum() == pytest.approx(run.raw["sm.resident_warp_cycles"].sum())
 
 
+def test_gauges_are_means_over_sms_at_the_end_of_an_interval() -> None:
+    recorder = model.Recorder({"gpu.x": np.zeros((2, 3), np.int64)}, {"g": np.zeros(2, np.int64)})
+    recorder._room[:2] = [[10, 1, 2, 3, 8], [30, 1, 4, 8, 6]]
+    recorder.record["taken"] = 2
+    recorder.fetch()
+    taken = recorder.intervals()
+    assert taken.counts["gpu.x"].tolist() == [[1, 2, 3], [0, 2, 5]]
+    assert (taken.counts["gpu.cycles"].tolist(), taken.gauges["g"].tolist()) == ([10, 20], [8, 6])
+    gpu = Gpu("gtx480", core_sms=2)
+    kernel = kernels.find("saxpy")
+    kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
+    shown = intervals.columns(replace(gpu.machine._rows.intervals(), gauges=taken.gauges), gpu.description)
+    assert shown["g"].tolist() == [4, 3]
+
+
+def test_a_run_without_launches_has_the_same_columns(tmp_path: Path) -> None:
+    for name, runs in (("none", []), ("one", launches("saxpy"))):
+        intervals.write(str(tmp_path / f"{name}.csv"), runs)
+    header, none = ((tmp_path / f"{name}.csv").read_text().splitlines() for name in ("one", "none"))
+    assert none == header[:1]
+
+
 @pytest.mark.parametrize("every", [None, 20])
 def test_intervals_grow_instead_of_their_number(monkeypatch: pytest.MonkeyPatch, every: int | None) -> None:
     monkeypatch.setattr(model, "INTERVAL", 20)
@@ -87,6 +110,8 @@ def test_files(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [int(row["launch"]) for row in rows] == sorted(int(row["launch"]) for row in rows)
     assert int(rows[-1]["launch"]) == result["launches"] - 1 and rows[0]["kernel"] == result["functions"][0]["name"]
+    named = dict.fromkeys((int(row["launch"]), row["kernel"]) for row in rows)
+    assert [*named] == [(number, run.kernel) for number, run in enumerate(launches("bfs"))]
     for name in ADDED_UP:
         assert sum(int(row[name]) for row in rows) == result["stats"][name]
     table = pyarrow.parquet.read_table(places[1])

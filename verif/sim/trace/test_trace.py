@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lockstep.models.memory.l1 import REFUSALS
 from lockstep.models.observe.trace import QUEUED
 from lockstep.sim import Gpu, cli, kernels
-from lockstep.sim.trace import konata
+from lockstep.sim.trace import konata, perfetto
 from lockstep.sim.trace.trace import Trace
 from lockstep.spec.causes import CAUSES
 
@@ -161,11 +162,12 @@ class Log:
         assert lines[0] == ["Kanata", "0004"] and lines[1][0] == "C="
         self.now = int(lines[1][1])
         self.begin: list[int] = []
+        self.threads: list[int] = []
         self.labels: defaultdict[int, list[str]] = defaultdict(list)
         self.stages: defaultdict[tuple[int, str], list[tuple[str, int, int]]] = defaultdict(list)
         self.open: dict[tuple[int, str], tuple[str, int]] = {}
         self.retired: dict[int, int] = {}
-        self.arrows: list[tuple[int, int]] = []
+        self.arrows: list[tuple[int, int, int]] = []
         for command, *words in lines[2:]:
             getattr(self, f"_{command.lower()}")(*words)
         assert not self.open and len(self.retired) == len(self.begin)
@@ -182,6 +184,7 @@ class Log:
     def _i(self, number: str, _: str, thread: str) -> None:
         assert int(number) == len(self.begin) and int(thread) >= 0
         self.begin.append(self.now)
+        self.threads.append(int(thread))
 
     def _l(self, number: str, kind: str, text: str) -> None:
         assert kind in "01" and text
@@ -203,7 +206,7 @@ class Log:
 
     def _w(self, consumer: str, producer: str, kind: str) -> None:
         assert 0 <= int(producer) < len(self.begin) and kind == "0"
-        self.arrows.append((self.alive(consumer), int(producer)))
+        self.arrows.append((self.now, self.alive(consumer), int(producer)))
 
 
 @pytest.mark.parametrize("window", [(0, None), (700, 1500)])
@@ -222,6 +225,42 @@ def test_konata(window: tuple[int, int | None]) -> None:
         assert len(log.labels[number]) == 2
     assert log.arrows
     assert any("ld.global" in label for labels in log.labels.values() for label in labels)
+
+
+def test_konata_names_each_instruction_and_what_it_needed() -> None:
+    _, trace = whole("bfs", 0)
+    log = Log(konata.text(trace.launches))
+    issues = {key[0]: begin for key, parts in log.stages.items() for stage, begin, _ in parts if stage == "I"}
+    issued = {(one.issue, one.warp.slot): one for one in trace.instructions}
+    ones = [issued[issues[number], log.threads[number]] for number in range(len(log.begin))]
+    for number, one in enumerate(ones):
+        first, second = log.labels[number]
+        assert first.startswith(f"CTA {one.warp.cta} warp {one.warp.index}: {one.pc}: ")
+        assert f"warp slot {one.warp.slot}, {one.lanes.bit_count()} lanes ({one.lanes:08x})" in second
+    arrows = Counter((cycle, id(ones[consumer]), id(ones[producer])) for cycle, consumer, producer in log.arrows)
+    assert arrows == Counter((one.issue, id(one), id(other)) for one in ones for other in one.needs)
+
+
+def test_a_guarded_instruction_needs_what_sets_its_predicate() -> None:
+    _, trace = whole("bfs", 0)
+    places = trace.launches[0].places()
+    guarded = [one for one in trace.launches[0].instructions if places[one.pc].ptx.lstrip().startswith("@")]
+    assert any("setp" in places[other.pc].ptx for one in guarded for other in one.needs)
+
+
+def test_ctas_last_until_their_last_warp_has_ended() -> None:
+    for launch in whole("bfs", 0)[1].launches:
+        ends = defaultdict(int)
+        for warp in launch.warps:
+            ends[warp.cta] = max(ends[warp.cta], warp.end)
+        assert {number: end for _, number, _, end in launch.ctas} == ends
+
+
+def test_a_branch_is_done_after_the_latency_of_its_pipeline() -> None:
+    for launch in whole("bfs", 0)[1].launches:
+        places, latency = launch.places(), launch.gpu.pipelines["control"].latency
+        branches = [one for one in launch.instructions if " bra" in " " + places[one.pc].ptx and not one.cut]
+        assert latency > 2 and {one.done - one.start for one in branches} == {latency - 1}
 
 
 def packets(path: Path) -> tuple[Counter[str], list[dict[str, Any]]]:
@@ -265,6 +304,58 @@ def test_perfetto(tmp_path: Path) -> None:
     assert slices["line"] == stats["lsu.requests"] and slices["launch"] == len(gpu.runs)
 
 
+def tracks(path: Path) -> dict[str, list[tuple[int, int, str, float]]]:
+    """What the tracks of a file for Perfetto hold, by their names: begin, end, name and value."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
+
+    file = messages.Trace()
+    file.ParseFromString(path.read_bytes())
+    names = {p.track_descriptor.uuid: p.track_descriptor.name for p in file.packet}
+    found: defaultdict[str, list[tuple[int, int, str, float]]] = defaultdict(list)
+    open_slices: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    for packet in file.packet:
+        event, cycle = packet.track_event, packet.timestamp
+        if event.type == event.TYPE_SLICE_BEGIN:
+            open_slices[event.track_uuid].append((cycle, event.name))
+        elif event.type == event.TYPE_SLICE_END:
+            begin, name = open_slices[event.track_uuid].pop()
+            found[names[event.track_uuid]].append((begin, cycle, name, 0))
+        elif event.type == event.TYPE_COUNTER:
+            found[names[event.track_uuid]].append((cycle, cycle, "", event.double_counter_value))
+    return found
+
+
+def test_tracks_of_perfetto(tmp_path: Path) -> None:
+    gpu, trace = whole("transpose-tiled", 0, 1)
+    trace.write(tmp_path / "x.pftrace")
+    found = tracks(tmp_path / "x.pftrace")
+    (launch,) = trace.launches
+    per_window = [value for *_, value in found["instructions per cycle"]]
+    assert 100 * sum(per_window) == pytest.approx(len(trace.instructions))
+    schedulers = gpu.description.core.schedulers
+    for number in range(schedulers):
+        issues = [one.issue for one in launch.instructions if one.warp.slot % schedulers == number]
+        assert [begin for begin, *_ in found[f"scheduler {number}"]] == issues != []
+    waits: Counter[str] = Counter()
+    for name, slices in found.items():
+        for begin, end, why, _ in slices if name.startswith("warp slot") else ():
+            waits[why] += end - begin
+    profile = gpu.runs[0].profile
+    assert profile is not None
+    assert {why: waits[why] for why in CAUSES} == profile.stalls
+    refused: Counter[str] = Counter()
+    for begin, end, why, _ in found["lines that the L1 refuses"]:
+        refused[why] += end - begin
+    assert refused and {why: refused[why] for why in REFUSALS} == {
+        why: gpu.per_sm[0][f"l1.stall_{why}_core_cycles"] for why in REFUSALS
+    }
+
+
+def test_perfetto_names_sms_and_opcodes() -> None:
+    assert b"SM 3" in perfetto.content(3, [])
+    assert [perfetto._name(ptx, 7) for ptx in ("@!%p1 bra $on;", "ret;", "")] == ["bra", "ret", "instruction 7"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -289,6 +380,11 @@ def test_mistakes(options: list[str], words: list[str], capsys: pytest.CaptureFi
     *_, error = capsys.readouterr().err.splitlines()  # what is before tells of progress
     assert error.startswith("lockstep: ") and all(word in error for word in words)
     assert not any(tmp_path.iterdir())
+
+
+def test_the_span_is_from_the_first_to_the_last_cycle() -> None:
+    _, trace = traced("bfs", 0, cycles=(700, 1500))
+    assert trace.span == "timeline of SM 0, cycles 700 to 1,499"
 
 
 def test_the_command_line(tmp_path: Path) -> None:
