@@ -228,7 +228,7 @@ def test_konata(window: tuple[int, int | None]) -> None:
 
 
 def test_konata_names_each_instruction_and_what_it_needed() -> None:
-    _, trace = whole("bfs", 0)
+    _, trace = whole("bfs", 0, 1)
     log = Log(konata.text(trace.launches))
     issues = {key[0]: begin for key, parts in log.stages.items() for stage, begin, _ in parts if stage == "I"}
     issued = {(one.issue, one.warp.slot): one for one in trace.instructions}
@@ -250,7 +250,7 @@ def test_a_guarded_instruction_needs_what_sets_its_predicate() -> None:
 
 def test_ctas_last_until_their_last_warp_has_ended() -> None:
     for launch in whole("bfs", 0)[1].launches:
-        ends = defaultdict(int)
+        ends: defaultdict[int, int] = defaultdict(int)
         for warp in launch.warps:
             ends[warp.cta] = max(ends[warp.cta], warp.end)
         assert {number: end for _, number, _, end in launch.ctas} == ends
@@ -329,13 +329,8 @@ def test_tracks_of_perfetto(tmp_path: Path) -> None:
     gpu, trace = whole("transpose-tiled", 0, 1)
     trace.write(tmp_path / "x.pftrace")
     found = tracks(tmp_path / "x.pftrace")
-    (launch,) = trace.launches
     per_window = [value for *_, value in found["instructions per cycle"]]
     assert 100 * sum(per_window) == pytest.approx(len(trace.instructions))
-    schedulers = gpu.description.core.schedulers
-    for number in range(schedulers):
-        issues = [one.issue for one in launch.instructions if one.warp.slot % schedulers == number]
-        assert [begin for begin, *_ in found[f"scheduler {number}"]] == issues != []
     waits: Counter[str] = Counter()
     for name, slices in found.items():
         for begin, end, why, _ in slices if name.startswith("warp slot") else ():
@@ -349,6 +344,19 @@ def test_tracks_of_perfetto(tmp_path: Path) -> None:
     assert refused and {why: refused[why] for why in REFUSALS} == {
         why: gpu.per_sm[0][f"l1.stall_{why}_core_cycles"] for why in REFUSALS
     }
+
+
+def test_schedulers_of_perfetto_have_what_their_slots_issue(tmp_path: Path) -> None:
+    """CTAs of three warps: a warp's scheduler goes by its slot, not by its place in the CTA."""
+    gpu = Gpu("gtx480", core_sms=1)
+    module = gpu.load("__global__ void store(int *out) { out[blockIdx.x * 96 + threadIdx.x] = 1; }")
+    with gpu.trace() as trace:
+        module.launch("store", 3, 96, [gpu.empty(288, np.int32)])
+    trace.write(tmp_path / "x.pftrace")
+    found = tracks(tmp_path / "x.pftrace")
+    for number in (0, 1):
+        issues = [one.issue for one in trace.instructions if one.warp.slot % 2 == number]
+        assert [begin for begin, *_ in found[f"scheduler {number}"]] == issues != []
 
 
 def test_perfetto_names_sms_and_opcodes() -> None:
