@@ -156,14 +156,14 @@ class RegionMetadata(wiring.Component):
         self.left = [Signal(range(MAX_SLOTS + 1), name=f"left_{w}", reset_less=True) for w in range(warps)]
         self.store = [Memory(shape=METADATA, depth=warps * words // 2, init=[]) for _ in range(2)]
         # The word that was looked at, and what is still to be sent of the one before.
-        self.looked, self.announces, self.looked_odd = Signal(), Signal(), Signal()
+        self.looked, self.announces, self.looked_odd = (Signal(name=n) for n in ("looked", "announces", "looked_odd"))
         self.looked_warp = Signal(bits_for(warps - 1))
-        self.pending, self.ends = Signal(ENTRIES), Signal()
+        self.pending, self.ends = Signal(ENTRIES, name="pending"), Signal(name="ends")
         entry = data.StructLayout({"number": bits_for(registers - 1), "action": Entry})
         self.entries = Signal(data.ArrayLayout(entry, ENTRIES), reset_less=True)
         self.entries_warp = Signal(bits_for(warps - 1), reset_less=True)
         # What has issued.
-        self.issued, self.issued_odd = Signal(), Signal(reset_less=True)
+        self.issued, self.issued_odd = Signal(name="issued"), Signal(name="issued_odd", reset_less=True)
         self.issued_warp = Signal(bits_for(warps - 1), reset_less=True)
         self.issued_at = Signal(range(FLAGS_SLOTS), reset_less=True)
         self.issued_slots = Signal(range(INSTRUCTION_SLOTS + 1), reset_less=True)
