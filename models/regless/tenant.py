@@ -34,6 +34,7 @@ from lockstep.models.jit import (
     words_u32,
     words_u64,
 )
+from lockstep.models.masks import next_after
 from lockstep.models.regless import lines
 from lockstep.models.regless.state import CM, MD, STATE, at_config
 from lockstep.models.regless.wires import busy, connect, edge, reset_inputs
@@ -461,13 +462,12 @@ def _decode(state, sm, config, queues, md, k, schedulers):
     md.i.word.valid = 0
     worded = i64(sm.worded) & i64(sm.partition[k])
     chosen = i64(-1)
-    while worded != 0:
-        slot = ctz(worded)
-        worded = without_lowest(worded)
+    while worded != 0 and chosen < 0:
+        slot = next_after(worded, i64(queues.decoded))
+        worded &= ~(i64(1) << slot)
         w = slot // schedulers
         if (i64(md.o.room) >> w) & 1 != 0 and (i64(queues.flushes) >> w) & 1 == 0:
-            if chosen < 0 or (chosen <= queues.decoded and slot > queues.decoded):
-                chosen = slot
+            chosen = slot
     if chosen >= 0:
         word = i64(take_word(sm, config, chosen))
         value = i64(words_u64(i64(state.tables.regions_words) + 8 * word, 1)[0])
