@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lockstep.spec import registry
+from lockstep.spec.energy import REGISTERS
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.passes import register_regions
 
@@ -24,7 +25,11 @@ TRIALS = {
             "trial-gate",
             "warps in odd slots issue in even cycles only",
             "gates",
-            conflicts={"rfh": "a warp that it holds is pending, and active again in the next odd cycle"},
+            conflicts={
+                name: "a warp that it holds is pending, and active again in the next odd cycle"
+                for name, mechanism in registry.MECHANISMS.items()
+                if mechanism.defaults.get("core.scheduler") == "two-level"
+            },
         ),
         _trial("trial-claim", "every third grant is refused", "claims"),
         _trial(
@@ -51,9 +56,8 @@ TRIALS = {
             conflicts={
                 name: "what lives elsewhere stays when its CTA leaves"
                 for name, mechanism in registry.MECHANISMS.items()
-                if "operands" in mechanism.tenants
-            }
-            | {"rfv": "a CTA that comes back has other warp slots"},
+                if "operands" in mechanism.tenants or any(use.component == REGISTERS for use in mechanism.energy)
+            },
         ),
         _trial("trial-half", "half as many CTAs as fit", "capacity"),
         _trial(
