@@ -44,7 +44,7 @@ class Use:
     lanes: bool = False
 
 
-ARRAY, DRAM = "array", "dram"
+ARRAY = "array"
 
 
 def _cache(name: str, bits: Callable[[Configuration], int]) -> Callable[[Configuration], tuple[int, int]]:

@@ -28,7 +28,8 @@ __all__ = ["Account", "Process", "account", "command", "load", "processes"]
 
 FOLDER = Path(__file__).parent
 WORD_BITS = 64  # of an array's energies
-OPERATIONS = sorted({use.operation for use in USES} - {ARRAY})
+_OWN = (use for mechanism in registry.MECHANISMS.values() for use in mechanism.energy)
+OPERATIONS = sorted({use.operation for use in (*USES, *_OWN)} - {ARRAY})
 KEYS = ("node_nm", "voltage", ARRAY, "operations")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from lockstep.spec.energy import ARRAY, REGISTERS, WARP_REGISTER_BITS, Configuration, Use
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.passes import REGISTER_NUMBERING, Pass, register_regions
+from lockstep.spec.register_regions import BANKS
 from lockstep.spec.regless import parameters, statistics
 
 _TENANT = "lockstep.models.regless.tenant"
@@ -12,6 +14,12 @@ _TENANT = "lockstep.models.regless.tenant"
 
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:
     return REGISTER_NUMBERING, register_regions(lines=parameters.bank_lines(gpu))
+
+
+def _bank(c: Configuration) -> tuple[int, int]:
+    """Of a staging unit: each access is to one of its lines."""
+    registers: int = c["regless.registers"]
+    return WARP_REGISTER_BITS, registers * WARP_REGISTER_BITS // 8 // (c["core.schedulers"] * BANKS)
 
 
 MECHANISM = Mechanism(
@@ -26,6 +34,10 @@ MECHANISM = Mechanism(
     conflicts={"register-sharing": "registers in a staging unit are nobody else's"},
     passes=_passes,
     statistics=statistics.STATISTICS,
+    energy=(
+        Use(REGISTERS, ("regless.operands", "regless.results", "regless.evictions"), ARRAY, _bank),
+        Use(REGISTERS, ("regless.evictions", "regless.preloads"), "register compressor"),
+    ),
 )
 
 JOINED = Mechanism(

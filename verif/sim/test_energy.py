@@ -59,6 +59,14 @@ def test_an_account_by_hand(process: energy.Process) -> None:
     assert found.total == found.energies["arithmetic"] == 10 * 7 * 49 // 2
 
 
+def test_staging_units_in_place_of_the_register_file(process: energy.Process) -> None:
+    """512 registers in the 8 banks of two schedulers: 4 KB each. What the compressors take is listed, not guessed."""
+    counts = run(registers__reads=9, regless__operands=3, regless__results=2, regless__evictions=1, regless__preloads=4)
+    found = energy.account({**counts, "mechanisms": ["regless"]}, process)
+    assert found.energies["registers"] == 6 * 16 * 2000
+    assert found.not_counted == {"registers": {"regless.evictions": 1, "regless.preloads": 4}}
+
+
 def test_sums_are_exact(process: energy.Process) -> None:
     many = energy.account(run(registers__reads=10**15 + 1), process)
     assert many.total == (10**15 + 1) * 53817
