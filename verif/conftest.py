@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lockstep.models import cache
+from lockstep.sim import output
 
 collect_ignore = ["trial/odd_gate"]  # its tests run in the tree that ``test_add_a_mechanism.py`` makes
 
@@ -37,6 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     others = [item for item in items if not item.get_closest_marker("hardware")]
     half = len(items) // 2
     items[:] = [*others[:half], *hardware, *others[half:]]
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No progress on standard error: a test that finds the model uncompiled would find a line more there."""
+    monkeypatch.setattr(output, "PATIENCE", 3600)
 
 
 @pytest.fixture(scope="session")

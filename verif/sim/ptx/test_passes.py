@@ -28,6 +28,7 @@ from lockstep.verif.bench import seeded
 from lockstep.verif.sim.test_random_programs import simulate
 
 HERE = "lockstep.verif.sim.ptx.test_passes"
+PASSES = "lockstep.sim.ptx.passes"
 COMPILED = Path(__file__).parent / "compiled"
 SHIPPED = ("bfs", "histogram", "reduction", "saxpy", "spmv", "transpose-tiled")
 FILES = [*sorted(COMPILED.glob("*.ptx")), *(kernels.find(name).ptx for name in SHIPPED)]
@@ -345,6 +346,11 @@ def test_the_source_of_a_pass_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch
 def test_mechanisms_have_the_passes_that_they_name() -> None:
     chosen = {name: registry.passes(description.load("gtx480", selected=[name])) for name in registry.MECHANISMS}
     named = {name: [each.function for each in passes] for name, passes in chosen.items() if passes}
-    assert named == {"register-sharing": ["lockstep.sim.ptx.passes.first_use:renumber"]}
+    assert named == {
+        "register-sharing": [f"{PASSES}.first_use:renumber"],
+        "regless": [f"{PASSES}.register_regions.numbering:renumber", f"{PASSES}.register_regions.annotations:annotate"],
+        "rfv": [f"{PASSES}.renaming:annotate"],
+        "rfh": [f"{PASSES}.register_hierarchy:annotate"],
+    }
     for passes in chosen.values():
         assert made(STRAIGHT, *passes)["k"].registers == made(STRAIGHT)["k"].registers
