@@ -64,20 +64,20 @@ def _encode(memory: Arena, parameter: Parameter, value: Any) -> bytes:
     if isinstance(value, np.generic):
         return _scalar(parameter, value)
     if parameter.is_array:
-        raise UsageError(f"a struct by value is given as bytes or as a NumPy record, not as {type(value).__name__}")
+        raise UsageError(f"a struct must be passed as bytes or as a NumPy record, not as {type(value).__name__}")
     if isinstance(value, bool | int):
         return _integer(parameter, int(value))
     if isinstance(value, float):
         return _float(parameter, value)
     if isinstance(value, np.ndarray):
-        raise UsageError("a NumPy array is not in device memory; pass gpu.to_device(array)")
+        raise UsageError("a NumPy array is in host memory; pass gpu.to_device(array)")
     raise UsageError(f"{type(value).__name__} is not a buffer, a NumPy scalar, bytes or a texture")
 
 
 def _pointer(memory: Arena, parameter: Parameter, value: Buffer | Texture) -> bytes:
     what = "a buffer" if isinstance(value, Buffer) else "a texture"
     if value.memory is not memory:
-        raise UsageError(f"{what} of another Gpu")
+        raise UsageError(f"{what} belongs to another Gpu")
     if parameter.bytes != POINTER_BYTES or parameter.is_array or parameter.type[0] == "f":
         raise UsageError(f"{what} given, which takes {POINTER_BYTES} bytes")
     if isinstance(value, Texture):

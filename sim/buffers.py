@@ -28,7 +28,7 @@ def as_dtype(value: DTypeLike) -> np.dtype[Any]:
         what = "strings" if kind.kind == "U" else "objects"
         raise UsageError(f"an array of Python {what} cannot be in device memory")
     if kind.itemsize == 0 or kind.subdtype:
-        raise UsageError(f"dtype {kind}: must be of elements of at least one byte, and not of arrays")
+        raise UsageError(f"dtype {kind}: elements must have at least one byte and must not be arrays")
     return kind
 
 
@@ -47,7 +47,7 @@ def as_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     whole = all(isinstance(extent, int | np.integer) and extent >= 0 for extent in extents)
     if not whole or len(extents) > MOST_DIMENSIONS:
-        raise UsageError(f"shape {shape!r}: must be an integer or up to {MOST_DIMENSIONS} of them, none negative")
+        raise UsageError(f"shape {shape!r}: must be an integer, or up to {MOST_DIMENSIONS} integers, all 0 or more")
     return tuple(int(extent) for extent in extents)  # type: ignore[arg-type]
 
 

@@ -293,7 +293,7 @@ def _source(options: Namespace) -> tuple[Path, dict[str, int]]:
             raise UsageError(f"{path}: has no kernels{only}")
         return compiled.path, {}
     if given or options.names:
-        raise UsageError(f"{options.file}: is no .cu file: -I, -D, --std, --arch, --fast-math, --name are for CUDA C")
+        raise UsageError(f"{options.file}: not a .cu file; -I, -D, --std, --arch, --fast-math, --name are for CUDA C")
     if path.suffix == ".ptx":
         return path, {}
     kernel = kernels.find(options.file)
@@ -350,7 +350,7 @@ def _needs(gpu: Description, options: Namespace) -> Residency:
         ("scratchpad", options.scratchpad, gpu.scratchpad.bytes_per_cta),
     ):
         if not 0 <= value <= most:
-            raise UsageError(f"--{name} {value}: must be at most {most} on {gpu.name}, and not negative")
+            raise UsageError(f"--{name} {value}: must be 0 to {most} on {gpu.name}")
     needs = options.threads, options.registers, options.scratchpad
     return residency(gpu, plan(gpu, *needs), *needs)
 
@@ -389,7 +389,7 @@ def gpus(options: Namespace) -> int:
     if options.gpu:
         return _explain(options)
     if options.mechanisms or options.set:
-        raise UsageError("--with and --set need the GPU that they change: lockstep gpus NAME")
+        raise UsageError("--with and --set need the name of the GPU that they change: lockstep gpus NAME")
     found = [description.load(name) for name in description.names()]
     if options.json != "-":
         columns = ("name", "SMs", "warps", "schedulers", "L1 KB", "L2 KB", "DRAM GB/s", "source")

@@ -165,7 +165,7 @@ def _files(gpu: str) -> list[tuple[Path, dict[str, Any]]]:
             raise UsageError(f"{path}: {BASE} must be the name or the file of a GPU description, not {base!r}")
         file = _find(base, path.parent)
         if any(file.samefile(other) for other, _ in files):
-            raise UsageError(f"{path}: {BASE} = {base!r}: {file} has this description as its own {BASE}")
+            raise UsageError(f"{path}: {BASE} = {base!r}: {file} is itself based on this description")
         files.insert(0, (file, _table(file)))
     return files
 
@@ -238,7 +238,7 @@ def _identity(place: str, table: Mapping[str, Any], key: str) -> str:
         raise UsageError(f"{place}: {key} is missing; {RULE}")
     value = table[key]
     if not isinstance(value, str) or not value:
-        raise UsageError(f"{place}: {key} must be a text, not {value!r}")
+        raise UsageError(f"{place}: {key} must be a string, not {value!r}")
     if key == "compute_capability" and not all(part.isdigit() for part in value.split(".", 1)):
         raise UsageError(f'{place}: compute_capability must be like "2.0", not {value!r}')
     return value

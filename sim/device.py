@@ -108,9 +108,9 @@ class Device:
         from lockstep.sim.trace.trace import EVENTS, Trace  # late, since it compiles the model
 
         if not 0 <= sm < self.description.core.sms:
-            raise UsageError(f"SM {sm}: {self.description.name} has 0 to {self.description.core.sms - 1}")
+            raise UsageError(f"SM {sm}: {self.description.name} has SMs 0 to {self.description.core.sms - 1}")
         if self.tracing is not None:
-            raise UsageError("this Gpu has another trace under way")
+            raise UsageError("this Gpu is already recording another trace")
         trace = Trace(sm, cycles, EVENTS if events is None else events, around_stop)
         self.tracing = trace
         try:

@@ -41,7 +41,7 @@ def diff(options: Namespace) -> int:
 def _only(file: str) -> Saved:
     runs = read(file)
     if len(runs) > 1:
-        raise UsageError(f"{file}: has {len(runs)} runs; diff compares files of `lockstep run --json`, with one")
+        raise UsageError(f"{file}: has {len(runs)} runs; diff compares files with one run (`lockstep run --json`)")
     return runs[0]
 
 

@@ -176,7 +176,7 @@ def synth(options: Namespace) -> int:
     gpu = _gpu(options)
     library = read(options.liberty) if options.liberty else None
     if options.period < 0 or (options.period and library is None):
-        raise UsageError(f"--period {options.period}: nanoseconds, for the cells of a library (--liberty)")
+        raise UsageError(f"--period {options.period}: needs --liberty, the cells that it is for")
     components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
     with Display() as watch:
         watch.phase(f"synthesis of {', '.join(names)}")

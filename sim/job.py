@@ -76,8 +76,8 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     """Run a job; the result has the keys of the JSON output.
 
     ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
-    of making, copying and checking data. Neither contains compilation. ``attach`` is called with the device before
-    anything runs on it. Raises :class:`UsageError`.
+    of making, copying and checking data. Neither contains compilation. ``attach`` is called with the device before its
+    machine is made, unless it asks for that itself. Raises :class:`UsageError`.
     """
     from lockstep.sim import description, kernels
     from lockstep.sim.errors import UsageError
@@ -96,9 +96,9 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
     module = gpu.load(kernel.ptx, kernel.registers)
     watch.phase("preparing the model: the first time, it is compiled, which takes a minute or two")
-    _ = gpu.machine
     if attach:
         attach(gpu)
+    _ = gpu.machine
     start = time.perf_counter()
     watch.phase(f"{kernel.name}: making input, size {job.size}")
     data = _guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))

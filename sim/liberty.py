@@ -20,5 +20,5 @@ def read(path: str) -> Library:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--liberty {path}: cannot be read: {error}") from None
     if not library.sequential:
-        raise UsageError(f"--liberty {path}: has no flip-flops; not a library of standard cells")
+        raise UsageError(f"--liberty {path}: has no flip-flops, so it is not a library of standard cells")
     return library

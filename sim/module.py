@@ -89,7 +89,7 @@ class Module:
             self._cuda = Cuda(text, path, options)
             return self._cuda.compile()
         if options != Options():
-            raise UsageError(f"{path or '<text>'}: is PTX: include, define, std, arch and fast_math are for CUDA C")
+            raise UsageError(f"{path or '<text>'}: is PTX; include, define, std, arch and fast_math are for CUDA C")
         self._text = text
         return path_or_text
 
@@ -157,7 +157,7 @@ class Module:
             value = value.handle.to_bytes(POINTER_BYTES, "little")
         data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else as_array(value)
         if not 0 <= offset <= variable.bytes - data.nbytes:
-            raise UsageError(f"{name}: {data.nbytes} bytes at offset {offset} do not fit into its {variable.bytes}")
+            raise UsageError(f"{name}: has {variable.bytes} bytes; {data.nbytes} bytes at offset {offset} do not fit")
         self.gpu.memory.write(self._addresses[variable.name] + offset, data.reshape(-1).view(np.uint8))
 
     def get_symbol(self, name: str, dtype: Any = np.uint8) -> np.ndarray:
@@ -167,7 +167,7 @@ class Module:
             raise UsageError(f"{name}: is a texture reference and has no value")
         kind = as_dtype(dtype)
         if variable.bytes % kind.itemsize:
-            raise UsageError(f"{name}: has {variable.bytes} bytes, no multiple of the {kind.itemsize} of {kind}")
+            raise UsageError(f"{name}: has {variable.bytes} bytes, not a multiple of the {kind.itemsize} of {kind}")
         return self.gpu.memory.view(self._addresses[variable.name], variable.bytes).copy().view(kind)
 
     def _variable(self, name: str) -> Any:
@@ -290,7 +290,7 @@ class Module:
     def _fit(self, kernel: Kernel, threads: int, shared_bytes: int) -> Occupancy:
         description = self.gpu.description
         if not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
-            raise UsageError(f"{kernel.shown}: shared_bytes = {shared_bytes!r}: must be an integer, not negative")
+            raise UsageError(f"{kernel.shown}: shared_bytes = {shared_bytes!r}: must be an integer, 0 or more")
         shared, limit = kernel.shared_bytes + shared_bytes, description.scratchpad.bytes_per_cta
         if shared > limit:
             text = f"{shared} bytes of shared memory ({kernel.shared_bytes} static, {shared_bytes} dynamic)"

@@ -108,7 +108,7 @@ def _check_architecture(library: Any, arch: str) -> None:
     known = (ctypes.c_int * count.value)()
     library.nvrtcGetSupportedArchs(known)
     if int("".join(filter(str.isdigit, arch))) not in known:
-        raise UsageError(f"arch = {arch!r}: this NVRTC knows {', '.join(f'sm_{number}' for number in known)}")
+        raise UsageError(f"arch = {arch!r}: this NVRTC supports {', '.join(f'sm_{number}' for number in known)}")
 
 
 def _compile(

@@ -157,5 +157,5 @@ def hot_lines(function: Mapping[str, Any], most: int = SHOWN) -> tuple[str, Sequ
     ]  # fmt: skip
     title = f"{function['kernel']}, {min(names, default='')}: {whole:,} warp cycles"
     if left := len(function["lines"]) - len(lines):
-        title += f"; {left} lines that cost less are left out"
+        title += f"; {left} {'line' if left == 1 else 'lines'} of lower cost left out"
     return title, ("line", "cycles", "issues", "lanes", "requests", "waits for", ""), rows

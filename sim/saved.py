@@ -26,7 +26,7 @@ def read(file: str) -> list[Saved]:
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise UsageError(f"{file}: is not JSON; {RULE}") from None
+        raise UsageError(f"{file}: not JSON; {RULE}") from None
     found = value if isinstance(value, list) else [value]
     if not found:
         raise UsageError(f"{file}: has no runs")

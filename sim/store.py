@@ -45,7 +45,7 @@ def key(job: Job) -> str:
 def unchanged(job: Job, expected: str) -> None:
     """Raise :class:`UsageError` if a job no longer has the key that it had: somebody has edited a file."""
     if key(job) != expected:
-        raise UsageError(f"{job.kernel}: the kernel, {job.gpu} or Lockstep has changed since the runs were planned")
+        raise UsageError(f"{job.kernel}: the kernel, {job.gpu} or Lockstep has changed since the sweep began")
 
 
 def find(job: Job, key: str) -> Result | None:

@@ -74,6 +74,11 @@ def configuration(gpu: Gpu) -> list[Mechanism]:
     return [FRAME, *defaults, *selected(gpu)]
 
 
+def blocks(gpu: Gpu) -> set[str]:
+    """The names of the blocks of a configuration."""
+    return {block for each in configuration(gpu) for block in each.all_blocks}
+
+
 def arguments(gpu: Gpu) -> Parameters:
     """The constructor arguments of every block there is, as this GPU would have it."""
     return {block: found for each in DECLARATIONS for block, found in each.arguments(gpu).items()}

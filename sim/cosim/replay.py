@@ -120,7 +120,7 @@ def load(path: Path) -> Replay:
     name = about.pop("block")
     block = next(iter(select(name, blocks.layouts())), "")
     if about.pop("format") != FORMAT or not block or about.pop("signature") != signature(block):
-        raise UsageError(f"{path}: was made with other ports of {name} than it has now")
+        raise UsageError(f"{path}: was recorded with other ports of {name} than the block has now")
     return Replay(block, about.pop("parameters"), arrays, **about)
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from lockstep.sim.cosim import build, report
-from lockstep.sim.cosim.session import Machine, Session, chosen
+from lockstep.sim.cosim.session import Machine, Session, chosen, named
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.job import Job
 from lockstep.sim.watch import Watch
+from lockstep.spec import registry
 
 Attach = Callable[[Any], None]
 """Called with the :class:`lockstep.sim.Gpu` of a job before its first launch."""
@@ -71,12 +72,16 @@ def cosim(
     watch = watch or Watch()
 
     def once(attach: Attach) -> dict[str, Any]:
-        return execute(job, watch, attach)
+        def attached(gpu: Any) -> None:
+            named(rtl, registry.blocks(gpu.description))  # before the machine is made, which may take minutes
+            attach(gpu)
+
+        return execute(job, watch, attached)
 
     head = {"kernel": job.kernel, "gpu": job.gpu, "mechanisms": list(job.mechanisms), "size": job.size}
     if mode == "replace":
         if record is not None:
-            raise UsageError("--record: in mode shadow only")
+            raise UsageError("--record: works in mode shadow only")
         return replace(once, rtl, sms, makes, head)
     return shadow(once, rtl, sms, Path(folder), makes, head, None if record is None else Path(record))
 

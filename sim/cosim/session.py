@@ -7,7 +7,7 @@ inputs in every cycle; the first output that differs ends the run loop.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,18 +47,18 @@ class Mismatch(RuntimeError):
     """The model and the RTL differ: raised where the run loop cannot be asked to stop."""
 
 
-def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None = None) -> list[Instance]:
-    """The instances that ``--rtl`` and ``--sm`` mean: blocks, areas, mechanisms, or all (``rtl.registry.select``).
+def named(text: str, there: Iterable[str], joined: Collection[str] = ()) -> set[str]:
+    """The blocks that ``--rtl`` means: blocks, areas, mechanisms, or all (``rtl.registry.select``).
 
-    All but a block's name mean the finest blocks: a unit that joins others is meant by its own name alone.
+    All but a block's name mean the finest blocks: one of ``joined``, a unit that joins others, is meant by its own name
+    alone.
 
     Raises
     ------
     UsageError
-        for a name that the configuration does not have, or an SM.
+        for a name of nothing that is ``there``.
     """
-    there = sorted({instance.block for instance in instances})
-    joined = {instance.inside for instance in instances}
+    there = sorted(there)
     fine = [block for block in there if block not in joined]
     meant: set[str] = set()
     for name in filter(None, text.split(",")):
@@ -68,14 +68,20 @@ def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None =
             known = ", ".join(there) or "none"
             raise UsageError(f"--rtl {name}: not in this configuration{suggestion}, which has {known}")
         meant |= {*blocks}
+    if not meant:
+        raise UsageError(f"--rtl {text}: does not name a block")
+    return meant
+
+
+def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None = None) -> list[Instance]:
+    """The instances that ``--rtl`` and ``--sm`` mean. Raises :class:`UsageError` for what is not there."""
+    meant = named(text, {instance.block for instance in instances}, {instance.inside for instance in instances})
     found = [instance for instance in instances if instance.block in meant]
     if sms is not None:
         present = {instance.sm for instance in instances} - {GLOBAL}
         if absent := set(sms) - present:
-            raise UsageError(f"--sm {min(absent)}: there are SMs 0 to {max(present, default=GLOBAL)}")
+            raise UsageError(f"--sm {min(absent)}: must be 0 to {max(present, default=GLOBAL)}")
         found = [instance for instance in found if instance.sm in sms]
-    if not found:
-        raise UsageError(f"--rtl {text}: names no block")
     return found
 
 

@@ -42,7 +42,7 @@ def compiler() -> str:
     name = os.environ.get("CXX", "g++")
     found = shutil.which(name)
     if found is None:
-        raise UsageError(f"a C++ compiler is needed to run RTL, and {name} is not there (CXX chooses another)")
+        raise UsageError(f"running RTL needs a C++ compiler, but {name} was not found (set CXX to choose another)")
     return found
 
 

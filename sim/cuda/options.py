@@ -40,7 +40,7 @@ class Options:
         if self.std not in STANDARDS:
             raise UsageError(f"std = {self.std!r}: must be one of {', '.join(STANDARDS)}")
         if not isinstance(self.arch, str) or not re.fullmatch(r"(sm|compute)_\d+[af]?", self.arch):
-            raise UsageError(f"arch = {self.arch!r}: must be as sm_75 or compute_75")
+            raise UsageError(f"arch = {self.arch!r}: must be like sm_75 or compute_75")
 
     @property
     def folders(self) -> tuple[Path, ...]:

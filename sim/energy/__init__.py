@@ -86,7 +86,7 @@ def load(name: str) -> Process:
     array, operations = _table(path, ARRAY, found[ARRAY]), _table(path, "operations", found["operations"])
     points = sorted((_size(path, key), _energy(path, f"{ARRAY}.{key}", array[key])) for key in array if key != "source")
     if len(points) < 2:
-        raise UsageError(f"{path}: {ARRAY}: needs the energies of two sizes at least")
+        raise UsageError(f"{path}: {ARRAY}: needs the energies of at least two sizes")
     _names(path, "operations.", operations, OPERATIONS)
     sources = {ARRAY: _source(path, ARRAY, array)}
     energies = {}
@@ -114,13 +114,13 @@ def _names(path: Path, prefix: str, found: Iterable[str], known: Sequence[str]) 
 def _source(path: Path, key: str, entry: Mapping[str, Any]) -> str:
     source = entry.get("source")
     if not isinstance(source, str) or not source:
-        raise UsageError(f"{path}: {key}.source: every energy must have a source, as a text")
+        raise UsageError(f"{path}: {key}.source: every energy must have a source, a string")
     return source
 
 
 def _size(path: Path, key: str) -> int:
     if not key.isdecimal() or int(key) == 0:
-        raise UsageError(f"{path}: {ARRAY}.{key}: must be a number of bytes, as 8192")
+        raise UsageError(f"{path}: {ARRAY}.{key}: must be a number of bytes, such as 8192")
     return int(key)
 
 

@@ -157,7 +157,7 @@ def file_of(kernel: str | Path) -> Path:
         if name.lower() == text.lower():
             return FOLDER / name / "kernel.py"
     if text.endswith((".cu", ".ptx")):
-        raise UsageError(f"{text}: needs a FILE.py that says what to launch, and with what; see docs/tutorial.md")
+        raise UsageError(f"{text}: cannot be run by itself: write a FILE.py that launches it (docs/tutorial.md)")
     raise UsageError(f"kernel {text!r}: not known{closest(text, names())}; see `lockstep kernels`, or give a FILE.py")
 
 

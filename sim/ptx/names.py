@@ -85,7 +85,7 @@ def find(name: str, known: Iterable[str]) -> str | None:
     ):
         found = [each for each, text in form.items() if text == wanted]
         if len(found) > 1:
-            raise UsageError(f"{name!r} may be {' or '.join(signature(each) for each in found)}")
+            raise UsageError(f"{name!r} is ambiguous: it may be {' or '.join(signature(each) for each in found)}")
         if found:
             return found[0]
     return None

@@ -53,7 +53,7 @@ def parse(text: str, path: str) -> ast.Module:
         if isinstance(error, UnexpectedToken) and error.token.type == "$END":
             raise UsageError(f"{path}: the PTX ends in the middle of a statement or block") from None
         near = text[error.pos_in_stream :].split("\n", 1)[0].strip()
-        raise UsageError(f"{path}:{error.line}: not understood as PTX, near '{near[:60]}'") from None
+        raise UsageError(f"{path}:{error.line}: cannot be parsed as PTX, near '{near[:60]}'") from None
     except RecursionError:
         raise UsageError(f"{path}: blocks or expressions are nested too deeply") from None
     except SourceError as error:

@@ -36,9 +36,9 @@ class Axes:
         named = {"kernel": self.kernels, "gpu": self.gpus, "with": [",".join(each) for each in self.mechanisms]}
         for axis, values in {**named, "size": self.sizes, "seed": self.seeds, **self.settings}.items():
             if twice := [value for index, value in enumerate(values) if value in values[:index]]:
-                raise UsageError(f"{place}: {axis}: {twice[0] or BASELINE} is there twice")
+                raise UsageError(f"{place}: {axis}: {twice[0] or BASELINE} is given twice")
             if not values:
-                raise UsageError(f"{place}: {axis}: has no value")
+                raise UsageError(f"{place}: {axis}: needs at least one value")
         for kernel in self.kernels:
             kernels.file_of(kernel)
         for gpu in self.gpus:

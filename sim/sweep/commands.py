@@ -96,7 +96,7 @@ def _scheduler(options: Namespace, parameters: Mapping[str, Any]) -> Scheduler:
 def _status(options: Namespace, jobs: Sequence[Job]) -> int:
     """What is there and what is missing; loads no kernel."""
     if used := [name for name in ("csv", "parquet", "retry", "statistics") if getattr(options, name)]:
-        raise UsageError(f"sweep status: --{'show' if used[0] == 'statistics' else used[0]} is for the sweep itself")
+        raise UsageError(f"sweep status: --{'show' if used[0] == 'statistics' else used[0]} works with the sweep alone")
     check_writable(options.json)
     states: dict[str, list[Job]] = {"done": [], "missing": [], "failed": []}
     messages = []
@@ -121,7 +121,7 @@ def _check_outputs(options: Namespace) -> None:
     if options.jobs is not None and options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
     if options.json == options.csv == "-":
-        raise UsageError("--json - and --csv -: only one of them can have standard output")
+        raise UsageError("--json - and --csv -: only one of them can go to standard output")
     if options.parquet == "-":
         raise UsageError("--parquet -: Parquet needs a file")
     for target in (options.json, options.csv, options.parquet):

@@ -52,7 +52,7 @@ def load(path: Path) -> tuple[Axes, dict[str, Any]]:
         if (key in TABLES) != isinstance(value, dict):
             raise UsageError(f"{path}: {key}: must {'' if key in TABLES else 'not '}be a table, [{key}]")
     if "kernel" not in table:
-        raise UsageError(f"{path}: kernel is missing: which kernels to run")
+        raise UsageError(f"{path}: kernel is missing; it names the kernels to run")
     values = {key: _values(path, key, table.get(key, DEFAULTS.get(key))) for key in KINDS}
     if len(values["strict"]) != 1:
         raise UsageError(f"{path}: strict: must be true or false")

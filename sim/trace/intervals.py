@@ -72,7 +72,7 @@ def check(target: str | None, every: int | None) -> None:
         return
     ending = Path(target).suffix
     if ending not in (".csv", ".parquet") and not files.is_stream(Path(target)):
-        raise UsageError(f"{target}: intervals go into a .csv or a .parquet file")
+        raise UsageError(f"{target}: the name of an interval file must end in .csv or .parquet")
     if not files.writable(Path(target)):
         raise UsageError(f"{target}: cannot be written there")
     if ending == ".parquet":

@@ -20,14 +20,14 @@ def check(target: str | None, cycles: str | None, sm: int | None, around_stop: i
     """The window that ``--cycles`` names. Refuse what cannot be, also of the file."""
     for option, value in (("--cycles", cycles), ("--sm", sm), ("--around-stop", around_stop)):
         if target is None and value is not None:
-            raise UsageError(f"{option} {value}: is for --timeline")
+            raise UsageError(f"{option} {value}: needs --timeline")
         if around_stop is not None and value is not None and option != "--around-stop":
-            raise UsageError(f"{option} {value}: not with --around-stop, where the launch that stops says which")
+            raise UsageError(f"{option} {value}: the launch that stops sets it with --around-stop")
     if around_stop is not None and not 1 <= around_stop <= LAST:
         raise UsageError(f"--around-stop {around_stop}: must be 1 core cycle or more, up to 2^62")
     if target is not None:
         if Path(target).suffix not in ENDINGS:
-            raise UsageError(f"{target}: a timeline goes into a file that ends in {', '.join(ENDINGS)}")
+            raise UsageError(f"{target}: the name of a timeline must end in {', '.join(ENDINGS)}")
         if not files.writable(Path(target)):
             raise UsageError(f"{target}: cannot be written there")
     first, colon, last = (cycles or "0:").partition(":")
@@ -36,5 +36,5 @@ def check(target: str | None, cycles: str | None, sm: int | None, around_stop: i
     except ValueError:
         window = -1, None
     if not colon or not 0 <= window[0] < (LAST if window[1] is None else min(window[1], LAST)):
-        raise UsageError(f"--cycles {cycles}: must be A:B, A: or :B, two core cycles of the run, the second one later")
+        raise UsageError(f"--cycles {cycles}: must be A:B, A: or :B, with core cycles A < B")
     return window

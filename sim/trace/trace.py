@@ -43,11 +43,11 @@ class Trace:
     ) -> None:
         first, last = cycles
         if not 0 <= first < (LAST if last is None else min(last, LAST)):
-            raise UsageError(f"cycles {first}:{'' if last is None else last}: must be a begin and a later end")
+            raise UsageError(f"cycles {first}:{'' if last is None else last}: the end must be later than the begin")
         if events < 1:
             raise UsageError(f"events = {events}: must be 1 or more")
         if around_stop is not None and (not 1 <= around_stop <= LAST or sm != 0 or cycles != (0, None)):
-            rule = "must be 1 core cycle or more, without sm and cycles: the launch that stops says which"
+            rule = "must be 1 core cycle or more, without sm and cycles, which come from the launch that stops"
             raise UsageError(f"around_stop = {around_stop}: {rule}")
         self.sm, self.first, self.last = sm, first, last
         self.launches: list[Launch] = []

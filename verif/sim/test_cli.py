@@ -380,4 +380,4 @@ def test_a_program_of_templates(whole: Path, capsys: pytest.CaptureFixture[str])
 
 def test_options_for_cuda_alone(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, error = lockstep(capsys, "ptx", "saxpy", "-D", "N=3")
-    assert code == 2 and "saxpy: is no .cu file" in error
+    assert code == 2 and "saxpy: not a .cu file" in error

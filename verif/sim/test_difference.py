@@ -132,7 +132,7 @@ def test_json(files: tuple[str, str], runs: list[dict[str, Any]], tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "first.json: is not JSON"),
+        ("{", "first.json: not JSON"),
         ("[]", "first.json: has no runs"),
         ("3", "first.json: has no 'kernel'"),
         ('{"kernel": "x", "message": "no memory"}', "first.json: x: the run failed: no memory"),

@@ -200,7 +200,7 @@ def test_what_cannot_be_in_device_memory(memory_only: Gpu) -> None:
 )
 def test_shapes_that_cannot_be(memory_only: Gpu, shape: Any) -> None:
     before = memory_only.memory.allocations
-    mistake(lambda: memory_only.empty(shape, np.float32), "shape", "none negative")
+    mistake(lambda: memory_only.empty(shape, np.float32), "shape", "all 0 or more")
     assert memory_only.memory.allocations == before
 
 
@@ -327,7 +327,7 @@ def test_argument_mistakes(memory_only: Gpu) -> None:
     wrong(0, np.zeros(4), "gpu.to_device")
     wrong(0, np.float64(0), "np.float64 given, 8 bytes; it takes an integer of 8 bytes")
     wrong(0, Gpu("gtx480").to_device(np.zeros(4)), "another Gpu")
-    wrong(0, Gpu("gtx480").texture(np.zeros(4, np.float32)), "a texture of another Gpu")
+    wrong(0, Gpu("gtx480").texture(np.zeros(4, np.float32)), "a texture belongs to another Gpu")
     wrong(1, out, "8 bytes")
     wrong(1, np.int64(1), "int64")
     wrong(1, np.float32(1), "float32")

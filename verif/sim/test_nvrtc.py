@@ -124,8 +124,8 @@ def test_options(tmp_path: Path) -> None:
         ({"define": "N=3"}, "define = 'N=3': must be a list"),
         ({"define": ["3N"]}, "define: '3N': must be NAME or NAME=VALUE"),
         ({"std": "c++98"}, r"std = 'c\+\+98': must be one of c\+\+11"),
-        ({"arch": "fermi"}, "arch = 'fermi': must be as sm_75"),
-        ({"arch": "sm_20"}, "arch = 'sm_20': this NVRTC knows sm_75"),
+        ({"arch": "fermi"}, "arch = 'fermi': must be like sm_75"),
+        ({"arch": "sm_20"}, "arch = 'sm_20': this NVRTC supports sm_75"),
     ],
 )
 def test_wrong_options(options: dict[str, object], words: str) -> None:
@@ -168,7 +168,7 @@ def test_unknown_names() -> None:
     with pytest.raises(UsageError, match=r"^g<int>: .*g"):
         module.launch("g<int>", 1, 1)
     module.kernel("f<4>")
-    with pytest.raises(UsageError, match=r"'f' may be f<3>\(int\*\) or f<4>\(int\*\)"):
+    with pytest.raises(UsageError, match=r"'f' is ambiguous: it may be f<3>\(int\*\) or f<4>\(int\*\)"):
         module.launch("f", 1, 1)
 
 

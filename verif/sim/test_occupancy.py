@@ -118,8 +118,8 @@ def test_what_is_needed_without_a_kernel(capsys: pytest.CaptureFixture[str]) -> 
     [
         ([], "give a FILE or a KERNEL, or what a CTA needs: --threads and --registers"),
         (["--threads", "64", "--registers", "99"], "--registers 99: must be 1 to 63 on gtx480"),
-        (["--threads", "4096", "--registers", "9"], "--threads 4096: must be at most 1024"),
-        (["--threads", "64", "--registers", "9", "--scratchpad", "-1"], "--scratchpad -1: must be at most 49152"),
+        (["--threads", "4096", "--registers", "9"], "--threads 4096: must be 0 to 1024"),
+        (["--threads", "64", "--registers", "9", "--scratchpad", "-1"], "--scratchpad -1: must be 0 to 49152"),
         (["--threads", "64", "--registers", "9", "--sharing", "100"], "sharing.percent = 100: must be 0 to 99 percent"),
     ],
 )
@@ -135,7 +135,7 @@ def test_bad_needs(capsys: pytest.CaptureFixture[str], options: list[str], messa
         (["--threads", "0"], "--threads 0: must be 1 or more"),
         (["--threads", "1025"], "gtx480 allows 1024"),
         (["--registers", "64"], "--registers 64: must be 1 to 63 on gtx480"),
-        (["--scratchpad", "-1"], "shared_bytes = -1: must be an integer, not negative"),
+        (["--scratchpad", "-1"], "shared_bytes = -1: must be an integer, 0 or more"),
         (["--scratchpad", "50000"], "allows 49152 per CTA"),
     ],
 )

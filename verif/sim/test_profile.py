@@ -124,7 +124,7 @@ LINE = dict(file="a/b.cu", line=3, text="x =\ty;", warp_cycles=500, issues=2, la
 
 def test_the_table_says_what_it_leaves_out() -> None:
     title, columns, rows = hot_lines(dict(kernel="f", warp_cycles=1000, lines=[LINE, LINE | {"line": 4}]), 1)
-    assert title == "f, b.cu: 1,000 warp cycles; 1 lines that cost less are left out"
+    assert title == "f, b.cu: 1,000 warp cycles; 1 line of lower cost left out"
     assert dict(zip(columns, rows[0], strict=True)) == {
         "line": "3", "cycles": "50.0%", "issues": 2, "lanes": "32.0", "requests": 1,
         "waits for": "memory 88%, not selected 4%", "": "x = y;",

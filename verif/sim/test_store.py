@@ -163,5 +163,5 @@ def test_an_edit_is_noticed(fill: Path) -> None:
     key = store.key(job)
     store.unchanged(job, key)
     fill.write_text(KERNEL + "\n")
-    with pytest.raises(UsageError, match="has changed since the runs were planned"):
+    with pytest.raises(UsageError, match="has changed since the sweep began"):
         store.unchanged(job, key)

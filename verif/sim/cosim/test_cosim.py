@@ -21,6 +21,8 @@ from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.cosim.verilator import Program
 from lockstep.sim.errors import KernelFault, UsageError
+from lockstep.sim.gpu import Gpu
+from lockstep.sim.job import Job
 from lockstep.verif.bench import seeded
 from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
 
@@ -324,11 +326,18 @@ def test_what_is_not_there_is_refused() -> None:
     for rtl, sms, message in (
         ("scheduling", None, "which has lsu.intra_warp_coalescer"),
         ("warp", None, "not in this configuration"),
-        ("", None, "names no block"),
-        ("all", [2], "SMs 0 to 1"),
+        ("", None, "does not name a block"),
+        ("all", [2], "--sm 2: must be 0 to 1"),
     ):
         with pytest.raises(UsageError, match=message):
             chosen(rtl, instances, sms)
+
+
+@pytest.mark.parametrize("mode", ["shadow", "replace"])
+def test_a_misspelt_block_is_refused_before_the_model_is_compiled(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setattr(Gpu, "machine", None)
+    with pytest.raises(UsageError, match="did you mean writeback"):
+        run.cosim(Job("saxpy", mechanisms=["warppool"], size="tiny"), "writebak", mode)
 
 
 def test_a_stop_that_is_no_difference_is_passed_on() -> None:

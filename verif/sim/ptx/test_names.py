@@ -44,5 +44,5 @@ def test_find(name: str, found: int | None) -> None:
 
 
 def test_ambiguous() -> None:
-    with pytest.raises(UsageError, match=r"'twice' may be twice\(float\*\) or twice\(double\*\)"):
+    with pytest.raises(UsageError, match=r"'twice' is ambiguous: it may be twice\(float\*\) or twice\(double\*\)"):
         names.find("twice", KNOWN)

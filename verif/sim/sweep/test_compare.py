@@ -62,11 +62,11 @@ def test_no_parameter_has_values_with_commas() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("saxpy", "saxpy"), "kernel: saxpy is there twice"),
-        (("saxpy", "--gpu", "gtx480", "--gpu", "gtx480"), "gpu: gtx480 is there twice"),
-        (("saxpy", "--with", "mrpb", "--with", "mrpb"), "with: mrpb is there twice"),
-        (("saxpy", "--with", "baseline", "--with", ""), "with: baseline is there twice"),
-        (("saxpy", "--set", "l1.mshrs=16,32,16"), "l1.mshrs: 16 is there twice"),
+        (("saxpy", "saxpy"), "kernel: saxpy is given twice"),
+        (("saxpy", "--gpu", "gtx480", "--gpu", "gtx480"), "gpu: gtx480 is given twice"),
+        (("saxpy", "--with", "mrpb", "--with", "mrpb"), "with: mrpb is given twice"),
+        (("saxpy", "--with", "baseline", "--with", ""), "with: baseline is given twice"),
+        (("saxpy", "--set", "l1.mshrs=16,32,16"), "l1.mshrs: 16 is given twice"),
         (("saxpy", "--set", "l1.mshrs=16", "--set", "l1.mshrs=32"), "--set l1.mshrs: given twice; put commas"),
         (("saxpy", "--set", "l1.mshrs=16,,32"), "'' is not an integer"),
         (("saxpy", "--set", "l1.mshrs=16,9999"), "l1.mshrs = 9999: must be 1 to 256"),
@@ -302,5 +302,5 @@ def test_many_complaints_are_cut_short(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_usage_errors_name_no_place_twice() -> None:
-    with pytest.raises(UsageError, match=r"^here: gpu: has no value$"):
+    with pytest.raises(UsageError, match=r"^here: gpu: needs at least one value$"):
         Axes(["saxpy"], []).check("here")
