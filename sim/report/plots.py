@@ -28,6 +28,7 @@ OVER_TIME = {"ipc": "IPC", "occupancy": "occupancy", "dram.bandwidth_used": "DRA
 MARKS = 8  # of a line over time
 FAINT = 0.5  # shares that are all below have their own scale
 MOST = 60  # characters of a label
+NEAR = 0.04  # of an axis: points closer than that share a text
 
 Stacks = Mapping[str, Mapping[str, float]]
 
@@ -126,6 +127,19 @@ def levels(runs: Stacks, reference: str) -> str:
     return svg(figure)
 
 
+def _annotate(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
+    """Write labels beside points, one text for those that lie together. The axes have their limits by then."""
+    texts: dict[tuple[float, float], str] = {}
+    seen: dict[tuple[float, float], tuple[float, float]] = {}  # where a text's first point is, by its place on paper
+    for label, point in points.items():
+        x, y = (axes.transScale + axes.transLimits).transform(point)
+        first = next((at for (u, v), at in seen.items() if abs(x - u) < NEAR and abs(y - v) < NEAR), point)
+        seen.setdefault((x, y), first)
+        texts[first] = f"{texts[first]}, {label}" if first in texts else label
+    for point, text in texts.items():
+        axes.annotate(text, point, (6, -4), textcoords="offset points", fontsize=9)
+
+
 def roofline(points: Mapping[str, tuple[float, float]], roofs: Mapping[str, tuple[float, float]]) -> str:
     """Runs below the roofs of their GPUs; a roof is bytes and instructions per second at most."""
     from matplotlib.ticker import NullFormatter
@@ -142,10 +156,10 @@ def roofline(points: Mapping[str, tuple[float, float]], roofs: Mapping[str, tupl
     for k, (label, (x, y)) in enumerate(points.items()):
         axes.plot(x, y, color="black", marker=MARKERS[k % len(MARKERS)], markersize=7, linestyle="none",
                   markerfacecolor="white" if k < len(MARKERS) else "black", label=label)  # fmt: skip
-        axes.annotate(label.partition(":")[0], (x, y), (6, -4), textcoords="offset points", fontsize=9)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(low, high)
+    _annotate(axes, {label.partition(":")[0]: point for label, point in points.items()})
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter(NullFormatter())

@@ -45,6 +45,12 @@ def table(page: Page, key: str) -> list[dict[str, Any]]:
     return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
 
 
+def test_runs_that_lie_together_in_the_roofline_share_a_text() -> None:
+    points = {"A: a": (0.1, 1.0), "B: b": (0.5, 2.0), "C: c": (0.101, 1.01), "D: d": (0.5, 2.7)}
+    drawn = plots.roofline(points, {"gtx480": (177.0, 21.0)})
+    assert re.findall(r">([A-D](?:, [A-D])*)<", drawn) == ["A, C", "B", "D"]
+
+
 def test_runs_are_named_by_what_differs(results: list[dict[str, Any]]) -> None:
     rows = table(report.page(results), "runs")
     assert [row["run"] for row in rows] == [
