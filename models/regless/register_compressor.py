@@ -254,7 +254,7 @@ def _look(state, io, vacant):
     code = i64(state.code[state.warp, state.register])
     state.pattern = code
     if state.kind == ASK_STORE:
-        pattern = pattern_of(state)
+        pattern = pattern_of(state) if state.lines != 0 else RAW
         if pattern == RAW:
             _store(state)
             return

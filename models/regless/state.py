@@ -112,6 +112,7 @@ WAITING = record(
 COUNTS = record(
     [
         ("regions", "i8"),  # started
+        ("region_cycles", "i8"),  # in which they are active, summed over them
         ("words", "i8"),  # of metadata, decoded
         ("preloads", "i8"),  # entries
         ("invalidations", "i8"),

@@ -26,6 +26,7 @@ from lockstep.models.jit import (
     i64,
     inline,
     jit,
+    popcount,
     slots,
     u32,
     without_lowest,
@@ -108,6 +109,7 @@ def read(state, sm):
         cm.io.i.last.payload.warp = w
         cm.io.i.last.payload.end = i64(_ends(sm.warps[slot], instruction, i64(operand.lanes)))
         queues.closing |= i64(1) << w
+        state.counts.region_cycles += i64(operand.now) + 1
     queues.busy |= MD | CM
     queues.issued = 1
     queues.issued_slot = slot
@@ -531,6 +533,7 @@ def update(state, sm):
     for k in range(schedulers):
         active = i64(state.shard[k].capacity_manager.io.o.active)
         stale |= active != state.queues[k].active
+        state.counts.region_cycles -= i64(sm.frame.now) * popcount(active & ~i64(state.queues[k].active))
         state.queues[k].active = active
     if stale:
         state.closed = -1

@@ -82,7 +82,7 @@ class RegisterCompressor(wiring.Component):
     registers : int
         Registers of a warp.
     lines : int
-        Compressed lines that are kept here.
+        Compressed lines that are kept here. If there are none, nothing is compressed.
     per_line : int
         Registers in a compressed line.
 
@@ -118,8 +118,9 @@ class RegisterCompressor(wiring.Component):
         self, *, lanes: int = LANES, warps: int = 16, registers: int = 255, lines: int = 12, per_line: int = PER_LINE
     ) -> None:
         given = dict(lanes=lanes, warps=warps, registers=registers, lines=lines, per_line=per_line)
-        check(given, self.LARGEST | {"per_line": PER_LINE})
-        self._lanes, self._lines, self._per_line = lanes, lines, per_line
+        check(given | {"lines": lines or 1}, self.LARGEST | {"per_line": PER_LINE})
+        self._lanes, self._per_line, self._compresses = lanes, per_line, lines != 0
+        lines = lines or 1
         self._groups = -(-registers // per_line)
         size = dict(warps=warps, registers=registers)
         words, group = max(lanes, 2 * per_line), bits_for(self._groups - 1)
@@ -157,7 +158,9 @@ class RegisterCompressor(wiring.Component):
         room = Signal()
         self._push, self._pushed = Signal(name="push"), Signal(self.access.p.shape(), name="pushed")
         self._serve_l1(m)
-        self._compressed = compress(m, [self.held.words[lane] for lane in range(self._lanes)])
+        words = [self.held.words[lane] for lane in range(self._lanes)]
+        raw = Const(State.RAW, STATE_BITS), Const(0, VALUE_BITS)
+        self._compressed = compress(m, words) if self._compresses else raw
         self._find_states(m)
         self._find_line(m)
         m.d.sync += fill.valid.eq(fill.valid & ~fill.ready)

@@ -74,7 +74,9 @@ class Regless:
     """Operand staging in place of the register file."""
 
     registers: int = integer(512, 128, 2048, "registers", "of a warp's width, that all staging units of an SM hold")
-    compressor_lines: int = integer(12, 1, MAX_LINES, "lines", "of compressed registers that a shard keeps")
+    compressor_lines: int = integer(
+        12, 0, MAX_LINES, "lines", "of compressed registers that a shard keeps; 0: registers are stored as they are"
+    )
 
 
 def per_line(line_bytes: int) -> int:

@@ -16,6 +16,7 @@ CONFIGURATIONS = {
     "paper": dict(lanes=32, warps=16, registers=255, lines=12, per_line=15),
     "gtx480": dict(lanes=32, warps=24, registers=63, lines=12, per_line=15),
     "short lines": dict(lanes=32, warps=16, registers=64, lines=16, per_line=7),
+    "without": dict(lanes=4, warps=3, registers=13, lines=0, per_line=4),
     "one": dict(lanes=1, warps=1, registers=1, lines=1, per_line=1),
     "odd": dict(lanes=3, warps=3, registers=5, lines=3, per_line=3),
 }
@@ -224,7 +225,10 @@ BINS: dict[str, Bin] = {
     "a register without a copy": lambda p, i, o, c: o.fill.valid and o.fill.payload.words[0] == POISON,
 }
 
+_OF_LINES = [bin for bin in BINS if "line" in bin.lower() or "place" in bin]
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
-    **{f"fetched with its line: {s.name}": (lambda p, s=s: p["lanes"] == 1 and s > State.CONSTANT)  # type: ignore[misc]
-       for s in State},
+    **{bin: lambda p: p["lines"] == 0 for bin in _OF_LINES},
+    **{f"fetched with its line: {s.name}": lambda p: p["lines"] == 0 or p["lanes"] == 1
+       for s in State if s > State.CONSTANT},
 }  # fmt: skip

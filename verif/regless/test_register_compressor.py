@@ -85,6 +85,15 @@ def test_patterns(pattern: State, words: list[int]) -> None:
         assert made.state["code"][3, 9] == State.NONE
 
 
+def test_without_lines_registers_are_stored_as_they_are() -> None:
+    made = Bench(register_compressor, **CONFIGURATIONS["paper"] | {"lines": 0})
+    made.i["access"]["ready"] = made.i["fill"]["ready"] = 1
+    where, cycles, payload = ask(made, Request.STORE, 9, [7] * 32)
+    assert (where, cycles, payload["kind"]) == ("access", 2, Access.STORE) and list(payload["words"]) == [7] * 32
+    where, cycles, payload = ask(made, Request.FETCH, 9)
+    assert (where, cycles, payload["kind"]) == ("access", 2, Access.FETCH)
+
+
 def test_what_changes_its_form_is_dropped() -> None:
     made = bench()
     ask(made, Request.STORE, 9, [k * k for k in LANES])

@@ -48,6 +48,13 @@ def test_registers_go_all_the_way_down_and_come_back() -> None:
     assert count(staged, "preloads") == count(run, "preloads")  # the compiler says how many
 
 
+def test_without_compressed_lines_all_that_leaves_goes_to_lines_of_its_own() -> None:
+    settings = SMALLEST | {"regless.compressor_lines": 0}
+    run = combinations.run("JPEG", REGLESS, settings=settings)
+    assert run.wrong == ""
+    assert count(run, "raw_stores") == count(run, "stores") > 0 == count(run, "lines_fetched")
+
+
 @pytest.mark.parametrize("gpu", ["gtx980", "dyncta30"])
 def test_other_gpus(gpu: str) -> None:
     kernel = kernels.find("reduction")
@@ -112,6 +119,19 @@ def test_a_chain_of_additions() -> None:
 
     plain, staged = (cycles(20, names) - cycles(10, names) for names in ([], REGLESS))
     assert staged == plain + 2 * 10
+
+
+def test_a_region_is_active_from_its_first_chance_to_issue_to_its_last_issue() -> None:
+    """One warp, whose additions wait for each other: ten more take as many cycles of regions as of all."""
+
+    def cycles(count: int) -> tuple[int, int, float]:
+        run = Bench("add.s32 %r3, %r3, %r1;\n" * count, mechanisms=REGLESS)(block=32)
+        regions = run.stats["regless.regions"]
+        return run.cycles, regions, run.stats["regless.region_core_cycles"] * regions
+
+    (few, regions, active), (many, as_many, longer) = cycles(10), cycles(20)
+    assert regions == as_many and longer - active == pytest.approx(many - few)
+    assert 0 < active < few
 
 
 # --------------------------------------------------------------------------------------------------------------- faults
