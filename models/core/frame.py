@@ -7,13 +7,18 @@ finds there what it may know (``models/core/state.py``); it writes its own state
 
 ==========  =======================================================================================================
 gates       ``update`` is called in every cycle in which the SM is stepped, before warps are chosen. It writes
-            ``closed``: by kind of instruction, the warp slots whose next instruction must not issue.
+            ``closed``: by kind of instruction, the warp slots whose next instruction must not issue. ``explain``, which
+            may be missing, says for the warp slot in ``asked`` which cause of ``spec/causes.py`` that has, as an index,
+            or :data:`NOT_I`; it changes nothing.
 order       ``update`` likewise; it writes the class masks, which the schedulers rank: paused last, then primary before
             secondary, then owner before unshared before non-owner. They hold from the next cycle on.
 claims      ``ask`` sees the granted instructions of all schedulers in ``grants`` and returns the schedulers whose
             grant it refuses, as a mask; it changes nothing. Then ``commit`` sees there what has become of each
             (``refused``). It takes what the others need, and writes ``waiting``: the warp slots that need not ask again
-            before its state has changed. It takes them out of ``waiting`` when that happens.
+            before its state has changed. It takes them out of ``waiting`` when that happens. ``reserve``, which may be
+            missing, lets the warp slot in ``asked`` have what it may need to access the scratchpad, until its CTA ends,
+            and returns whether it can: for a mechanism that must know before it lets a warp begin. Where operands
+            come later, the addresses in ``grants`` are those of poison.
 operands    ``read`` says in which cycle the sources of the instruction in ``operand`` are there, or :data:`LATER`. In
             the second case ``step``, called in every cycle in which the SM is stepped, sets ``delivered``: the warp
             slots whose oldest outstanding instruction has its sources now, in the warp's registers; it executes then.
@@ -58,15 +63,15 @@ HAS_GATES, HAS_ORDER, HAS_CLAIMS, HAS_OPERANDS, HAS_LIMITS, HAS_MONITORS, HAS_LI
 STEPPED = HAS_GATES | HAS_ORDER | HAS_CLAIMS | HAS_OPERANDS | HAS_LIMITS
 """The frame slots that have tenants, as bits of the SM's ``tenants``, and those that are looked at in every cycle."""
 
-LATER = -1
+LATER = NOT_I = -1
 
 TOKENS = 1 << 20
 """Tokens of a client. On its way through the L1, a client's is ``(1 + client) * TOKENS`` more; the path's are less."""
 
-GATE = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("closed", "i8", (KINDS,))])
+GATE = record([("update", "i8"), ("explain", "i8"), ("handle", "i8"), ("wake", "i8"), ("closed", "i8", (KINDS,))])
 CLASSES = record([("paused", "i8"), ("secondary", "i8"), ("owner", "i8"), ("non_owner", "i8")])
 ORDER = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("classes", CLASSES)])
-CLAIM = record([("ask", "i8"), ("commit", "i8"), ("handle", "i8"), ("waiting", "i8")])
+CLAIM = record([("ask", "i8"), ("commit", "i8"), ("reserve", "i8"), ("handle", "i8"), ("waiting", "i8")])
 OPERANDS = record([("read", "i8"), ("step", "i8"), ("take", "i8"), ("write", "i8"), ("handle", "i8"), ("wake", "i8")])
 LIMIT = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("ctas", "i8"), ("leave", "i8")])
 CLIENT = record(
@@ -168,6 +173,7 @@ FRAME = record(
         ("limits", "i8"),
         ("closed", "i8", (KINDS,)),  # by any gate
         ("leaving", "i8"),  # CTAs, as any limit says
+        ("asked", "i8"),  # the warp slot that ``explain`` and ``reserve`` are asked about
         ("waiting", "i8"),  # for any claim
         ("classes", CLASSES),
         ("delivered", "i8"),
@@ -255,6 +261,29 @@ def _orders(frame, sm):
     classes.owner = owner
     classes.non_owner = non_owner
     return changed
+
+
+@jit
+def explain(frame, sm, slot):
+    """The cause that a gate gives for a warp slot that it has closed, or :data:`NOT_I` if none does."""
+    frame.asked = slot
+    why = i64(NOT_I)
+    for k in range(frame.gates):
+        gate = frame.gate[k]
+        if why == NOT_I and gate.explain != 0:
+            why = call(gate.explain, gate.handle, sm)
+    return why
+
+
+@jit
+def reserve(frame, sm, slot):
+    """Let a warp slot have what all claims may ask of its accesses to the scratchpad; returns whether it can."""
+    frame.asked = slot
+    for k in range(frame.claims):
+        claim = frame.claim[k]
+        if claim.reserve != 0 and call(claim.reserve, claim.handle, sm) == 0:
+            return False
+    return True
 
 
 @jit

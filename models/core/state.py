@@ -10,7 +10,7 @@ from lockstep.models.core import warp as W
 from lockstep.models.core.events import EVENT_WHEEL
 from lockstep.models.core.frame import FRAME, KINDS
 from lockstep.models.core.lsu import LSU
-from lockstep.models.execution.isa import GRID, INSTRUCTION, Group
+from lockstep.models.execution.isa import GRID, INSTRUCTION, Group, Space
 from lockstep.models.jit import i64, inline, jit, pointer_to, record
 from lockstep.models.memory.read_cache import READ_CACHE
 from lockstep.models.scheduling import warp_scheduler
@@ -202,6 +202,14 @@ def address_of(warp, pc):
 def instruction_of(warp, pc):
     """An instruction of a warp."""
     return at_instruction(address_of(warp, pc))
+
+
+@inline
+def may_touch_scratchpad(instruction):
+    """Whether an instruction accesses the scratchpad, for some addresses at least."""
+    group, space = i64(instruction.group), i64(instruction.space)
+    access = group == Group.MEMORY or group == Group.ATOMIC
+    return access and (space == Space.SHARED or space == Space.GENERIC)
 
 
 @jit

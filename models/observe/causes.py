@@ -7,21 +7,23 @@ each cause means.
 from __future__ import annotations
 
 from lockstep.models.core.events import WHEEL
+from lockstep.models.core.frame import NOT_I, explain
 from lockstep.models.core.lsu import QUEUE
 from lockstep.models.core.scoreboard import held_by_lsu
 from lockstep.models.core.state import PIPE_LSU, instruction_of
 from lockstep.models.core.warp import PUT_OFF
 from lockstep.models.execution.isa import Control, Group, Space
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, without_lowest
+from lockstep.models.jit import addressof, ctz, i64, inline, jit, pointer_to, without_lowest
 from lockstep.spec.causes import CAUSES
 from lockstep.spec.parameters import CONFIG
 
 MEMORY, CONSTANT_CACHE, CONSTANTS, SCRATCHPAD, ARITHMETIC, OPERANDS, BRANCH, BARRIER = range(8)
-INSTRUCTION_CACHE, FETCH, MECHANISM, LSU, PIPELINE, NOT_SELECTED, NONE = range(8, 15)
+INSTRUCTION_CACHE, FETCH, CAPACITY, PRELOADS, METADATA, DRAINING, MECHANISM, LSU, PIPELINE = range(8, 17)
+NOT_SELECTED, NONE = range(17, 19)
 
 assert list(CAUSES) == (
     "memory constant_cache constants scratchpad arithmetic operands branch barrier "
-    "instruction_cache fetch mechanism lsu pipeline not_selected"
+    "instruction_cache fetch capacity preloads metadata draining mechanism lsu pipeline not_selected"
 ).split()
 
 at_config = pointer_to(CONFIG)
@@ -61,7 +63,8 @@ def _held_up(sm, warp, slot, now):
     k = slot % i64(at_config(i64(sm.config)).core.schedulers)
     io = sm.warp_scheduler[k].io
     if i64(sm.frame.seen.held) & bit != 0:
-        return i64(MECHANISM)
+        why = i64(explain(sm.frame, addressof(sm), slot))
+        return i64(MECHANISM) if why == NOT_I else why
     if i64(io.i.request) & bit != 0:
         return i64(MECHANISM) if io.i.refused != 0 and io.c.grant.warp == slot else i64(NOT_SELECTED)
     if io.c.grant.valid == 0 and sm.next_issue[k] > now:

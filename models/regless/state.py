@@ -85,6 +85,7 @@ QUEUES = record(
         ("flushes", "i8"),  # ... whose words are to be dropped
         ("closing", "i8"),  # ... of whose region the last instruction has issued
         ("announced", "i8"),  # ... whose region waits for its lines, ...
+        ("unreserved", "i8"),  # ... and before, until its CTA may access the scratchpad
         ("started", "i8"),  # ... and has them
         ("active", "i8"),  # what the capacity manager has said last
         ("due", "i8"),  # the cycle in which the first result is there
@@ -134,7 +135,7 @@ STATE = record(
     [
         ("regless", layout(Regless)),
         ("counts", COUNTS),
-        ("tables", record([(name, "i8") for name in ("regions_words", "regions_operands", "regions_operand")])),
+        ("tables", record([(f"regions_{name}", "i8") for name in ("words", "first", "operands", "operand")])),
         ("gate", "i8"),
         ("client", "i8"),
         ("began", "i8"),

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.models.core.fetch import take_word
-from lockstep.models.core.frame import KINDS, LATER, WARP_END, WARP_START
+from lockstep.models.core.frame import KINDS, LATER, NOT_I, WARP_END, WARP_START, reserve
 from lockstep.models.core.lsu import LSU
 from lockstep.models.core.scoreboard import release
-from lockstep.models.core.state import SM, at_instruction, instruction_of
+from lockstep.models.core.state import SM, at_instruction, instruction_of, may_touch_scratchpad
 from lockstep.models.core.warp import PUT_OFF, register_address
 from lockstep.models.execution.isa import LANES, Control, Fault, Group
 from lockstep.models.jit import (
@@ -36,6 +36,7 @@ from lockstep.models.jit import (
     words_u64,
 )
 from lockstep.models.masks import next_after
+from lockstep.models.observe import causes
 from lockstep.models.regless import lines
 from lockstep.models.regless.state import CM, MD, STATE, at_config
 from lockstep.models.regless.wires import busy, connect, edge, reset_inputs
@@ -410,13 +411,15 @@ def _cycle(state, sm, config, queues, shard, k, schedulers, now):
     _decode(state, sm, config, queues, md.io, k, schedulers)
     _place(queues, cm, osu)
     if md.io.o.region.valid != 0:
-        queues.announced |= i64(1) << i64(md.io.o.region.payload.warp)
+        _announce(state, sm, queues, i64(md.io.o.region.payload.warp), k, schedulers)
     if cm.o.start.valid != 0:
         started = i64(1) << i64(cm.o.start.payload.warp)
         queues.announced &= ~started
         queues.started |= started
     queues.started &= ~i64(cm.o.active)
-    cm.i.barred = _warps(i64(sm.at_barrier) & i64(sm.partition[k]), schedulers)
+    barred = i64(_warps(i64(sm.at_barrier) & i64(sm.partition[k]), schedulers))
+    _reserve(sm, queues, i64(queues.unreserved) & ~barred, k, schedulers)
+    cm.i.barred = barred | i64(queues.unreserved)
     lines.show_answer(queues, shard.register_compressor, schedulers)
     return different | connect(shard, state.counts)
 
@@ -429,6 +432,40 @@ def _warps(slots, schedulers):
         warps |= i64(1) << ctz(slots) // schedulers
         slots = without_lowest(slots)
     return warps
+
+
+@inline
+def _announce(state, sm, queues, w, k, schedulers):
+    """A warp's next region is known. If it accesses the scratchpad, what that needs must be reserved before it starts.
+
+    Else a warp that waits for its CTA's partner would keep lines that the partner may need to get on.
+    """
+    bit = i64(1) << w
+    queues.announced |= bit
+    if sm.frame.claims != 0 and _touches_scratchpad(state, sm.warps[w * schedulers + k]):
+        queues.unreserved |= bit
+
+
+@inline
+def _touches_scratchpad(state, warp):
+    """Whether the region that begins with a warp's next instruction may access the scratchpad."""
+    pc, found = i64(warp.pc), False
+    while not found and pc < warp.length:
+        found = may_touch_scratchpad(instruction_of(warp, pc))
+        pc += 1
+        if pc < warp.length and words_i32(i64(state.tables.regions_first) + 4 * pc, 1)[0] >= 0:
+            return found
+    return found
+
+
+@inline
+def _reserve(sm, queues, left, k, schedulers):
+    """Reserve what the regions of some warps need for their accesses to the scratchpad, where that is possible."""
+    while left != 0:
+        w = ctz(left)
+        left = without_lowest(left)
+        if reserve(sm.frame, addressof(sm), w * schedulers + k):
+            queues.unreserved &= ~(i64(1) << w)
 
 
 @inline
@@ -588,25 +625,46 @@ def hear(state, sm):
 # ----------------------------------------------------------------------------------------------------------- diagnosis
 
 
+@jit
+def _cause(state, sm, slot):
+    """Why a warp's gate is closed; NOT_I if it is open, or waits for another mechanism."""
+    schedulers = i64(at_config(i64(sm.config)).core.schedulers)
+    queues, cm = state.queues[slot % schedulers], state.shard[slot % schedulers].capacity_manager.io
+    bit = i64(1) << slot // schedulers
+    if (i64(state.closed) >> slot) & 1 == 0:
+        return i64(causes.METADATA) if _undecoded(state, sm, schedulers) & (i64(1) << slot) != 0 else i64(NOT_I)
+    if i64(queues.announced) & bit != 0:
+        return i64(NOT_I) if i64(queues.unreserved) & bit != 0 else i64(causes.CAPACITY)
+    if i64(queues.started) & bit != 0:
+        return i64(causes.PRELOADS)
+    if i64(queues.closing) & bit != 0:
+        return i64(causes.OPERANDS)
+    return i64(causes.METADATA) if i64(cm.o.wanted | queues.begins) & bit != 0 else i64(causes.DRAINING)
+
+
+@jit
+def explain(state, sm):
+    """Why the gate of the warp slot in ``asked`` is closed."""
+    return i64(_cause(state, sm, i64(sm.frame.asked)))
+
+
+WAITS = {
+    causes.CAPACITY: "capacity: its region needs more lines than the staging unit of its scheduler has free",
+    causes.PRELOADS: "the registers of its region, which are on their way to the staging unit",
+    causes.OPERANDS: "the operands of the last instruction of its region",
+    causes.METADATA: "the metadata words of its region",
+    causes.DRAINING: "results of its last region",
+}
+
+
 def waits(state: Any, sm: Any, slot: int) -> str:
-    """What of a region a warp waits for that may not issue: its words, lines of the staging unit, or its registers."""
-    if not int(state["closed"]) >> slot & 1:
-        return ""
-    schedulers = len(sm["partition"].nonzero()[0])
-    k, bit = slot % schedulers, 1 << slot // schedulers
-    queues = state["queues"][k]
-    if int(queues["announced"]) & bit:
-        return "capacity: its region needs more lines than the staging unit of its scheduler has free"
-    if int(queues["started"]) & bit:
-        return "the registers of its region, which are on their way to the staging unit"
-    if int(queues["closing"]) & bit:
-        return "the operands of the last instruction of its region"
-    return "the metadata words of its next region, or results of the one before"
+    """What of a region a warp waits for that may not issue."""
+    return WAITS.get(int(_cause(state, sm, slot)), "")
 
 
 TENANTS: dict[str, dict[str, Any]] = {
     "operands": slots(STATE, SM, read=read, step=step, take=take, write=write),
-    "gates": slots(STATE, SM, update=update),
+    "gates": slots(STATE, SM, update=update, explain=explain),
     "events": slots(STATE, SM, hear=hear),
     "l1_clients": slots(STATE, LSU, ask=lines.ask, accepted=lines.accepted, answered=lines.answered),
 }

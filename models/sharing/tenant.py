@@ -26,7 +26,7 @@ from lockstep.models.core.frame import (
     WARP_END,
     WARP_START,
 )
-from lockstep.models.core.state import LAUNCH, SM, STALLED, at_instruction
+from lockstep.models.core.state import LAUNCH, SM, STALLED, at_instruction, may_touch_scratchpad
 from lockstep.models.execution.isa import LANES, MAX_REGISTERS, Fault
 from lockstep.models.execution.written import poison
 from lockstep.models.gpu import RUN
@@ -77,6 +77,7 @@ STATE = record(
         ("starts", "i8", (SIDES,)),  # pairs of which a CTA has started before its SM's step
         ("owners", "i8"),  # pairs with both CTAs, and their owners, ...
         ("both", "i8"),
+        ("reserved", "i8", (SIDES,)),  # pairs whose scratchpad is one CTA's before it has the lock
         ("stale", "i8"),  # 1: ... are not what the masks of warps below say
         ("owner", "i8"),  # warp slots
         ("non_owner", "i8"),
@@ -171,6 +172,7 @@ def hear(state, sm):
     elif kind == CTA_END:
         bit = i64(1) << pair
         locks.i.leave[side] |= bit
+        state.reserved[side] &= ~bit
         state.share_owner.io.i.finish[side] |= bit
         state.counts.released += i64(i64(locks.o.scratchpads[side]) & bit != 0)
     return i64(0)
@@ -222,7 +224,7 @@ def ask(state, sm):
         mine.side = seat & 1 if seat >= 0 else 0
         mine.lock = _lock(grid, seat >> 1, warp) if seat >= 0 else 0
         mine.registers = access.io.c.register_lock
-        mine.scratchpad = access.io.c.scratchpad_lock
+        mine.scratchpad = i64(access.io.c.scratchpad_lock) | _is_reserved(state, grant, seat)
     different |= call(locks.binding.comb, locks.binding.handle, addressof(locks.io))
     if different != 0:
         sm.fault = Fault.DIFFERENCE
@@ -245,6 +247,13 @@ def _describe(inputs, grant, grid, seat):
         inputs.size = i64(instruction.bytes) * i64(instruction.vec)
         for lane in range(LANES):
             inputs.address[lane] = grant.address[lane] if (touched >> lane) & 1 != 0 else 0
+
+
+@inline
+def _is_reserved(state, grant, seat):
+    """Whether an instruction accesses a scratchpad that its CTA has reserved: where it does may not be known yet."""
+    access = may_touch_scratchpad(at_instruction(i64(grant.instruction)))
+    return (i64(state.reserved[seat & 1]) >> (seat >> 1)) & 1 if seat >= 0 and access else i64(0)
 
 
 @jit
@@ -285,6 +294,19 @@ def _taken(locks, k):
         if takes and other.pair == mine.pair and other.side == mine.side:
             return True
     return False
+
+
+@jit
+def reserve(state, sm):
+    """Keep a pair's scratchpad for the CTA of a warp, which takes the lock later; whether the other one lets it."""
+    seat = i64(_seat(_grid(sm), i64(sm.warps[sm.frame.asked].cta)))
+    if seat < 0:
+        return i64(1)
+    bit, side = i64(1) << (seat >> 1), seat & 1
+    if (i64(state.reserved[1 - side]) | i64(state.share_locks.io.o.scratchpads[1 - side])) & bit != 0:
+        return i64(0)
+    state.reserved[side] |= bit
+    return i64(1)
 
 
 # --------------------------------------------------------------------------------------------------------- clock edges
@@ -468,7 +490,7 @@ at_state = pointer_to(STATE)
 TENANTS = {
     "gates": slots(STATE, SM, update=update),
     "order": slots(STATE, SM, update=order),
-    "claims": slots(STATE, SM, ask=ask, commit=commit),
+    "claims": slots(STATE, SM, ask=ask, commit=commit, reserve=reserve),
     "events": slots(STATE, SM, hear=hear),
     "monitors": slots(STATE, SM, see=see) | slots(STATE, RUN, watch=watch),
 }

@@ -139,6 +139,7 @@ GROUPS = {
     "arithmetic": ("arithmetic", "operands", "pipeline"),
     "barriers": ("barrier",),
     "branches, fetch": ("branch", "fetch", "instruction_cache"),
+    "register staging": ("capacity", "preloads", "metadata", "draining"),
     "not selected": ("not_selected", "mechanism"),
 }
 """Causes of a profile that are shown as one."""

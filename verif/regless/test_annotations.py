@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,14 @@ from lockstep.sim.ptx.draft import Draft
 from lockstep.sim.ptx.parser import parse
 from lockstep.sim.ptx.passes.register_regions import as_printed
 from lockstep.sim.ptx.passes.register_regions.annotations import Annotated, annotated, divide, tables
-from lockstep.sim.ptx.passes.register_regions.operations import add_deliveries, blocks, mask
+from lockstep.sim.ptx.passes.register_regions.operations import add_deliveries, blocks
 from lockstep.sim.ptx.passes.register_regions.regions import Bounds
 from lockstep.spec.passes import REGISTER_NUMBERING
-from lockstep.spec.register_regions import ERASE, LAST
 from lockstep.verif.bench import seeded
 from lockstep.verif.regless.checker import check
 from lockstep.verif.regless.code import Staged, staged
 from lockstep.verif.regless.compiled import LINES, compiled, executed, faults, kernels_of
+from lockstep.verif.regless.planted import erased_early, hard, not_preloaded
 from lockstep.verif.regless.random_code import Maker
 from lockstep.verif.sim.test_programs import FOLDER, INSTANCES, PROGRAMS
 
@@ -103,47 +102,6 @@ def draft(name: str) -> Draft:
 def remade(made: Draft, regions: list[Annotated]) -> list[Staged]:
     made.kernel.tables |= tables(regions, len(made.code.list))
     return staged(assemble(made))
-
-
-def erased_early(regions: list[Annotated]) -> Iterator[list[Annotated]]:
-    """The erasure of a register moves to the instruction that names it before."""
-    for number, one in enumerate(regions):
-        flags = one.region.flags
-        for late, operation in enumerate(one.operations):
-            for place, operand in enumerate(operation.operands):
-                before = [index for index in range(late) if operand in one.operations[index].operands]
-                if flags[late][place] & ERASE and before and operation.reads & mask([operand]):
-                    early = before[-1]
-                    moved = [list(some) for some in flags]
-                    moved[early][one.operations[early].operands.index(operand)] = LAST | ERASE
-                    moved[late][place] = 0
-                    yield _with(regions, number, flags=tuple(map(tuple, moved)))
-
-
-def hard(regions: list[Annotated]) -> Iterator[list[Annotated]]:
-    """A soft definition is taken for a hard one: what it writes first is not preloaded."""
-    for number, one in enumerate(regions):
-        read = written = soft = 0
-        for operation in one.operations:
-            read |= operation.reads & ~written
-            soft |= operation.writes & ~read
-            written |= operation.writes
-        if lost := soft & one.region.preloads:
-            yield _with(regions, number, preloads=one.region.preloads & ~lost, last=one.region.last & ~lost)
-
-
-def not_preloaded(regions: list[Annotated]) -> Iterator[list[Annotated]]:
-    """A preload is missed."""
-    for number, one in enumerate(regions):
-        for register in range(one.region.preloads.bit_length()):
-            if one.region.preloads >> register & 1:
-                kept = ~(1 << register)
-                yield _with(regions, number, preloads=one.region.preloads & kept, last=one.region.last & kept)
-
-
-def _with(regions: list[Annotated], number: int, **changes: object) -> list[Annotated]:
-    changed = replace(regions[number], region=replace(regions[number].region, **changes))  # type: ignore[arg-type]
-    return [*regions[:number], changed, *regions[number + 1 :]]
 
 
 @pytest.mark.parametrize("plant", [erased_early, hard, not_preloaded])

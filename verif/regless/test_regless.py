@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.errors import KernelFault, UsageError
+from lockstep.sim.ptx.draft import Draft
 from lockstep.sim.ptx.passes.register_regions import annotations as pass_
 from lockstep.sim.ptx.passes.register_regions import as_printed
+from lockstep.sim.ptx.passes.register_regions.annotations import Annotated, divide
+from lockstep.sim.ptx.passes.register_regions.regions import Bounds
 from lockstep.spec import register_regions as spec
 from lockstep.verif import combinations
 from lockstep.verif.models.micro import Bench
+from lockstep.verif.regless.planted import erased_early
 
 REGLESS = ["regless"]
 SMALLEST = {"regless.registers": 128}
@@ -89,6 +95,30 @@ def test_warps_that_spin_do_not_keep_others_from_their_registers() -> None:
     assert bench.words()[32] == 40
 
 
+MANY = range(10, 38)
+PHASE = "\n".join(
+    [
+        *(f"add.u32 %r{k}, %r2, {k};" for k in MANY),
+        "st.shared.u32 [%r5], %r2;",
+        *(f"add.u32 %r6, %r6, %r{k};" for k in MANY),
+        "ld.shared.u32 %r7, [%r5];",
+        "add.u32 %r6, %r6, %r7;",
+    ]
+)
+"""An access to the scratchpad while most of the lines that a region may have are taken."""
+
+
+def test_a_warp_that_waits_for_its_partner_keeps_no_lines() -> None:
+    """Two warps that wait inside their regions would keep all lines, and those who hold the scratchpad get none."""
+    body = "mov.u32 %r5, 8000;\nmov.u32 %r6, 0;\n" + 3 * (PHASE + "\nbar.sync 0;\n")
+    body += "shl.b32 %r9, %r2, 2;\ncvt.u64.u32 %rd5, %r9;\nadd.u64 %rd5, %rd5, %rd1;\nst.global.u32 [%rd5], %r6;\n"
+    settings = SMALLEST | {"sharing.percent": 90, "launch.no_progress": 20_000}
+    bench = Bench(body, settings, mechanisms=[*REGLESS, "scratchpad-sharing"])
+    assert bench.module.occupancy("k", 32, 10 << 10).pairs == 4
+    bench(grid=16, block=32, shared=10 << 10)
+    assert bench.words()[:16].tolist() == [3 * (len(MANY) * cta + sum(MANY) + cta) for cta in range(16)]
+
+
 def test_what_a_warp_waits_for_is_told() -> None:
     spin = "again: ld.volatile.global.u32 %r3, [%rd1];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra again;\n"
     bench = Bench(spin, SMALLEST | {"launch.no_progress": 20_000}, mechanisms=REGLESS)
@@ -106,6 +136,21 @@ def test_who_cannot_have_it() -> None:
     with pytest.raises(UsageError, match=r"l1\.line_bytes = 32: must be 64 or 128 with regless"):
         short = "l1.line_bytes", "instruction_cache.line_bytes", "constant_cache.line_bytes", "l2.sector_bytes"
         Gpu("gtx480", REGLESS, dict.fromkeys(short, 32))
+
+
+@pytest.mark.parametrize(("kernel", "registers"), [("JPEG", 128), ("bfs", 512)])
+def test_causes_of_its_own_in_profiles(kernel: str, registers: int) -> None:
+    """With small staging units, warps wait for lines more than for registers."""
+    one = kernels.find(kernel)
+    gpu = Gpu("gtx480", REGLESS, {"core.sms": 2, "regless.registers": registers}, profile=True)
+    one.run(gpu, gpu.load(one.ptx), one.setup("tiny", 1))
+    stalls = Counter[str]()
+    for run in gpu.runs:
+        assert run.profile is not None
+        stalls.update(run.profile.stalls)
+    assert all(stalls[cause] > 0 for cause in ("capacity", "preloads", "metadata", "draining"))
+    assert stalls["mechanism"] == 0
+    assert (stalls["capacity"] > stalls["preloads"]) == (registers == 128)
 
 
 # ---------------------------------------------------------------------------------------------------- values and cycles
@@ -191,8 +236,23 @@ def test_wrong_metadata_make_a_wrong_result(change: Callable[[Words], Words]) ->
     assert not is_right("reduction", change)
 
 
+def uncached() -> Any:
+    """Kernels are compiled anew."""
+    return patch("lockstep.sim.ptx.program.cache.kept", lambda name, make: make())
+
+
+def test_an_erasure_one_instruction_early_makes_a_wrong_result() -> None:
+    """In one region of each kernel; ``test_annotations`` has the checker find the same fault."""
+
+    def divide_wrongly(draft: Draft, bounds: Bounds) -> list[Annotated]:
+        right = divide(draft, bounds)
+        return next(erased_early(right), right)
+
+    with uncached(), patch.object(pass_, "divide", divide_wrongly):
+        assert not is_right("reduction")
+
+
 def test_soft_definitions_taken_for_hard_make_a_wrong_result() -> None:
     """By algorithm 2 as printed, the second arm of a branch overwrites the lanes of the first."""
-    uncached = patch("lockstep.sim.ptx.program.cache.kept", lambda name, make: make())
-    with uncached, patch.object(pass_, "liveness", as_printed.liveness):
+    with uncached(), patch.object(pass_, "liveness", as_printed.liveness):
         assert not is_right("lud")

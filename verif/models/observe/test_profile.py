@@ -57,7 +57,7 @@ def test_sums_are_the_statistics(name: str, mechanism: str) -> None:
             assert total["l1_merges"] == raw(run, "l1.merges")
 
 
-@pytest.mark.parametrize("mechanism", ["", "warppool", "register-sharing", "dyncta", "trial-claim"])
+@pytest.mark.parametrize("mechanism", ["", "warppool", "register-sharing", "dyncta", "regless", "trial-claim"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_profiles_change_nothing_and_skipping_does_not_change_them(name: str, mechanism: str) -> None:
     mechanisms = [mechanism] if mechanism else []
