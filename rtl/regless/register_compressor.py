@@ -200,9 +200,11 @@ class RegisterCompressor(wiring.Component):
         held, request, size = self.held, self.request.p, self._per_line
         register = Signal.like(held.number, name="arriving")
         group, slot = Signal.like(held.group, name="group"), Signal.like(held.slot, name="slot")
+        begun = Signal(self._groups, name="groups_begun")  # bit k - 1: the number is in group k or above
         m.d.comb += [
             register.eq(Mux(self.answer.valid, self.answer.p.number, request.number)),
-            group.eq(popcount(Cat(register >= size * k for k in range(1, self._groups)) | Const(0, 1))),
+            begun.eq(Cat(register >= size * k for k in range(1, self._groups))),
+            group.eq(popcount(begun)),
             slot.eq(register - group * size),
         ]
         self._group_and_slot = group, slot

@@ -21,7 +21,8 @@ UNOPTIMISED = "-O0"  # for what runs briefly: benches, coverage, waves, planted 
 VERILATE = ("--cc", "-O3", "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet", "--prefix", "Block")
 # The handlers of fatal errors are the program's, since the runtime's would end the process.
 HANDLERS = ("-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
-COMPILE = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-w", *HANDLERS)
+# GCC 12 makes -1 of a comparison that holds where it vectorises a tree of additions of them.
+COMPILE = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-fno-tree-slp-vectorize", "-w", *HANDLERS)
 RUNTIME = ("verilated", "verilated_threads", "verilated_vcd_c", "verilated_vpi", "verilated_cov")
 HEADERS = '#include "verilated.h"\n#include "verilated_vcd_c.h"\n#include "verilated_vpi.h"\n'
 
