@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lockstep.sim.job import Job
 from lockstep.sim.page import Page, Plot, Table, Text, svg
 from lockstep.sim.reproduce import Chapter, Result
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from lockstep.sim.reproduce.plots import GREYS, axes_side_by_side, bars
 
 GPU, MESHES = "dyncta30", ("dyncta56", "dyncta110")
 SIZE = "small"
@@ -111,7 +109,6 @@ MEANS, GEOMETRIC = (1.28, 1.39), (1.18, 1.25)
 BASE, DYNCTA, DYNCORE, TWO_LEVEL, NARROW = "baseline", "DYNCTA", "DYNCORE", "two-level", "C_mem without blocked warps"
 
 MARKS = (("o", "0.0"), ("s", "0.5"), ("^", "0.7"), ("v", "0.3"))  # of plots: shapes and greys
-GREYS = ("0.85", "0.55", "0.2", "0.0")
 NEAR = 0.02
 PIPELINES = {"alu": "ALUs", "sfu": "special functions", "dp": "double precision", "lsu": "load/store unit"}
 
@@ -369,7 +366,7 @@ def page(results: Mapping[str, Result]) -> Page:
         Text("More CTAs are not always better", 2),
         Text(MOTIVATION.format(counts=counts)),
         _statics(runs, names),
-        Plot("static", "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)", _bars(names, speeds)),
+        Plot("static", "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)", bars(names, speeds)),
         Text(CLASSES),
         _classes(runs, names),
         Text(DIFFERENT),
@@ -383,8 +380,8 @@ def page(results: Mapping[str, Result]) -> Page:
         Text("DYNCTA", 2),
         *([Text(READING)] if whole else []),
         _speeds(runs, names, whole),
-        Plot("dyncta", "Speed-up (Kayiran figure 10)", _bars(names, _compared(runs, names, whole))),
-        Plot("limits", "CTAs of a core: N, DYNCTA's mean limit, the best static (Kayiran figure 9)", _bars(names, {
+        Plot("dyncta", "Speed-up (Kayiran figure 10)", bars(names, _compared(runs, names, whole))),
+        Plot("limits", "CTAs of a core: N, DYNCTA's mean limit, the best static (Kayiran figure 9)", bars(names, {
             "N": [APPLICATIONS[name].most for name in names],
             "DYNCTA": [runs[f"{name}, {DYNCTA}"].limit for name in names],
             "best": [_best(runs, name)[1] for name in names],
@@ -399,7 +396,7 @@ def page(results: Mapping[str, Result]) -> Page:
         Text("DYNCORE", 2),
         Text(POWER),
         _power(runs, names),
-        Plot("efficiency", "Instructions per watt, to the baseline (Kayiran figure 13)", _bars(names, {
+        Plot("efficiency", "Instructions per watt, to the baseline (Kayiran figure 13)", bars(names, {
             "DYNCTA": [_efficiency(runs, name, DYNCTA) for name in names],
             "DYNCORE": [_efficiency(runs, name, DYNCORE) for name in names],
         })),
@@ -719,38 +716,9 @@ def _listed(values: Mapping[str, float]) -> str:
 # ---------------------------------------------------------------------------------------------------------------- plots
 
 
-def _axes(count: int = 1, height: float = 3.2) -> tuple[Any, Sequence[Axes]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, height))
-    return figure, figure.subplots(1, count, squeeze=False)[0]
-
-
-def _bars(names: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
-    """Bars side by side for every application; the highest are cut, and have their values above them."""
-    figure, (axes,) = _axes()
-    width = 0.8 / len(series)
-    every = sorted(value for values in series.values() for value in values)
-    top = max(2.0, every[-max(1, len(every) // 8)] * 1.1)
-    for k, (label, values) in enumerate(series.items()):
-        places = [place + (k - (len(series) - 1) / 2) * width for place in range(len(names))]
-        axes.bar(places, [min(value, top) for value in values], width, color=GREYS[k], edgecolor="black",
-                 linewidth=0.4, label=label)  # fmt: skip
-        for place, value in zip(places, values, strict=True):
-            if value > top:
-                axes.text(place, 1.02 * top, f"{value:.1f}", ha="center", va="bottom", fontsize=7, rotation=90)
-    axes.axhline(1, color="black", linewidth=0.6)
-    axes.set_xticks(range(len(names)), names, rotation=60)
-    axes.set_xlim(-0.6, len(names) - 0.4)
-    if every[-1] > top:
-        axes.set_ylim(0, 1.15 * top)
-    axes.legend(frameon=False, ncols=len(series), loc="lower left", bbox_to_anchor=(0, 1.08))
-    return svg(figure)
-
-
 def _sorted_bars(values: Mapping[str, float]) -> str:
     names = sorted(values, key=lambda name: values[name])
-    figure, (axes,) = _axes()
+    figure, (axes,) = axes_side_by_side()
     axes.bar(range(len(names)), [values[name] for name in names], color=GREYS[1], edgecolor="black", linewidth=0.4)
     axes.axhline(COMPUTE, color="black", linewidth=0.6, linestyle="--")
     axes.set_xticks(range(len(names)), names, rotation=60)
@@ -760,7 +728,7 @@ def _sorted_bars(values: Mapping[str, float]) -> str:
 
 
 def _sweep(runs: Runs) -> str:
-    figure, plots = _axes(len(SWEPT))
+    figure, plots = axes_side_by_side(len(SWEPT))
     for axes, name in zip(plots, SWEPT, strict=True):
         most = runs[f"{name}, {BASE}"]
         each = [_with_limit(runs, name, n) for n in range(1, APPLICATIONS[name].most + 1)]
@@ -779,7 +747,7 @@ def _sweep(runs: Runs) -> str:
 
 
 def _over_time(runs: Runs) -> str:
-    figure, plots = _axes(len(SHOWN))
+    figure, plots = axes_side_by_side(len(SHOWN))
     for axes, name in zip(plots, SHOWN, strict=True):
         times, limits, begin = [], [], 0.0
         for launch in runs[f"{name}, {DYNCTA}"].over_time:
