@@ -21,7 +21,8 @@ WARP = record(
         ("due", "i8"),  # entries that were sent and are not answered
         ("complete", "i8"),  # all entries were sent
         ("need", "i8", (BANKS,)),  # lines that its region has, or will have
-        ("pending", "i8", (BANKS,)),  # results to be written
+        ("pending", "i8", (BANKS,)),  # results to be written ...
+        ("results", "i8"),  # ... to all banks
         ("collected", "i8"),  # the last instruction has its operands
         ("ends", "i8"),  # with this region
     ]
@@ -117,12 +118,9 @@ def _give_back(state, warp):
 
 
 @inline
-def _is_drained(state, warp):
+def _is_drained(warp):
     """Whether a warp that drains has all operands of its region, and has written all results."""
-    pending = i64(0)
-    for b in range(state.banks):
-        pending |= warp.pending[b]
-    return warp.collected != 0 and pending == 0
+    return warp.collected != 0 and warp.results == 0
 
 
 @jit
@@ -135,7 +133,7 @@ def step(state, io):
     while left != 0:
         w = ctz(left)
         left = without_lowest(left)
-        if _is_drained(state, state.warp[w]):
+        if _is_drained(state.warp[w]):
             drained |= i64(1) << w
     if not _start(state, io):
         _come(state, io)
@@ -147,10 +145,13 @@ def step(state, io):
         if i.answered[b].valid != 0:
             state.warp[i.answered[b].payload.warp].due -= 1
         if i.reserved[b].valid != 0:
-            state.warp[i.reserved[b].payload.warp].pending[b] += 1
+            warp = state.warp[i.reserved[b].payload.warp]
+            warp.pending[b] += 1
+            warp.results += 1
         if i.written[b].valid != 0:
             warp = state.warp[i.written[b].payload.warp]
             warp.pending[b] -= 1
+            warp.results -= 1
             if warp.collected != 0:
                 warp.need[b] -= 1
                 state.free[b] += 1
@@ -207,7 +208,7 @@ def idle(state, io):
         return i64(0)
     left = i64(state.those[DRAINING])
     while left != 0:
-        if _is_drained(state, state.warp[ctz(left)]):
+        if _is_drained(state.warp[ctz(left)]):
             return i64(0)
         left = without_lowest(left)
     if state.depth == 0:

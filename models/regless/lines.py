@@ -154,11 +154,15 @@ def answered(state, lsu):
 
 @inline
 def show_answer(queues, compressor, schedulers):
-    """Present the oldest answer to the compressor; it leaves at the clock edge if the compressor is ready."""
+    """Present the oldest answer to the compressor; it leaves at the clock edge if the compressor is ready.
+
+    Returns whether there is one, or was one in the last cycle.
+    """
     io = compressor.io
+    before = i64(io.i.answer.valid)
     io.i.answer.valid = i64(queues.answers != 0)
     if queues.answers == 0:
-        return
+        return before != 0
     answer, payload = queues.answer[queues.first], io.i.answer.payload
     token = i64(answer.token)
     payload.line = (token >> LINE) & 1
@@ -173,6 +177,7 @@ def show_answer(queues, compressor, schedulers):
         queues.first = (queues.first + 1) % ANSWERS
         queues.answers -= 1
         queues.fetches -= 1
+    return True
 
 
 @inline

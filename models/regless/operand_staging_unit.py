@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, ctz, i64, inline, jit, record, slots, u32, without_lowest
 from lockstep.models.time import NEVER
-from lockstep.spec.parameters import LANES
+from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.register_regions import BANKS, ERASE, LAST, Entry
 from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_REGISTERS, POISON, Request
 
@@ -40,6 +40,7 @@ BANK = record(
         ("preload", PRELOAD, (DEPTH,)),
         ("preloads", "i8"),
         ("first", "i8"),  # of its lines
+        ("free", "i8"),  # lines without a register
         ("turn", "i8"),  # the line that leaves next, if its list has it
         ("waited", "i8"),  # cycles, of the preload
         ("looks", "i8"),  # in this cycle: at what ...
@@ -52,6 +53,7 @@ STATE = record(
         ("bank", BANK, (BANKS,)),
         ("line", LINE, (BANKS * MAX_BANK_LINES,)),  # all lines of a bank, then all of the next
         ("value", VALUE, (BANKS * MAX_BANK_LINES,)),  # of each line
+        ("place", "i2", (MAX_WARPS * MAX_REGISTERS,)),  # by tag: its line, or -1
         ("last", "i8"),  # the bank that had the way to the compressor
         ("entering", "i8"),  # the entry enters the queue
         ("entry", REQUEST),
@@ -78,6 +80,7 @@ def reset(state, io):
     for b in range(state.banks):
         bank = state.bank[b]
         bank.first = b * state.lines
+        bank.free = state.lines
         for k in range(bank.first, bank.first + state.lines):
             line = state.line[k]
             line.tag = FREE
@@ -91,6 +94,8 @@ def reset(state, io):
         _rest(bank)
         io.o.access[b].ready = 1
         io.o.preload[b].ready = 1
+    for tag in range(MAX_WARPS * MAX_REGISTERS):
+        state.place[tag] = -1
     state.last = 0
     state.entering = 0
     state.queued = 0
@@ -115,13 +120,19 @@ def _tag(warp, number):
 
 
 @inline
-def _find(state, bank, payload):
+def _find(state, payload):
     """The line of a register; -1 if it has none."""
-    tag = _tag(payload.warp, payload.number)
-    for k in range(bank.first, bank.first + state.lines):
-        if state.line[k].tag == tag:
-            return i64(k)
-    return i64(-1)
+    return i64(state.place[_tag(payload.warp, payload.number)])
+
+
+@inline
+def _free(state, bank, line):
+    """A line's register is gone."""
+    line.held = 0
+    if line.tag != FREE:
+        state.place[line.tag] = -1
+        line.tag = FREE
+        bank.free += 1
 
 
 @inline
@@ -145,10 +156,12 @@ def _in_turn(state, bank, dirty):
 @jit
 def _room_in(state, bank):
     """The line that a new register would take; -1 if a dirty one must leave first."""
-    for k in range(bank.first, bank.first + state.lines):
-        if state.line[k].tag == FREE:
-            return i64(k)
-    return _in_turn(state, bank, i64(0))
+    if bank.free == 0:
+        return _in_turn(state, bank, i64(0))
+    place = i64(bank.first)
+    while state.line[place].tag != FREE:
+        place += 1
+    return place
 
 
 @jit
@@ -157,17 +170,17 @@ def _look(state, io, b, filled, room):
     bank = state.bank[b]
     if io.i.write[b].valid != 0:
         bank.looks = WRITE
-        bank.place = _find(state, bank, io.i.write[b].payload)
+        bank.place = _find(state, io.i.write[b].payload)
         return
     if b == filled:
         bank.looks = FILL
-        bank.place = _find(state, bank, io.i.fill.payload)
+        bank.place = _find(state, io.i.fill.payload)
         return
     overdue = bank.waited == PATIENCE and room
     if bank.accesses != 0 and not (overdue and bank.preloads != 0):
         access = bank.access[0]
         bank.looks = OPERAND
-        bank.place = _find(state, bank, access)
+        bank.place = _find(state, access)
         if bank.place < 0 and access.result != 0 and _room_in(state, bank) < 0:
             bank.sends = STORE
         return
@@ -175,7 +188,7 @@ def _look(state, io, b, filled, room):
         return
     preload = bank.preload[0]
     bank.looks = BEGIN
-    bank.place = _find(state, bank, preload)
+    bank.place = _find(state, preload)
     if preload.action == INVALIDATE:
         bank.sends = DROP
     elif bank.place >= 0:
@@ -205,8 +218,7 @@ def _store(state, bank):
     _enter(state, STORE, i64(line.tag) // MAX_REGISTERS, i64(line.tag) % MAX_REGISTERS)
     for lane in range(state.lanes):
         state.entry.words[lane] = state.value[place].words[lane]
-    line.tag = FREE
-    line.held = 0
+    _free(state, bank, line)
     bank.turn = _after(state, bank, place)
 
 
@@ -215,7 +227,12 @@ def _allocate(state, bank, warp, number):
     """A line for a register that has none."""
     place = _room_in(state, bank)
     line = state.line[place]
+    if line.tag == FREE:
+        bank.free -= 1
+    else:
+        state.place[line.tag] = -1
     line.tag = _tag(warp, number)
+    state.place[line.tag] = place
     line.held = 1
     line.dirty = 0
     line.fresh = 0
@@ -224,12 +241,12 @@ def _allocate(state, bank, warp, number):
 
 
 @jit
-def _used(line, flags):
+def _used(state, bank, line, flags):
     """The region's last use of a line, if the flags say so."""
     if flags & LAST != 0:
         line.held = 0
         if flags & ERASE != 0:
-            line.tag = FREE
+            _free(state, bank, line)
 
 
 @inline
@@ -248,7 +265,7 @@ def _write(state, bank, payload):
             value.words[lane] = u32(POISON)
     line.fresh = 0
     line.dirty = 1
-    _used(line, i64(payload.flags))
+    _used(state, bank, line, i64(payload.flags))
 
 
 @jit
@@ -271,7 +288,7 @@ def _operand(state, io, b):
         value = state.value[_found(bank)]
         for lane in range(state.lanes):
             operand.payload.words[lane] = value.words[lane]
-        _used(state.line[_found(bank)], i64(access.flags))
+        _used(state, bank, state.line[_found(bank)], i64(access.flags))
     bank.accesses -= 1
     assign(bank.access[0], bank.access[1])
 
@@ -289,8 +306,7 @@ def _begin(state, io, b, granted):
     if bank.place >= 0:
         line = state.line[bank.place]
         if preload.action == INVALIDATE:
-            line.tag = FREE
-            line.held = 0
+            _free(state, bank, line)
         else:
             line.held = 1
             line.dirty |= preload.action == PRELOAD_LAST
@@ -332,11 +348,11 @@ def _do(state, io, b, granted):
 
 @jit
 def _finish(state, warp):
-    for k in range(state.banks * state.lines):
-        line = state.line[k]
-        if line.tag // MAX_REGISTERS == warp:
-            line.tag = FREE
-            line.held = 0
+    for b in range(state.banks):
+        bank = state.bank[b]
+        for k in range(bank.first, bank.first + state.lines):
+            if state.line[k].tag // MAX_REGISTERS == warp:
+                _free(state, bank, state.line[k])
     _enter(state, FINISH, warp, i64(0))
 
 

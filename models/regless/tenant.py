@@ -38,8 +38,8 @@ from lockstep.models.jit import (
 from lockstep.models.masks import next_after
 from lockstep.models.observe import causes
 from lockstep.models.regless import lines
-from lockstep.models.regless.state import CM, MD, STATE, at_config
-from lockstep.models.regless.wires import busy, connect, edge, reset_inputs
+from lockstep.models.regless.state import ALL, CM, COMP, MD, OSU, STATE, at_config
+from lockstep.models.regless.wires import busy, connect, edge, reset_inputs, with_neighbours
 from lockstep.models.time import NEVER
 from lockstep.spec.register_regions import (
     BANKS,
@@ -158,6 +158,7 @@ def _access(state, sm, queues, md, k, schedulers):
             bank = queues.bank[b]
             access = queues.accesses[b].ring[bank.last % MAX_BANK_LINES]
             bank.last += 1
+            queues.asked |= i64(1) << b
             access.slot = slot
             access.number = register
             access.result = i64(not source)
@@ -189,12 +190,21 @@ def _reads(instruction, register):
 def _operands(state, sm, queues, shard):
     """What the banks deliver goes to the warps' registers; what they can take next is presented to them."""
     osu, cm = shard.operand_staging_unit.io, shard.capacity_manager.io
-    for b in range(BANKS):
+    left = i64(queues.reserved)
+    queues.reserved = 0
+    while left != 0:
+        cm.i.reserved[ctz(left)].valid = 0
+        left = without_lowest(left)
+    left = i64(queues.awaited)
+    while left != 0:
+        b = ctz(left)
+        left = without_lowest(left)
         bank, operand = queues.bank[b], osu.o.operand[b]
-        cm.i.reserved[b].valid = 0
         if operand.valid != 0:
             access = queues.accesses[b].ring[bank.first % MAX_BANK_LINES]
             bank.first += 1
+            if bank.first == bank.next:
+                queues.awaited &= ~(i64(1) << b)
             slot, number = i64(access.slot), i64(access.number)
             if operand.payload.number != number:
                 sm.fault = Fault.DIFFERENCE
@@ -206,20 +216,29 @@ def _operands(state, sm, queues, shard):
             waiting = state.waiting[slot]
             waiting.left[access.place] -= 1
             if access.written != 0:
+                queues.reserved |= i64(1) << b
                 cm.i.reserved[b].valid = 1
                 cm.i.reserved[b].payload.warp = operand.payload.warp
             pc = i64(waiting.pc[access.place])
             if waiting.left[access.place] == 1 and _delivers(instruction_of(sm.warps[slot], pc)):
                 _result(state, queues, b, slot, number, number, pc, i64(sm.frame.now))
-        into = osu.i.access[b]
+    left = i64(queues.asked)
+    while left != 0:
+        b = ctz(left)
+        left = without_lowest(left)
+        bank, into = queues.bank[b], osu.i.access[b]
         into.valid = i64(bank.next != bank.last)
-        if into.valid != 0:
+        if into.valid == 0:
+            queues.asked &= ~(i64(1) << b)
+        else:
             access = queues.accesses[b].ring[bank.next % MAX_BANK_LINES]
             into.payload.warp = i64(access.slot) // i64(at_config(i64(sm.config)).core.schedulers)
             into.payload.number = access.number
             into.payload.result = access.result
             into.payload.flags = access.flags
-            bank.next += osu.o.access[b].ready
+            if osu.o.access[b].ready != 0:
+                bank.next += 1
+                queues.awaited |= i64(1) << b
 
 
 @jit
@@ -276,6 +295,7 @@ def _result(state, queues, b, slot, number, first, pc, ready):
     bank = queues.bank[b]
     result = queues.results[b].result[bank.results]
     bank.results += 1
+    queues.unwritten |= i64(1) << b
     result.ready = ready
     result.pc = pc
     result.slot = slot
@@ -288,16 +308,24 @@ def _result(state, queues, b, slot, number, first, pc, ready):
 def _results(state, sm, config, queues, shard, schedulers, now):
     """Write the results that are there, one for each bank, the longest there first."""
     osu, cm = shard.operand_staging_unit.io, shard.capacity_manager.io
-    for b in range(BANKS):
+    left = i64(queues.written)
+    queues.written = 0
+    while left != 0:
+        b = ctz(left)
+        left = without_lowest(left)
         osu.i.write[b].valid = 0
         cm.i.written[b].valid = 0
     if queues.due > now:
         return
     queues.due = NEVER
-    for b in range(BANKS):
+    left = i64(queues.unwritten)
+    while left != 0:
+        b = ctz(left)
+        left = without_lowest(left)
+        _write(state, sm, config, queues, osu, cm, b, schedulers, now)
         bank = queues.bank[b]
-        if bank.results != 0:
-            _write(state, sm, config, queues, osu, cm, b, schedulers, now)
+        if bank.results == 0:
+            queues.unwritten &= ~(i64(1) << b)
         for k in range(bank.results):
             queues.due = min(i64(queues.due), max(i64(queues.results[b].result[k].ready), now + 1))
 
@@ -318,6 +346,7 @@ def _write(state, sm, config, queues, osu, cm, b, schedulers, now):
     for k in range(chosen, bank.results):
         assign(results.result[k], results.result[k + 1])
     event, place = osu.i.write[b], slot * MAX_REGISTERS + number
+    queues.written |= i64(1) << b
     event.valid = 1
     event.payload.warp = slot // schedulers
     event.payload.number = number
@@ -349,16 +378,20 @@ def step(state, sm):
     config = at_config(i64(sm.config))
     schedulers = i64(config.core.schedulers)
     arbiter = state.hardware.shard_arbiter
-    different, wake = i64(0), i64(NEVER)
+    different, wake, first = i64(0), i64(NEVER), i64(0)
     if state.began == 0:
+        first = ALL
         _begin(state, sm, schedulers)
     else:
         different = call(arbiter.binding.step, arbiter.binding.handle, addressof(arbiter.io))
     for k in range(schedulers):
         queues, shard = state.queues[k], state.shard[k]
         different |= edge(shard, i64(queues.busy))
-        different |= _cycle(state, sm, config, queues, shard, k, schedulers, now)
-        queues.busy = busy(shard)
+        touched = first | with_neighbours(i64(queues.busy))
+        touched |= _cycle(state, sm, config, queues, shard, k, schedulers, now)
+        if touched != 0:
+            different |= connect(shard, state.counts, touched)
+        queues.busy = busy(shard, touched)
         if _has_work(queues):
             wake = now + 1
         wake = min(wake, i64(queues.due))
@@ -376,9 +409,7 @@ def step(state, sm):
 def _has_work(queues):
     """Whether something of a shard will change in the next cycle by itself."""
     waiting = queues.busy | queues.flushes | queues.begins | queues.ended | queues.closing | queues.answers
-    for b in range(BANKS):
-        waiting |= i64(queues.bank[b].next != queues.bank[b].last)
-    return waiting != 0
+    return waiting | queues.asked != 0
 
 
 @jit
@@ -395,14 +426,13 @@ def _begin(state, sm, schedulers):
 
 @jit
 def _cycle(state, sm, config, queues, shard, k, schedulers, now):
-    """A cycle of a shard, up to issue; returns whether hardware differs."""
+    """A cycle of a shard, up to issue; returns the blocks that have other inputs from outside than before."""
     md, cm, osu = shard.region_metadata, shard.capacity_manager.io, shard.operand_staging_unit.io
     if queues.issued != 0:
         _access(state, sm, queues, md, k, schedulers)
     md.io.i.issue.valid = 0
-    different = i64(0)
-    if md.io.c.last.valid != 0:
-        different |= call(md.binding.comb, md.binding.handle, addressof(md.io))
+    if md.io.c.last.valid != 0 and call(md.binding.comb, md.binding.handle, addressof(md.io)) != 0:
+        sm.fault = Fault.DIFFERENCE
     cm.i.last.valid = 0
     _operands(state, sm, queues, shard)
     _results(state, sm, config, queues, shard, schedulers, now)
@@ -419,9 +449,14 @@ def _cycle(state, sm, config, queues, shard, k, schedulers, now):
     queues.started &= ~i64(cm.o.active)
     barred = i64(_warps(i64(sm.at_barrier) & i64(sm.partition[k]), schedulers))
     _reserve(sm, queues, i64(queues.unreserved) & ~barred, k, schedulers)
-    cm.i.barred = barred | i64(queues.unreserved)
-    lines.show_answer(queues, shard.register_compressor, schedulers)
-    return different | connect(shard, state.counts)
+    barred |= i64(queues.unreserved)
+    touched = MD if md.io.i.word.valid | md.io.i.flush.valid != 0 else i64(0)
+    events = queues.reserved | queues.written | cm.i.begin.valid | cm.i.delivered.valid | (barred ^ i64(cm.i.barred))
+    touched |= CM if events != 0 else 0
+    touched |= OSU if queues.asked | queues.written | osu.i.finish.valid != 0 else 0
+    cm.i.barred = barred
+    touched |= COMP if lines.show_answer(queues, shard.register_compressor, schedulers) else 0
+    return touched
 
 
 @inline
@@ -432,6 +467,16 @@ def _warps(slots, schedulers):
         warps |= i64(1) << ctz(slots) // schedulers
         slots = without_lowest(slots)
     return warps
+
+
+@inline
+def _slots(warps, k, schedulers):
+    """The warp slots of warps of a shard."""
+    slots = i64(0)
+    while warps != 0:
+        slots |= i64(1) << ctz(warps) * schedulers + k
+        warps = without_lowest(warps)
+    return slots
 
 
 @inline
@@ -499,15 +544,12 @@ def _close(state, queues, cm, k, schedulers):
 def _decode(state, sm, config, queues, md, k, schedulers):
     """Take a metadata word out of a warp's buffer, of one warp in a cycle, in turn."""
     md.i.word.valid = 0
-    worded = i64(sm.worded) & i64(sm.partition[k])
-    chosen = i64(-1)
-    while worded != 0 and chosen < 0:
-        slot = next_after(worded, i64(queues.decoded))
-        worded &= ~(i64(1) << slot)
-        w = slot // schedulers
-        if (i64(md.o.room) >> w) & 1 != 0 and (i64(queues.flushes) >> w) & 1 == 0:
-            chosen = slot
-    if chosen >= 0:
+    if md.o.room != queues.room:
+        queues.roomy ^= _slots(i64(md.o.room ^ queues.room), k, schedulers)
+        queues.room = md.o.room
+    there = i64(sm.worded) & i64(sm.partition[k]) & i64(queues.roomy) & ~_slots(i64(queues.flushes), k, schedulers)
+    if there != 0:
+        chosen = i64(next_after(there, i64(queues.decoded)))
         word = i64(take_word(sm, config, chosen))
         value = i64(words_u64(i64(state.tables.regions_words) + 8 * word, 1)[0])
         queues.decoded = chosen
@@ -566,19 +608,12 @@ def _deliver(state, sm):
 def update(state, sm):
     """Warps issue that are active, and whose words of the present region are all decoded."""
     schedulers = i64(at_config(i64(sm.config)).core.schedulers)
-    stale = False
     for k in range(schedulers):
-        active = i64(state.shard[k].capacity_manager.io.o.active)
-        stale |= active != state.queues[k].active
-        state.counts.region_cycles -= i64(sm.frame.now) * popcount(active & ~i64(state.queues[k].active))
-        state.queues[k].active = active
-    if stale:
-        state.closed = -1
-        for k in range(schedulers):
-            left = i64(state.queues[k].active)
-            while left != 0:
-                state.closed &= ~(i64(1) << ctz(left) * schedulers + k)
-                left = without_lowest(left)
+        active, queues = i64(state.shard[k].capacity_manager.io.o.active), state.queues[k]
+        if active != queues.active:
+            state.counts.region_cycles -= i64(sm.frame.now) * popcount(active & ~i64(queues.active))
+            state.closed ^= _slots(active ^ i64(queues.active), k, schedulers)
+            queues.active = active
     closed = i64(state.closed) | _undecoded(state, sm, schedulers)
     gate = sm.frame.gate[state.gate]
     for kind in range(KINDS):

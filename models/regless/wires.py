@@ -46,16 +46,51 @@ def edge(shard, busy):
     return different | _clock(shard.register_compressor, busy & COMP)
 
 
+@inline
+def with_neighbours(stepped):
+    """The blocks whose outputs may have changed at a clock edge, and those that see them."""
+    touched = stepped
+    if stepped & CM != 0:
+        touched |= MD
+    if stepped & MD != 0:
+        touched |= CM | OSU
+    if stepped & OSU != 0:
+        touched |= MD | CM | COMP
+    if stepped & COMP != 0:
+        touched |= OSU
+    return touched
+
+
 @jit
-def connect(shard, counts):
-    """From outputs to inputs, with what has been set of these from outside; returns whether hardware differs."""
-    md, cm = shard.region_metadata.io, shard.capacity_manager.io
-    osu, comp = shard.operand_staging_unit.io, shard.register_compressor.io
+def connect(shard, counts, touched):
+    """From outputs to inputs, with what has been set of these from outside; returns whether hardware differs.
+
+    ``touched``: the blocks that have stepped, or have other inputs than in the last cycle. What leads from one block to
+    another has not changed unless both are among them.
+    """
+    different = i64(0)
+    if touched & (MD | CM) == MD | CM:
+        _start(shard.region_metadata.io, shard.capacity_manager.io, counts)
+    if touched & OSU != 0:
+        _preload(shard.region_metadata.io, shard.capacity_manager.io, shard.operand_staging_unit.io, counts)
+    if touched & (OSU | COMP) != 0:
+        different = _request(shard, counts)
+    return different
+
+
+@inline
+def _start(md, cm, counts):
+    """Regions are known, and start."""
     md.i.wanted = cm.o.wanted
     assign(md.i.start, cm.o.start)
     counts.regions += cm.o.start.valid
     assign(cm.i.region, md.o.region)
     assign(cm.i.sent, md.o.sent)
+
+
+@inline
+def _preload(md, cm, osu, counts):
+    """The entries of regions go to the banks, which answer them."""
     for b in range(BANKS):
         preload, into = md.o.preload[b], osu.i.preload[b]
         into.valid = preload.valid
@@ -68,6 +103,12 @@ def connect(shard, counts):
                 counts.preloads += not invalidates
         cm.i.answered[b].valid = osu.o.answered[b].valid
         cm.i.answered[b].payload.warp = osu.o.answered[b].payload.warp
+
+
+@inline
+def _request(shard, counts):
+    """The staging unit and the compressor; returns whether hardware differs."""
+    osu, comp = shard.operand_staging_unit.io, shard.register_compressor.io
     comp.i.request.valid = osu.o.request.valid
     if osu.o.request.valid != 0:
         assign(comp.i.request.payload, osu.o.request.payload)
@@ -86,9 +127,9 @@ def connect(shard, counts):
 
 
 @jit
-def busy(shard):
-    """The blocks that have something to do at the next clock edge."""
-    blocks = MD if _is_busy(shard.region_metadata) else i64(0)
-    blocks |= CM if _is_busy(shard.capacity_manager) else 0
-    blocks |= OSU if _is_busy(shard.operand_staging_unit) else 0
-    return blocks | (COMP if _is_busy(shard.register_compressor) else 0)
+def busy(shard, touched):
+    """The blocks that have something to do at the next clock edge; ``touched`` as :func:`connect` has it."""
+    blocks = MD if touched & MD != 0 and _is_busy(shard.region_metadata) else i64(0)
+    blocks |= CM if touched & CM != 0 and _is_busy(shard.capacity_manager) else 0
+    blocks |= OSU if touched & OSU != 0 and _is_busy(shard.operand_staging_unit) else 0
+    return blocks | (COMP if touched & COMP != 0 and _is_busy(shard.register_compressor) else 0)
