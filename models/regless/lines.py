@@ -52,12 +52,16 @@ def _slot(state, lsu, payload):
 def arbitrate(state, sm):
     """The connections to the arbiter: which access the L1 sees next. Returns whether hardware differs."""
     arbiter = state.hardware.shard_arbiter
+    valid = i64(arbiter.io.c.access.valid)
     for k in range(i64(at_config(i64(sm.config)).core.schedulers)):
         access, request = state.shard[k].register_compressor.io.o.access, arbiter.io.i.request[k]
         full = is_fetch(i64(access.payload.kind)) and state.queues[k].fetches == ANSWERS
         request.valid = i64(access.valid != 0 and not full)
+        valid |= request.valid
         if request.valid != 0:
             assign(request.payload, access.payload)
+    if valid == 0:  # nor was one valid in the last cycle
+        return i64(0)
     arbiter.io.i.accepted = 0
     different = call(arbiter.binding.comb, arbiter.binding.handle, addressof(arbiter.io))
     if arbiter.io.c.access.valid != 0:

@@ -382,7 +382,7 @@ def step(state, sm):
     if state.began == 0:
         first = ALL
         _begin(state, sm, schedulers)
-    else:
+    elif arbiter.io.c.access.valid != 0:
         different = call(arbiter.binding.step, arbiter.binding.handle, addressof(arbiter.io))
     for k in range(schedulers):
         queues, shard = state.queues[k], state.shard[k]
