@@ -54,6 +54,9 @@ STATE = record(
         ("line", LINE, (BANKS * MAX_BANK_LINES,)),  # all lines of a bank, then all of the next
         ("value", VALUE, (BANKS * MAX_BANK_LINES,)),  # of each line
         ("place", "i2", (MAX_WARPS * MAX_REGISTERS,)),  # by tag: its line, or -1
+        ("shown", "i8"),  # banks with a valid operand, ...
+        ("told", "i8"),  # ... that answer an entry of a region, ...
+        ("loaded", "i8"),  # ... with accesses or preloads
         ("last", "i8"),  # the bank that had the way to the compressor
         ("entering", "i8"),  # the entry enters the queue
         ("entry", REQUEST),
@@ -96,6 +99,9 @@ def reset(state, io):
         io.o.preload[b].ready = 1
     for tag in range(MAX_WARPS * MAX_REGISTERS):
         state.place[tag] = -1
+    state.shown = 0
+    state.told = 0
+    state.loaded = 0
     state.last = 0
     state.entering = 0
     state.queued = 0
@@ -275,6 +281,7 @@ def _operand(state, io, b):
     access, operand = bank.access[0], io.o.operand[b]
     if bank.sends >= 0:
         return
+    state.shown |= i64(1) << b
     operand.valid = 1
     assign(operand.payload, access)
     if access.result != 0:
@@ -291,6 +298,14 @@ def _operand(state, io, b):
         _used(state, bank, state.line[_found(bank)], i64(access.flags))
     bank.accesses -= 1
     assign(bank.access[0], bank.access[1])
+
+
+@inline
+def _answer(state, io, b, warp):
+    """An entry of a warp's region is done."""
+    state.told |= i64(1) << b
+    io.o.answered[b].valid = 1
+    io.o.answered[b].payload.warp = warp
 
 
 @jit
@@ -313,8 +328,7 @@ def _begin(state, io, b, granted):
     elif preload.action != INVALIDATE:
         _allocate(state, bank, warp, number).dirty = preload.action == PRELOAD_LAST
     if bank.place >= 0 or preload.action == INVALIDATE:
-        io.o.answered[b].valid = 1
-        io.o.answered[b].payload.warp = warp
+        _answer(state, io, b, warp)
     bank.preloads -= 1
     bank.waited = 0
     assign(bank.preload[0], bank.preload[1])
@@ -335,8 +349,7 @@ def _do(state, io, b, granted):
         value = state.value[bank.place]
         for lane in range(state.lanes):
             value.words[lane] = fill.words[lane]
-        io.o.answered[b].valid = 1
-        io.o.answered[b].payload.warp = fill.warp
+        _answer(state, io, b, i64(fill.warp))
     elif bank.looks == OPERAND:
         _operand(state, io, b)
     elif bank.looks == BEGIN:
@@ -368,6 +381,38 @@ def _queue(state, io):
         state.entering = 0
 
 
+@inline
+def _clear_answers(state, io):
+    """What was said in the last cycle."""
+    left = i64(state.shown)
+    while left != 0:
+        clear(io.o.operand[ctz(left)])
+        left = without_lowest(left)
+    left = i64(state.told)
+    while left != 0:
+        clear(io.o.answered[ctz(left)])
+        left = without_lowest(left)
+    state.shown = 0
+    state.told = 0
+
+
+@inline
+def _load(state, io, b):
+    """A bank takes an access and a preload, if it has room."""
+    bank = state.bank[b]
+    if io.i.access[b].valid & io.o.access[b].ready != 0:
+        assign(bank.access[bank.accesses], io.i.access[b].payload)
+        bank.accesses += 1
+    if io.i.preload[b].valid & io.o.preload[b].ready != 0:
+        assign(bank.preload[bank.preloads], io.i.preload[b].payload)
+        bank.preloads += 1
+    io.o.access[b].ready = bank.accesses < DEPTH
+    io.o.preload[b].ready = bank.preloads < DEPTH
+    state.loaded &= ~(i64(1) << b)
+    if bank.accesses + bank.preloads != 0:
+        state.loaded |= i64(1) << b
+
+
 @jit
 def step(state, io):
     """One clock edge."""
@@ -375,42 +420,34 @@ def step(state, io):
     room = state.queued + state.entering < DEPTH
     finishes = room and io.i.finish.valid != 0
     filled = _bank_of(state, io.i.fill.payload) if io.i.fill.valid != 0 else i64(-1)
-    busy = i64(0)
+    busy = i64(state.loaded)
     for b in range(banks):
-        bank = state.bank[b]
-        if bank.accesses + bank.preloads + io.i.write[b].valid != 0 or b == filled:
+        if io.i.write[b].valid != 0 or b == filled:
             busy |= i64(1) << b
-            _look(state, io, i64(b), filled, room)
-        if io.o.operand[b].valid != 0:
-            clear(io.o.operand[b])
-        if io.o.answered[b].valid != 0:
-            clear(io.o.answered[b])
+    left = busy
+    while left != 0:
+        _look(state, io, ctz(left), filled, room)
+        left = without_lowest(left)
+    _clear_answers(state, io)
     _queue(state, io)
     granted = i64(-1)
     if room and io.i.finish.valid == 0:
         b = i64(state.last)
-        for _ in range(banks):
+        for _ in range(banks if busy != 0 else 0):
             b = b + 1 if b + 1 < banks else i64(0)
             if granted < 0 and state.bank[b].sends >= 0:
                 granted = b
     if granted >= 0:
         state.last = granted
-    while busy != 0:
-        b = ctz(busy)
-        busy = without_lowest(busy)
-        _do(state, io, b, b == granted)
+    left = busy
+    while left != 0:
+        _do(state, io, ctz(left), ctz(left) == granted)
+        left = without_lowest(left)
     if finishes:
         _finish(state, i64(io.i.finish.payload.warp))
     for b in range(banks):
-        bank = state.bank[b]
-        if io.i.access[b].valid & io.o.access[b].ready != 0:
-            assign(bank.access[bank.accesses], io.i.access[b].payload)
-            bank.accesses += 1
-        if io.i.preload[b].valid & io.o.preload[b].ready != 0:
-            assign(bank.preload[bank.preloads], io.i.preload[b].payload)
-            bank.preloads += 1
-        io.o.access[b].ready = bank.accesses < DEPTH
-        io.o.preload[b].ready = bank.preloads < DEPTH
+        if (busy >> b) & 1 | io.i.access[b].valid | io.i.preload[b].valid != 0:
+            _load(state, io, i64(b))
     io.o.request.valid = state.queued != 0
     if state.queued != 0:
         assign(io.o.request.payload, state.queue[0])
@@ -425,15 +462,10 @@ def idle(state, io):
     """Steps that change nothing while these inputs are held."""
     if state.entering != 0 or io.i.fill.valid != 0 or io.o.request.valid & io.i.request.ready != 0:
         return i64(0)
-    if io.i.finish.valid & io.o.finish.ready != 0:
+    if io.i.finish.valid & io.o.finish.ready | state.loaded | state.shown | state.told != 0:
         return i64(0)
     for b in range(state.banks):
-        bank = state.bank[b]
-        if bank.accesses + bank.preloads != 0 or io.i.write[b].valid != 0:
-            return i64(0)
-        if io.i.access[b].valid != 0 or io.i.preload[b].valid != 0:
-            return i64(0)
-        if io.o.operand[b].valid != 0 or io.o.answered[b].valid != 0:
+        if io.i.write[b].valid | io.i.access[b].valid | io.i.preload[b].valid != 0:
             return i64(0)
     return i64(NEVER)
 
