@@ -91,12 +91,15 @@ def _parser() -> argparse.ArgumentParser:
         to.add_argument("--set", metavar=setting, action="append", default=[], help=meaning)
         to.add_argument("--strict", action="store_true", help="stop at a read of memory that has never been written")
 
-    def one_kernel(to: argparse.ArgumentParser) -> None:
-        to.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")
+    def one_gpu(to: argparse.ArgumentParser) -> None:
         gpus = "see `lockstep gpus` (default: gtx480)"
         to.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help=gpus)
         to.add_argument("--with", dest="mechanisms", metavar="M[,M]", default="", action=Joined, help="mechanisms")
         run_options(to, "small")
+
+    def one_kernel(to: argparse.ArgumentParser) -> None:
+        to.add_argument("kernel", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of your own")
+        one_gpu(to)
 
     run = command("run", "Run one kernel and check its result.")
     one_kernel(run)
@@ -163,9 +166,7 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = command("bench", "Measure the speed of the model.")
     bench.add_argument("kernels", metavar="KERNEL", nargs="*")
-    bench.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml",
-                       help="see `lockstep gpus` (default: gtx480)")  # fmt: skip
-    run_options(bench, "small")
+    one_gpu(bench)
 
     verify = command("verify", "Check the hardware of blocks against their golden models.")
     verify.add_argument("targets", metavar="BLOCK|AREA|combinations|all", nargs="*", default=["all"],

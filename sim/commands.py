@@ -155,17 +155,18 @@ def diff(options: Namespace) -> int:
 
 def bench(options: Namespace) -> int:
     check_writable(options.json)
-    settings = _settings(options)
+    mechanisms, settings = comparison.mechanisms(options.mechanisms), _settings(options)
     results = []
     with Display(options.json) as watch:
         for kernel in options.kernels or BENCHMARK:
-            job = Job(kernel, options.gpu, options.size, options.seed, (), settings, options.strict)
+            job = Job(kernel, options.gpu, options.size, options.seed, mechanisms, settings, options.strict)
             results.append(execute(job, watch))
     for result in results:
         result["machine"] = machine()
     if options.json != "-":
         columns = ("kernel", "warp instructions", "cycles", "IPC", "seconds", "kwips", "checked")
-        table(f"{options.gpu}, {options.size}; kwips: thousand warp instructions per second, one core", columns, [
+        what = f"{options.gpu} with {', '.join(mechanisms)}" if mechanisms else options.gpu
+        table(f"{what}, {options.size}; kwips: thousand warp instructions per second, one core", columns, [
             (r["kernel"], r["warp_instructions"], r["cycles"], r["ipc"], r["wall_seconds"], r["kwips"], r["checked"])
             for r in results
         ])  # fmt: skip

@@ -129,6 +129,8 @@ def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
     code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny", "--json", "-")
     (result,) = json.loads(out)
     assert all(key in result for key in RUN_KEYS) and result["machine"] == commands.machine()
+    code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny", "--with", "dyncta")
+    assert code == 0 and "gtx480 with dyncta, tiny" in " ".join(out.split())
 
 
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
