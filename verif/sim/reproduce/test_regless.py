@@ -96,21 +96,21 @@ def test_what_is_used_and_what_is_accessed(results: Results) -> None:
 
 
 def test_regions_beside_table_4_2(results: Results) -> None:
-    row = table(results, "regions")["lud"]
-    assert row == (6.0, 16.0, 3.0, 5.0, 2.0, 20, 8.0, 4.0, 50.0, 816)
+    assert table(results, "regions")["lud"] == (6.0, 16.0, 3.0, 5.0, 2.0, 20)
+    assert table(results, "executed")["lud"] == (8.0, 4.0, 50.0, 816)
 
 
 def test_run_times_are_relative(results: Results) -> None:
-    for what, cycles in ((REGLESS, 500), (PLAIN, 1500), (RFV, 1100), (RFH, 1250)):
+    for what, cycles in ((REGLESS, 500), (RFV, 1100), (RFH, 1250)):
         change(results, f"bfs, {what}", cycles)
     time = table(results, "time")
-    assert time["bfs"] == (0.5, 1.5, 1.1, 1.25)
+    assert time["bfs"] == (0.5, 1.1, 1.25)
     assert time["geometric mean"][0] == pytest.approx(0.5 ** (1 / 21))
 
 
 def test_what_run_time_goes_with(results: Results) -> None:
     """Forty warps need four registers each, and five of them are active."""
-    assert table(results, "pressure")["bfs"] == (1.0, None, 40, 5, 160, 0.5, 0.4)
+    assert table(results, "pressure")["dwt2d"] == (1.0, None, 40, 5, 160, 0.5, 0.4)
 
 
 def test_sources_of_preloads_add_up(results: Results) -> None:
@@ -141,12 +141,17 @@ def test_capacities_are_means(results: Results) -> None:
     for name in regless.STUDIED:
         change(results, f"{name}, 128", 1500)
         change(results, f"{name}, {PLAIN}", 1200)
+        change(results, f"{name}, {regless.NEAR_L1}", 1200)
+        change(results, f"{name}, {BASE}, {regless.NEAR_L1}", 800)
     change(results, "nw, 128", 3000)
     rows = table(results, "capacities")
     assert rows["128"][:2] == pytest.approx((1 / 16, 228 / 2048))
     assert rows["128"][4] == pytest.approx(1.5 * 2 ** (1 / len(regless.STUDIED)))
     assert rows["128"][3] == pytest.approx(rows["128"][2] / rows["128"][4])
     assert rows["128"][6:] == (3.0, "nw")
+    assert rows["512, without compressor"][:2] == (None, None)
+    assert rows["512, without compressor"][4] == pytest.approx(1.2)
+    assert rows["512, L1 hits after 8 cycles"][4] == pytest.approx(1.5)
     assert rows["512"][4] == 1.0 and rows["512"][2] > rows["128"][2]
 
 
@@ -167,7 +172,7 @@ def test_a_quick_look_has_no_statements(results: Results) -> None:
     [
         ("more than 5 %", {f"{name}, {REGLESS}": 1100 for name in ("gaussian", "heartwall", "hybridsort")}),
         ("kmeans, leukocyte", {f"{name}, {REGLESS}": 900 for name in ("kmeans", "leukocyte", "nn")}),
-        ("without its compressor", {f"{name}, {PLAIN}": 1100 for name in BENCHMARKS}),
+        ("without its compressor", {f"{name}, {PLAIN}": 1100 for name in regless.STUDIED}),
         ("slower than RegLess", {f"{name}, {what}": 1100 for name in BENCHMARKS for what in (RFV, RFH)}),
         ("RFV slows", {f"{name}, {RFV}": 1100 for name in ("dwt2d", "hotspot")}),
         ("larger ones than 512", {f"{name}, 2048": 980 for name in regless.STUDIED}),
@@ -243,6 +248,7 @@ def test_reasons_have_figures(results: Results) -> None:
     assert "in 1 of the benchmarks, resident warps need more than 512" in text
     assert "There, 90% of the preloads miss in the staging units, and in the others 50.0%" in text
     assert "50% of the registers that instructions name" in text
+    assert "takes 82 cycles to hit; with 8 it is 1.000" in text
     assert f"take {2 ** (1 / len(regless.STUDIED)):.3f} of the baseline's time" in text
 
 
@@ -253,3 +259,11 @@ def test_the_page_can_be_written(results: Results) -> None:
     assert len(plots) == 5
     for plot in plots:
         ElementTree.fromstring(plot.svg)
+
+
+def test_the_document_has_the_page_s_tables(results: Results) -> None:
+    text = DOCUMENT.read_text()
+    for block in regless.page(results).blocks:
+        if isinstance(block, Table):
+            assert block.title in text
+            assert all(f"| {row[0]} |" in text for row in block.rows)
