@@ -145,9 +145,9 @@ REASONS = (
     "region to the next. There, {missed:.0%} of the preloads miss in the staging units, and in the others {few:.1%}. "
     "Our kernels have 64-bit addresses: {halves:.0%} of the registers that instructions name are halves of 64-bit "
     "values. With {whole} registers, the {studied} benchmarks of the table of capacities take {most:.3f} of the "
-    "baseline's time: that is what regions and later operands cost by themselves. With {registers} it is {own:.3f}, "
-    "since a region starts when its last preload is there, and the L1 of `{gpu}` takes {latency} cycles to hit; with "
-    "8 it is {near:.3f}. `docs/regless-hardware.md` has more about where cycles go."
+    "baseline's time: that is what regions and later operands cost by themselves. With {registers} it is {own:.3f}: "
+    "a region starts when its last preload is there. The L1 of `{gpu}`, which takes {latency} cycles to hit, has a "
+    "part in it: with 8 cycles it is {near:.3f}. `docs/regless-hardware.md` has more about where cycles go."
 )
 
 
