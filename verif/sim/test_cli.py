@@ -184,7 +184,7 @@ def test_mechanisms_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
         (("run",), ("KERNEL",)),
         (("run", "saxpi"), ("saxpi", "did you mean saxpy")),
         (("run", "blackschole"), ("did you mean BlackScholes",)),
-        (("run", "mine.cu"), ("mine.cu: needs a FILE.py", "docs/tutorial.md")),
+        (("run", "mine.cu"), ("mine.cu: cannot be run by itself", "FILE.py", "docs/tutorial.md")),
         (("run", "nowhere.py"), ("nowhere.py", "no such file")),
         (("run", "saxpy", "--size", "huge"), ("huge", "tiny")),
         (("run", "saxpy", "--size", "tyny"), ("did you mean tiny",)),
