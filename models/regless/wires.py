@@ -115,10 +115,11 @@ def _request(shard, counts):
     osu.i.fill.valid = comp.o.fill.valid
     if comp.o.fill.valid != 0:
         assign(osu.i.fill.payload, comp.o.fill.payload)
-    different = _comb(shard.operand_staging_unit) | _comb(shard.register_compressor)
-    osu.i.request.ready = comp.c.request.ready
-    comp.i.fill.ready = osu.c.fill.ready
     comp.i.access.ready = 0
+    different = _comb(shard.register_compressor)
+    osu.i.request.ready = comp.c.request.ready
+    different |= _comb(shard.operand_staging_unit)
+    comp.i.fill.ready = osu.c.fill.ready
     if osu.o.request.valid & comp.c.request.ready != 0:
         kind = i64(osu.o.request.payload.kind)
         counts.fetches += kind == FETCH or kind == FETCH_LAST

@@ -16,6 +16,7 @@ _FUNCTIONS = {  # result (an integer or nothing), arguments
     "create": "i", "destroy": "-i", "reset": "-ii", "shadow_reset": "-ii", "golden": "-iiii", "steps": "ii",
     "rests": "ii", "difference": "ii", "own": "ii", "record": "-i", "play": "iiiii", "dump": "-iii",
     "step": "iii", "comb": "iii", "idle": "iii", "skip": "iii", "shadow_step": "iii", "shadow_comb": "iii",
+    "shadow_idle": "iii",
 }  # fmt: skip
 _TRACED = ("dump", "trace")
 REGISTERED, COMBINATIONAL = 1, 2

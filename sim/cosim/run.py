@@ -136,11 +136,11 @@ class _Attached:
         record: bool = False,
     ) -> None:
         self.rtl, self.sms, self.mode, self.makes, self.only, self.record = rtl, sms, mode, makes, only, record
-        self._seconds: list[float] = []  # of the launches
+        self._launches: list[tuple[int, float]] = []  # core cycles and seconds of those that have ended
         self._session: Session | None = None
 
     def attach(self, gpu: Any) -> None:
-        gpu.after_launch.append(lambda run: self._seconds.append(run.wall_seconds))
+        gpu.after_launch.append(lambda run: self._launches.append((run.cycles, run.wall_seconds)))
         if self.only is not None:
             gpu.on_print = None  # the run is repeated
         machine: Machine = gpu.machine
@@ -182,13 +182,13 @@ class _Attached:
     def summary(self, ended: bool) -> dict[str, Any]:
         """The keys that a co-simulation adds to a run, which has ``ended`` or was stopped."""
         session = self.session
-        seconds = sum(self._seconds) if ended else session.seconds
+        cycles, seconds = (sum(each) for each in zip((0, 0.0), *self._launches, strict=True))
         return {
             "blocks": session.blocks,
             "mode": self.mode,
             "compared_cycles": session.steps if self.mode == "shadow" else 0,
             "mismatches": int(not ended),
-            "cycles_per_second": session.sm_cycles / seconds if seconds else 0.0,
+            "cycles_per_second": session.sms * cycles / seconds if seconds else 0.0,
         }
 
     def close(self) -> None:

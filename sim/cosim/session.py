@@ -6,7 +6,6 @@ inputs in every cycle; the first output that differs ends the run loop.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -140,7 +139,6 @@ class Session:
         self.mode = mode
         self.machine = machine
         self.launches = 0
-        self.started = 0.0
         self.bound: list[Bound] = []
         first = {instance.block: instance for instance in instances}
         requests = [build.Request(b, i.parameters, (makes or {}).get(b)) for b, i in first.items()]
@@ -154,7 +152,6 @@ class Session:
 
     def _bind(self) -> None:
         """Reset the RTL, compare its outputs after reset, and put it into the bindings."""
-        self.started = self.started or time.perf_counter()
         self.launches += 1
         for one in self.bound:
             binding, model = one.instance.record["binding"], one.model
@@ -165,16 +162,11 @@ class Session:
             for name in ("step", "comb"):
                 if int(model[name]):
                     binding[name] = one.rtl.library.function(prefix + name)
-            for name in ("idle", "skip"):
-                binding[name] = one.rtl.library.function(name)
+            binding["idle"] = one.rtl.library.function(prefix + "idle")
+            binding["skip"] = one.rtl.library.function("skip")
             binding["handle"] = one.rtl.handle
         if found := self.difference:
             raise Mismatch(f"{found.block}: outputs after reset differ")
-
-    @property
-    def seconds(self) -> float:
-        """Since the first launch."""
-        return time.perf_counter() - self.started
 
     @property
     def blocks(self) -> list[str]:
@@ -186,12 +178,9 @@ class Session:
         return sum(one.rtl.steps for one in self.bound)
 
     @property
-    def sm_cycles(self) -> int:
-        """SMs times core cycles that had RTL in them."""
-        cycles: dict[int, int] = {}
-        for one in self.bound:
-            cycles[one.instance.sm] = max(cycles.get(one.instance.sm, 0), one.rtl.steps)
-        return sum(cycles.values()) - (cycles.get(GLOBAL, 0) if len(cycles) > 1 else 0)
+    def sms(self) -> int:
+        """SMs that have RTL in them; a block that there is once counts as one if there are no others."""
+        return len({one.instance.sm for one in self.bound} - {GLOBAL}) or 1
 
     @property
     def difference(self) -> Difference | None:

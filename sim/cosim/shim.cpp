@@ -239,7 +239,12 @@ EXPORT int64_t comb(int64_t handle, int64_t io) {
     return !failure.empty();
 }
 
-EXPORT int64_t idle(int64_t, int64_t) { return 0; }  // RTL is stepped in every cycle
+// At rest, steps change nothing for as long as the inputs are held: none need to be made.
+EXPORT int64_t idle(int64_t handle, int64_t io) {
+    Instance &self = instance(handle);
+    self.set(ports(io));
+    return self.rests ? @never@ : 0;
+}
 EXPORT int64_t skip(int64_t, int64_t) { return 0; }
 
 EXPORT void golden(int64_t handle, int64_t step, int64_t comb, int64_t golden) {
@@ -276,6 +281,8 @@ EXPORT int64_t shadow_comb(int64_t handle, int64_t io) {
     }
     return stop | !failure.empty();
 }
+
+EXPORT int64_t shadow_idle(int64_t, int64_t) { return 0; }  // every cycle is compared
 
 EXPORT int64_t steps(int64_t handle) { return instance(handle).steps; }
 EXPORT int64_t rests(int64_t handle) { return instance(handle).rests; }

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from amaranth.lib import wiring
 
+from lockstep.models.time import NEVER
 from lockstep.rtl.flat import FlatPort, flat_ports
 from lockstep.rtl.ports import layout
 
@@ -117,6 +118,7 @@ def text(block: str, component: wiring.Component, kind: np.dtype) -> str:
         ),
         "put_expected": _body(line for port in sides["o"] + sides["c"] for line in _put(port, "expected_")),
         "block": block,
+        "never": str(NEVER),
     }
     source = resources.files("lockstep.sim.cosim").joinpath("shim.cpp").read_text()
     for name, value in generated.items():
