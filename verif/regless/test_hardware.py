@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.rtl import registry
+from lockstep.rtl.netlist import Netlist
+from lockstep.sim import description
 from lockstep.sim.cosim.run import cosim
 from lockstep.sim.job import Job
 from lockstep.spec.regless import MECHANISM
+from lockstep.spec.regless.parameters import COMPRESSOR, MANAGER, METADATA, PER_LINE, STATE_BITS
 
 
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
@@ -22,3 +26,18 @@ def test_blocks_in_a_run(kernel: str, gpu: str, registers: int, mode: str, tmp_p
     result = cosim(job, "regless", mode, folder=tmp_path)
     assert (result["checked"], result["mismatches"]) == (True, 0), result["message"]
     assert result["blocks"] == sorted(MECHANISM.blocks)
+
+
+@pytest.mark.parametrize(
+    ("block", "memories", "registers"), [(METADATA, 11_904, 539), (MANAGER, 120, 1537), (COMPRESSOR, 21_104, 2532)]
+)
+def test_storage_is_that_of_the_documentation(block: str, memories: int, registers: int) -> None:
+    gpu = description.load("gtx480", selected=["regless"])
+    netlist = Netlist(registry.component(block)(**MECHANISM.arguments(gpu)[block]))
+    bits = {memory.name: memory.bits for memory in netlist.memories()}
+    assert (sum(bits.values()), sum(register.bits for register in netlist.registers())) == (memories, registers)
+    if block == COMPRESSOR:
+        groups = -(-gpu.core.registers_per_thread // PER_LINE)
+        assert (PER_LINE, STATE_BITS) == (15, 3)
+        assert bits["states"] == gpu.core.warps * groups // gpu.core.schedulers * PER_LINE * STATE_BITS
+        assert bits["kept"] == 12 * PER_LINE * 64
