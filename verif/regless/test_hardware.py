@@ -15,7 +15,16 @@ from lockstep.sim import description
 from lockstep.sim.cosim.run import cosim
 from lockstep.sim.job import Job
 from lockstep.spec.regless import MECHANISM
-from lockstep.spec.regless.parameters import COMPRESSOR, MANAGER, METADATA, PER_LINE, STATE_BITS
+from lockstep.spec.regless.parameters import (
+    ARBITER,
+    COMPRESSOR,
+    MANAGER,
+    METADATA,
+    PER_LINE,
+    STAGING,
+    STATE_BITS,
+)
+from lockstep.verif.planted import InKernel, component
 
 
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
@@ -41,3 +50,45 @@ def test_storage_is_that_of_the_documentation(block: str, memories: int, registe
         assert (PER_LINE, STATE_BITS) == (15, 3)
         assert bits["states"] == gpu.core.warps * groups // gpu.core.schedulers * PER_LINE * STATE_BITS
         assert bits["kept"] == 12 * PER_LINE * 64
+
+
+SETTINGS = {"core.sms": 1, "regless.registers": 128, "launch.no_progress": 20_000}
+FAULTS = [
+    InKernel(
+        METADATA, "rtl", "the number of an entry loses its lowest bit",
+        "port.p.number.eq(select(mine, [entry.number for entry in self.entries])),",
+        "port.p.number.eq(select(mine, [entry.number for entry in self.entries]) & ~1),",
+        "nw", settings=SETTINGS,
+    ),
+    InKernel(
+        MANAGER, "rtl", "results that are written stay due",
+        "then.eq(pending + reserved[b][w] - written[b][w])", "then.eq(pending + reserved[b][w])",
+        "nw", settings=SETTINGS,
+    ),
+    InKernel(
+        STAGING, "rtl", "a bit of an operand is wrong",
+        "operand.payload.words.eq(bank.words)", "Value.cast(operand.payload.words).eq(Value.cast(bank.words) ^ 64)",
+        "nw", settings=SETTINGS,
+    ),
+    InKernel(
+        COMPRESSOR, "rtl", "a bit of a compressed value is wrong",
+        "value.eq(select(self._mine, list(line))),", "value.eq(select(self._mine, list(line)) ^ 4),",
+        "JPEG", settings=SETTINGS,
+    ),
+    InKernel(
+        ARBITER, "rtl", "the L1 sees the register below",
+        "Value.cast(getattr(access, name)).eq(select(chosen, values))",
+        "Value.cast(getattr(access, name)).eq(select(chosen, values) & (~1 if name == 'number' else -1))",
+        "JPEG", settings=SETTINGS,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_fault_in_the_hardware_spoils_a_kernel(fault: InKernel) -> None:
+    """Its memory is wrong, or it stops; not only its cycles."""
+    job = Job(fault.kernel, size="tiny", mechanisms=["regless"], settings=fault.settings)
+    result = cosim(job, fault.block, "replace", makes={fault.block: component(fault)})
+    found = result.get("difference", [])
+    assert any("memory" in line or "stopped" in line for line in found), found
