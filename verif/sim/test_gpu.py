@@ -448,7 +448,7 @@ def test_extents(memory_only: Gpu, name: str, grid: Any, block: Any, words: tupl
 def test_too_much_scratchpad(memory_only: Gpu) -> None:
     module, args = memory_only.load(ECHO), [memory_only.empty(1, np.uint8)]
     mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=9153), "49153 bytes", "40000 static", "49152")
-    mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=-1), "negative")
+    mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=-1), "shared_bytes = -1", "0 or more")
     mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=0.5), "shared_bytes = 0.5", "integer")  # type: ignore
     mistake(lambda: module.launch("scratch", 1, 1, args[0]), "scratch", "args")  # type: ignore[arg-type]
 

@@ -135,7 +135,7 @@ def test_wrong_options(options: dict[str, object], words: str) -> None:
 
 def test_options_are_for_cuda_alone() -> None:
     ptx = nvrtc.compile_text(SOURCE).path
-    with pytest.raises(UsageError, match="is PTX: include"):
+    with pytest.raises(UsageError, match="is PTX; include"):
         Gpu("gtx480").load(ptx, define=["N=3"])
 
 

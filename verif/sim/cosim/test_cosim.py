@@ -117,7 +117,7 @@ COUNTS_FOR_EVER = {  # the cycles of a quantum, or of a window
 @pytest.mark.parametrize("block", sorted(set(registry.blocks()) - hardware.UNITS))
 def test_hardware_without_work_comes_to_rest(block: str) -> None:
     """Else it would be evaluated in every cycle of a run; a model does not say so of registers that it has not."""
-    gpu = description.load("gtx480", selected=["warppool"])
+    gpu = description.load("gtx480", {"regless.registers": 128}, selected=["warppool"])
     instance = library.load(block, configuration.parameters(block, gpu)).instance()
     io = np.zeros((), blocks.ports(block))
     instance.reset(io)
