@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lockstep.models import cache
 from lockstep.models.occupancy import plan
-from lockstep.sim import kernels
 from lockstep.sim.job import Job, execute
 from lockstep.sim.page import Plot, Table, markdown
 from lockstep.sim.reproduce.chapters import dyncta
 from lockstep.sim.reproduce.chapters.dyncta import APPLICATIONS, BASE, DYNCORE, DYNCTA, NARROW, TWO_LEVEL
 from lockstep.sim.run import Run
+from lockstep.verif.sim.reproduce.tables import Results, change, rows, says
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "dyncta.md"
 STATS = {
@@ -40,8 +41,6 @@ STATS = {
 
 LIMITED = [name for name in APPLICATIONS if f"{name}, 1" in dyncta.jobs(False)]
 
-Results = dict[str, dict[str, Any]]
-
 
 @pytest.fixture
 def results() -> Results:
@@ -53,26 +52,8 @@ def results() -> Results:
     return {name: {**one, "stats": dict(STATS)} for name in dyncta.jobs(False)}
 
 
-def change(results: Results, run: str, cycles: int = 1000, **stats: float) -> None:
-    results[run] |= {"cycles": cycles}
-    results[run]["stats"] |= {key.replace("__", "."): value for key, value in stats.items()}
-
-
-def table(results: Results, key: str) -> dict[str, tuple[Any, ...]]:
-    """The rows of a table, by their first cell."""
-    (found,) = (block for block in dyncta.page(results).blocks if isinstance(block, Table) and block.key == key)
-    return {row[0]: tuple(row[1:]) for row in found.rows}
-
-
-def holds(results: Results, statement: str) -> bool:
-    ((so, _),) = (row for text, row in table(results, "statements").items() if statement in text)
-    return bool(so)
-
-
-@pytest.mark.parametrize("quick", [False, True])
-def test_runs_are_of_kernels_that_exist(quick: bool) -> None:
-    for job in dyncta.jobs(quick).values():
-        assert job.size in kernels.find(job.kernel).sizes
+table = partial(rows, dyncta.CHAPTER)
+holds = partial(says, dyncta.CHAPTER)
 
 
 def test_as_many_ctas_fit_as_the_chapter_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from typing import Any
+from functools import partial
 
 import pytest
 
 from lockstep.models import cache
-from lockstep.sim import description, kernels
+from lockstep.sim import description
 from lockstep.sim.page import Plot, Table, Text, markdown
 from lockstep.sim.reproduce.chapters import regless
 from lockstep.sim.reproduce.chapters.regless import BASE, BENCHMARKS, PLAIN, REGLESS, RFH, RFV, Regions
 from lockstep.sim.statistics import STATISTICS
+from lockstep.verif.sim.reproduce.tables import Results, change, rows, says
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "regless.md"
 STATS = {
@@ -42,8 +43,6 @@ STATS = {
     "regless.l1_requests": 4000.0,
 }
 
-Results = dict[str, dict[str, Any]]
-
 
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> Results:
@@ -60,26 +59,8 @@ def results(monkeypatch: pytest.MonkeyPatch) -> Results:
     return found
 
 
-def change(results: Results, run: str, cycles: int = 1000, **stats: float) -> None:
-    results[run] |= {"cycles": cycles}
-    results[run]["stats"] |= {key.replace("__", "."): value for key, value in stats.items()}
-
-
-def table(results: Results, key: str) -> dict[str, tuple[Any, ...]]:
-    """The rows of a table, by their first cell."""
-    (found,) = (block for block in regless.page(results).blocks if isinstance(block, Table) and block.key == key)
-    return {row[0]: tuple(row[1:]) for row in found.rows}
-
-
-def holds(results: Results, statement: str) -> bool:
-    ((so, _),) = (row for text, row in table(results, "statements").items() if statement in text)
-    return bool(so)
-
-
-@pytest.mark.parametrize("quick", [False, True])
-def test_runs_are_of_kernels_that_exist(quick: bool) -> None:
-    for job in regless.jobs(quick).values():
-        assert job.size in kernels.find(job.kernel).sizes
+table = partial(rows, regless.CHAPTER)
+holds = partial(says, regless.CHAPTER)
 
 
 def test_regions_are_those_of_the_functions_that_ran() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lockstep.models import cache
-from lockstep.sim import cli, page, reproduce, store
+from lockstep.sim import cli, description, kernels, page, reproduce, store
 from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job, execute
 from lockstep.sim.reproduce import run
@@ -126,9 +126,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "--jobs must be at least 1" in capsys.readouterr().err
 
 
-def test_the_commands_chapters_exist() -> None:
-    for name in cli.CHAPTERS:
-        assert reproduce.chapter(name).jobs(True)
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", cli.CHAPTERS)
+def test_runs_are_of_kernels_and_configurations_that_exist(name: str, quick: bool) -> None:
+    jobs = reproduce.chapter(name).jobs(quick)
+    assert jobs
+    for job in jobs.values():
+        assert job.size in kernels.find(job.kernel).sizes
+        description.load(job.gpu, job.settings, job.mechanisms)
 
 
 # ----------------------------------------------------------------------------------------------------------- validation

@@ -77,13 +77,6 @@ def rows(results: Results, key: str, head: int = 1) -> dict[Any, tuple[Any, ...]
     return {row[0] if head == 1 else tuple(row[:head]): tuple(row[head:]) for row in found}
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_runs_are_of_kernels_that_exist(quick: bool) -> None:
-    for job in scheduling.jobs(quick).values():
-        assert job.size in kernels.find(job.kernel).sizes
-        Gpu(job.gpu, settings=dict(job.settings))
-
-
 def test_an_sm_holds_the_ctas_that_the_chapter_says() -> None:
     gpu = Gpu(scheduling.GPU)
     for name, function in scheduling.FUNCTIONS.items():

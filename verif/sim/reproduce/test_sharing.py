@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from lockstep.sim.page import Plot, Table, Text, markdown
 from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import sharing
 from lockstep.sim.watch import Watch
+from lockstep.verif.sim.reproduce.tables import Results, rows
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "sharing.md"
 
@@ -47,11 +49,11 @@ def result(job: sharing.Job) -> dict[str, Any]:
 
 
 @pytest.fixture
-def results() -> dict[str, dict[str, Any]]:
+def results() -> Results:
     return {name: result(job) for name, job in sharing.jobs(False).items()}
 
 
-def change(results: dict[str, dict[str, Any]], name: str, *schemes: str, **stats: float) -> None:
+def change(results: Results, name: str, *schemes: str, **stats: float) -> None:
     """Set statistics, or ``cycles``, of an application in schemes; ``sm__ctas`` is ``sm.ctas``."""
     for scheme in schemes:
         functions = results[sharing._run(name, scheme)]["functions"]
@@ -60,17 +62,7 @@ def change(results: dict[str, dict[str, Any]], name: str, *schemes: str, **stats
             (each if key == "cycles" else each["stats"])[key.replace("__", ".")] = value
 
 
-def table(results: dict[str, dict[str, Any]], key: str) -> dict[str, tuple[Any, ...]]:
-    """A table's rows by their first cells."""
-    blocks = sharing.page(results).blocks
-    (found,) = (block for block in blocks if isinstance(block, Table) and block.key == key)
-    return {row[0]: tuple(row[1:]) for row in found.rows}
-
-
-@pytest.mark.parametrize("quick", [False, True])
-def test_runs_are_of_kernels_that_exist(quick: bool) -> None:
-    for job in sharing.jobs(quick).values():
-        assert job.size in kernels.find(job.kernel).sizes
+table = partial(rows, sharing.CHAPTER)
 
 
 def test_functions_and_registers_are_those_of_the_kernels() -> None:
@@ -80,7 +72,7 @@ def test_functions_and_registers_are_those_of_the_kernels() -> None:
         assert sharing._needs(name)[0] == application.registers + MORE_REGISTERS.get(name, 0)
 
 
-def test_resident_ctas_are_the_papers(results: dict[str, dict[str, Any]]) -> None:
+def test_resident_ctas_are_the_papers(results: Results) -> None:
     """All 48 cells of table 5, with the paper's registers; with those of our b+tree, all but two."""
     for name, row in table(results, "ctas").items():
         assert sharing._resident(name, sharing.LIMITED[name].registers) == sharing.PUBLISHED_CTAS[name]
@@ -91,20 +83,20 @@ def test_resident_ctas_are_the_papers(results: dict[str, dict[str, Any]]) -> Non
     assert table(results, "statements")["Resident CTAs are those of table 5"][1].startswith("46 of 48; 48 ")
 
 
-def test_nothing_is_shared_in_set_2(results: dict[str, dict[str, Any]]) -> None:
+def test_nothing_is_shared_in_set_2(results: Results) -> None:
     limits = {"Threads": "threads", "Blocks": "ctas", "Shared Memory": "scratchpad"}
     for row in table(results, "second").values():
         assert row[3] == 0 and limits[row[5]] in row[4]
 
 
-def test_a_quick_look_has_no_statements(results: dict[str, dict[str, Any]]) -> None:
+def test_a_quick_look_has_no_statements(results: Results) -> None:
     few = {name: results[name] for name in sharing.jobs(True)}
     keys = {block.key for block in sharing.page(few).blocks if isinstance(block, Table)}
     assert not keys & {"statements", "second"}
     assert set(table(few, "ctas")) == set(sharing.QUICK)
 
 
-def test_how_often_sms_are_filled(results: dict[str, dict[str, Any]]) -> None:
+def test_how_often_sms_are_filled(results: Results) -> None:
     change(results, "hotspot", "LRR", sm__ctas=2 * 14 * 6 * 3)
     change(results, "sgemm", "LRR", sm__ctas=2 * 14 * 8 * 5)
     runs = table(results, "runs")
@@ -112,7 +104,7 @@ def test_how_often_sms_are_filled(results: dict[str, dict[str, Any]]) -> None:
     assert runs["sgemm"][-2:] == (560, 5.0)
 
 
-def test_speedups_are_over_lrr(results: dict[str, dict[str, Any]]) -> None:
+def test_speedups_are_over_lrr(results: Results) -> None:
     change(results, "hotspot", sharing.OWF, cycles=500)
     change(results, "hotspot", sharing.PARTS[0], cycles=800)
     speedups = table(results, "speedups")
@@ -122,14 +114,14 @@ def test_speedups_are_over_lrr(results: dict[str, dict[str, Any]]) -> None:
     assert speedups["mean"][7] == pytest.approx(2 ** (1 / 8))
 
 
-def test_other_baselines(results: dict[str, dict[str, Any]]) -> None:
+def test_other_baselines(results: Results) -> None:
     change(results, "MUM", sharing.GTO, cycles=1100)
     change(results, "MUM", sharing.TWO_LEVEL, cycles=1200)
     change(results, "MUM", sharing.TWICE, cycles=900)
     assert table(results, "schedulers")["MUM"] == (1.1, 1.2, 0.9)
 
 
-def test_instructions_per_cycle_are_those_of_threads(results: dict[str, dict[str, Any]]) -> None:
+def test_instructions_per_cycle_are_those_of_threads(results: Results) -> None:
     change(results, "LIB", sharing.PARTS[30], cycles=500)
     parts = table(results, "parts")
     assert parts["hotspot"] == (100.0,) * 7
@@ -137,12 +129,12 @@ def test_instructions_per_cycle_are_those_of_threads(results: dict[str, dict[str
     assert parts["Jatala: LIB"] == (None, 218.0, 218.0, 203.0, 203.0, 216.3, 223.3)
 
 
-def test_cycles_without_an_instruction(results: dict[str, dict[str, Any]]) -> None:
+def test_cycles_without_an_instruction(results: Results) -> None:
     change(results, "LIB", sharing.OWF, issue__idle_core_cycles=1000, issue__stall_core_cycles=3000)
     assert table(results, "cycles")["LIB"] == (4000, 1000, 0.75, 2000, 3000, -0.5)
 
 
-def test_warps_that_wait_for_locks_are_not_able(results: dict[str, dict[str, Any]]) -> None:
+def test_warps_that_wait_for_locks_are_not_able(results: Results) -> None:
     """Three wait in half of the cycles; of the two that sharing adds, half of one is left."""
     for name in sharing.LIMITED:
         change(results, name, sharing.OWF, occupancy__warps=22)
@@ -151,7 +143,7 @@ def test_warps_that_wait_for_locks_are_not_able(results: dict[str, dict[str, Any
     assert any("in all kernels together, 75% wait" in text for text in texts)
 
 
-def test_all_cycles_of_all_sms_are_accounted_for(results: dict[str, dict[str, Any]]) -> None:
+def test_all_cycles_of_all_sms_are_accounted_for(results: Results) -> None:
     """In percent of LRR's 14,000: after the order, a quarter of the time goes, all of it without a CTA."""
     for scheme in (sharing.LRR, sharing.PARTS[0], sharing.OWF):
         change(results, "MUM", scheme, sm__active_core_cycles=7000, issue__issued_core_cycles=1000)
@@ -163,14 +155,14 @@ def test_all_cycles_of_all_sms_are_accounted_for(results: dict[str, dict[str, An
     assert row[9:] == pytest.approx((0, 0, -5, 5, 0))
 
 
-def test_options_are_taken_away_one_by_one(results: dict[str, dict[str, Any]]) -> None:
+def test_options_are_taken_away_one_by_one(results: Results) -> None:
     for scheme, cycles in ((sharing.OWF, 500), ("without unroll", 800), ("without dynamic", 1250), ("dynamic", 2000)):
         change(results, "MUM", scheme, cycles=cycles)
     assert table(results, "apart")["MUM"] == (2.0, 1.25, 0.8, 0.5)
     assert table(results, "apart")["mean"][0] == pytest.approx(2 ** (1 / 8))
 
 
-def test_causes_are_the_largest_changes(results: dict[str, dict[str, Any]]) -> None:
+def test_causes_are_the_largest_changes(results: Results) -> None:
     """A line waits in half of the cycles, and MUM alone is slower: 2,000 cycles on 14 SMs, 1,000 under LRR."""
     change(results, "MUM", sharing.OWF, cycles=2000, issue__stall_core_cycles=9000, sm__active_core_cycles=28000)
     change(results, "LIB", sharing.LRR, lsu__waiting=0.95)
@@ -183,7 +175,7 @@ def test_causes_are_the_largest_changes(results: dict[str, dict[str, Any]]) -> N
     )
 
 
-def test_unroll_and_dynamic_under_lrr(results: dict[str, dict[str, Any]]) -> None:
+def test_unroll_and_dynamic_under_lrr(results: Results) -> None:
     def text() -> str:
         (found,) = (b.text for b in sharing.page(results).blocks if isinstance(b, Text) and "under LRR:" in b.text)
         return found
@@ -193,7 +185,7 @@ def test_unroll_and_dynamic_under_lrr(results: dict[str, dict[str, Any]]) -> Non
     assert text().endswith("it changes MUM.")
 
 
-def test_plots_are_whole(results: dict[str, dict[str, Any]]) -> None:
+def test_plots_are_whole(results: Results) -> None:
     plots = [block for block in sharing.page(results).blocks if isinstance(block, Plot)]
     assert [plot.key for plot in plots] == ["speedups", "cycles"]
     for plot in plots:
@@ -232,7 +224,7 @@ SHARED = (sharing.NO_OPTIONS, sharing.UNROLL, sharing.DYNAMIC, sharing.OWF)
     ],
 )
 def test_statements_come_to_be(
-    results: dict[str, dict[str, Any]], statement: str, changes: list[tuple[str, list[str], dict[str, float]]]
+    results: Results, statement: str, changes: list[tuple[str, list[str], dict[str, float]]]
 ) -> None:
     assert not holds(results, statement)
     for name, schemes, stats in changes:
@@ -251,13 +243,13 @@ def test_statements_come_to_be(
         ("In set 2, OWF", "lavaMD", sharing.OWF),
     ],
 )
-def test_statements_cease_to_be(results: dict[str, dict[str, Any]], statement: str, name: str, scheme: str) -> None:
+def test_statements_cease_to_be(results: Results, statement: str, name: str, scheme: str) -> None:
     assert holds(results, statement)
     change(results, name, scheme, cycles=900)
     assert not holds(results, statement)
 
 
-def test_90_percent_is_best_for_most(results: dict[str, dict[str, Any]]) -> None:
+def test_90_percent_is_best_for_most(results: Results) -> None:
     names = list(sharing.LIMITED)
     for name in names[:4]:
         change(results, name, sharing.PARTS[0], cycles=999)
@@ -266,7 +258,7 @@ def test_90_percent_is_best_for_most(results: dict[str, dict[str, Any]]) -> None
     assert holds(results, "90 %")
 
 
-def holds(results: dict[str, dict[str, Any]], statement: str) -> bool:
+def holds(results: Results, statement: str) -> bool:
     (found,) = (row for name, row in table(results, "statements").items() if name.startswith(statement))
     return bool(found[0])
 

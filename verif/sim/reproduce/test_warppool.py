@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lockstep.models import cache
 from lockstep.sim import kernels
-from lockstep.sim.page import Table, markdown
+from lockstep.sim.page import markdown
 from lockstep.sim.reproduce import run
 from lockstep.sim.reproduce.chapters import warppool
 from lockstep.sim.watch import Watch
+from lockstep.verif.sim.reproduce.tables import Results, rows
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "warppool.md"
 
@@ -39,11 +41,11 @@ def result(job: warppool.Job) -> dict[str, Any]:
 
 
 @pytest.fixture
-def results() -> dict[str, dict[str, Any]]:
+def results() -> Results:
     return {name: result(job) for name, job in warppool.jobs(False).items()}
 
 
-def change(results: dict[str, dict[str, Any]], name: str, path: str, **stats: float) -> None:
+def change(results: Results, name: str, path: str, **stats: float) -> None:
     """Set statistics, or ``cycles``, of one function behind one path; ``l1__misses`` is ``l1.misses``."""
     function = warppool.FUNCTIONS[name]
     (each,) = (
@@ -55,17 +57,7 @@ def change(results: dict[str, dict[str, Any]], name: str, path: str, **stats: fl
         (each if key == "cycles" else each["stats"])[key.replace("__", ".")] = value
 
 
-def table(results: dict[str, dict[str, Any]], key: str) -> dict[str, tuple[Any, ...]]:
-    """A table's rows by their first cells."""
-    blocks = warppool.page(results).blocks
-    (found,) = (block for block in blocks if isinstance(block, Table) and block.key == key)
-    return {row[0]: tuple(row[1:]) for row in found.rows}
-
-
-@pytest.mark.parametrize("quick", [False, True])
-def test_runs_are_of_kernels_that_exist(quick: bool) -> None:
-    for job in warppool.jobs(quick).values():
-        assert job.size in kernels.find(job.kernel).sizes
+table = partial(rows, warppool.CHAPTER)
 
 
 def test_functions_are_those_of_their_kernels() -> None:
@@ -73,7 +65,7 @@ def test_functions_are_those_of_their_kernels() -> None:
         assert f".entry {function.name}(" in kernels.find(function.kernel).ptx.read_text()
 
 
-def test_means_are_over_limited_functions_alone(results: dict[str, dict[str, Any]]) -> None:
+def test_means_are_over_limited_functions_alone(results: Results) -> None:
     limited = ("SYRK", "sc")
     for name, cycles in zip(limited, (500, 2000 / 9), strict=True):
         change(results, name, "", lsu__waiting=0.91)
@@ -87,7 +79,7 @@ def test_means_are_over_limited_functions_alone(results: dict[str, dict[str, Any
     assert means["banked L1"] == (1.0, None, 1.0, 1.18, 1.0, None)
 
 
-def test_means_of_misses_leave_out_functions_without_any(results: dict[str, dict[str, Any]]) -> None:
+def test_means_of_misses_leave_out_functions_without_any(results: Results) -> None:
     for name in NAMES:
         change(results, name, "", lsu__waiting=0.95)
         change(results, name, "MRPB", l1__misses=150)
@@ -96,7 +88,7 @@ def test_means_of_misses_leave_out_functions_without_any(results: dict[str, dict
     assert table(results, "misses")["SYRK"][2:] == (None,) * 4
 
 
-def test_loads_that_join_a_miss_are_shown_apart(results: dict[str, dict[str, Any]]) -> None:
+def test_loads_that_join_a_miss_are_shown_apart(results: Results) -> None:
     change(results, "SYRK", "", l1__misses=100, l1__merges=100)
     change(results, "SYRK", "WarpPool", l1__misses=100, l1__merges=0)
     assert table(results, "misses")["SYRK"][-2:] == (1.0, 0.5)
@@ -114,7 +106,7 @@ def test_loads_that_join_a_miss_are_shown_apart(results: dict[str, dict[str, Any
     ],
 )
 def test_statements_are_what_the_figures_say(
-    results: dict[str, dict[str, Any]], statement: str, changes: list[tuple[str, str, dict[str, float]]]
+    results: Results, statement: str, changes: list[tuple[str, str, dict[str, float]]]
 ) -> None:
     def holds() -> bool:
         (found,) = (row for name, row in table(results, "statements").items() if name.startswith(statement))
@@ -126,11 +118,11 @@ def test_statements_are_what_the_figures_say(
     assert holds()
 
 
-def test_lines_that_need_a_thread_map_entry_are_shown_as_a_share(results: dict[str, dict[str, Any]]) -> None:
+def test_lines_that_need_a_thread_map_entry_are_shown_as_a_share(results: Results) -> None:
     assert table(results, "throughput")["srad_1"][1] == 0.25
 
 
-def test_transposes_are_to_the_one_through_global_memory(results: dict[str, dict[str, Any]]) -> None:
+def test_transposes_are_to_the_one_through_global_memory(results: Results) -> None:
     for kernel, path, cycles in (("transpose-columns", "WarpPool", 500), ("transpose-tiled", "", 250)):
         results[warppool._run(kernel, warppool.STEADY, path)]["cycles"] = cycles
     assert table(results, "transposes")["2048 x 2048"] == (1000, 0.5, 0.25, 1.0, 1.0, 1.0)
