@@ -148,7 +148,7 @@ def test_bars_have_the_lengths_of_their_values(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_browser_shows_it(results: list[dict[str, Any]], tmp_path: Path) -> None:
     if BROWSER is None:
-        pytest.skip("there is no Chromium on this machine")
+        pytest.skip("needs the program Chromium, which is not in PyPI; page and plots are checked without it, too")
     file = tmp_path / "report.html"
     text = html(report.page(results))
     # A page has no scripts. This one, for the test alone, writes down what the browser has made of the plots.
