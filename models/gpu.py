@@ -36,7 +36,7 @@ from lockstep.models.execution.isa import (
     MAX_PREDICATES,
     Fault,
 )
-from lockstep.models.jit import addressof, call, entry, i64, inline, jit, record, u64
+from lockstep.models.jit import addressof, call, ctz, entry, i64, inline, jit, record, u64, without_lowest
 from lockstep.models.memory import system
 from lockstep.models.observe import Observer
 from lockstep.models.observe.intervals import ROOM, Intervals, Recorder, take
@@ -190,23 +190,13 @@ def _advance(state, sms, memory, launch, settings, context, until):
             if placed >= 0:
                 wakes[placed] = now
         following = min(following, i64(state.dispatcher_wake))
-        for s in range(count):
-            if wakes[s] <= now or state.skip == 0:
-                sm = sms[s]
-                wakes[s] = NEVER
-                SM.step(sm, memory.ports[s], launch, settings, context, now)
-                state.steps += 1
-                wakes[s] = min(i64(wakes[s]), i64(sm.wake))
-                if sm.ended != 0:
-                    state.ended += i64(sm.ended)
-                    state.dispatcher_wake = now + 1
-                    following = now + 1
-                if sm.tenants & HAS_LIMITS != 0 and (_limited(sm) or sm.saved != 0):
-                    state.dispatcher_wake = now + 1
-                    following = now + 1
-                if sm.fault != Fault.NONE:
-                    state.fault = sm.fault
-                    state.fault_sm = s
+        for first in range(0, count, 64):
+            due = _due(wakes, first, min(first + 64, count), now if state.skip != 0 else i64(NEVER))
+            while due != 0:
+                s = first + ctz(due)
+                due = without_lowest(due)
+                following = min(following, _step(state, sms[s], memory, s, launch, settings, context, now))
+                if state.fault != 0:
                     return
         system.memory_step(memory, settings, now)
         following = min(following, i64(system.memory_wake(memory, now)))
@@ -223,6 +213,36 @@ def _advance(state, sms, memory, launch, settings, context, until):
             state.fault = Fault.NO_PROGRESS
             return
         state.now = max(following, now + 1) if state.skip != 0 else now + 1
+
+
+@inline
+def _due(wakes, first, end, until):
+    """Of up to 64 SMs, those that have something to do by cycle ``until``: a mask whose lowest bit is SM ``first``."""
+    due = i64(0)
+    for s in range(first, end):
+        due |= i64(wakes[s] <= until) << s - first
+    return due
+
+
+@inline
+def _step(state, sm, memory, index, launch, settings, context, now):
+    """A cycle of one SM. Returns the cycle for which it wants the CTA dispatcher, or NEVER."""
+    wakes = memory.sm_wake
+    wakes[index] = NEVER
+    SM.step(sm, memory.ports[index], launch, settings, context, now)
+    state.steps += 1
+    wakes[index] = min(i64(wakes[index]), i64(sm.wake))
+    if sm.fault != Fault.NONE:
+        state.fault = sm.fault
+        state.fault_sm = index
+    state.ended += i64(sm.ended)
+    asks = sm.ended != 0
+    if sm.tenants & HAS_LIMITS != 0:
+        asks |= _limited(sm) | (sm.saved != 0)
+    if not asks:
+        return i64(NEVER)
+    state.dispatcher_wake = now + 1
+    return now + 1
 
 
 @jit

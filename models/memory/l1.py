@@ -171,9 +171,15 @@ def _find(l1, line):
 
 
 @inline
+def _bucket(line):
+    """The bucket of a line. Columns of a matrix have lines far apart, so the higher bits count too."""
+    return (line ^ line >> 6 ^ line >> 12) & (BUCKETS - 1)
+
+
+@inline
 def _pending(l1, line, low, high):
     """The MSHR of a line of which these bytes are on their way, or -1."""
-    index = l1.bucket[line & (BUCKETS - 1)] - 1
+    index = l1.bucket[_bucket(line)] - 1
     while index >= 0:
         entry = l1.entries[index]
         if entry.line == line and low & ~entry.asked.low | high & ~entry.asked.high == 0:
@@ -186,7 +192,7 @@ def _pending(l1, line, low, high):
 def _unlist(l1, index):
     """Take an MSHR out of its bucket: no access finds it any more."""
     entry = l1.entries[index]
-    bucket = entry.line & (BUCKETS - 1)
+    bucket = _bucket(entry.line)
     entry.listed = 0
     before = l1.bucket[bucket] - 1
     if before == index:
@@ -352,7 +358,7 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
         return STORED
     index = _allocate(l1, line, now)
     entry = l1.entries[index]
-    bucket = line & (BUCKETS - 1)
+    bucket = _bucket(line)
     entry.next = l1.bucket[bucket]
     l1.bucket[bucket] = index + 1
     entry.listed = 1

@@ -220,10 +220,12 @@ def _of_kind(access, kind):
 
 @inline
 def _bytes(lsu, access, first, lanes, line):
-    """The bytes that a request accesses: those of its first instruction's lanes, or of all loads that it serves."""
+    """The bytes that a request accesses, if they matter: of its first instruction's lanes, or of all loads in it."""
     if access.store | access.atomic != 0:
         return bytes_of(lsu, first, lanes)
     low = high = i64(0)
+    if access.bypass == 0:
+        return low, high
     for j in range(i64(access.count)):
         number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
         of_low, of_high = bytes_of(lsu, number, lanes_of_line(lsu, number, line))
