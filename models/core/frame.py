@@ -9,7 +9,7 @@ finds there what it may know (``models/core/state.py``); it writes its own state
 gates       ``update`` is called in every cycle in which the SM is stepped, before warps are chosen. It writes
             ``closed``: by kind of instruction, the warp slots whose next instruction must not issue. ``explain``, which
             may be missing, says for the warp slot in ``asked`` which cause of ``spec/causes.py`` that has, as an index,
-            or :data:`NOT_I`; it changes nothing.
+            or :data:`UNEXPLAINED`; it changes nothing.
 order       ``update`` likewise; it writes the class masks, which the schedulers rank: paused last, then primary before
             secondary, then owner before unshared before non-owner. They hold from the next cycle on.
 claims      ``ask`` sees the granted instructions of all schedulers in ``grants`` and returns the schedulers whose
@@ -63,7 +63,7 @@ HAS_GATES, HAS_ORDER, HAS_CLAIMS, HAS_OPERANDS, HAS_LIMITS, HAS_MONITORS, HAS_LI
 STEPPED = HAS_GATES | HAS_ORDER | HAS_CLAIMS | HAS_OPERANDS | HAS_LIMITS
 """The frame slots that have tenants, as bits of the SM's ``tenants``, and those that are looked at in every cycle."""
 
-LATER = NOT_I = -1
+LATER = UNEXPLAINED = -1
 
 TOKENS = 1 << 20
 """Tokens of a client. On its way through the L1, a client's is ``(1 + client) * TOKENS`` more; the path's are less."""
@@ -265,12 +265,12 @@ def _orders(frame, sm):
 
 @jit
 def explain(frame, sm, slot):
-    """The cause that a gate gives for a warp slot that it has closed, or :data:`NOT_I` if none does."""
+    """The cause that a gate gives for a warp slot that it has closed, or :data:`UNEXPLAINED` if none does."""
     frame.asked = slot
-    why = i64(NOT_I)
+    why = i64(UNEXPLAINED)
     for k in range(frame.gates):
         gate = frame.gate[k]
-        if why == NOT_I and gate.explain != 0:
+        if why == UNEXPLAINED and gate.explain != 0:
             why = call(gate.explain, gate.handle, sm)
     return why
 

@@ -7,7 +7,7 @@ each cause means.
 from __future__ import annotations
 
 from lockstep.models.core.events import WHEEL
-from lockstep.models.core.frame import NOT_I, explain
+from lockstep.models.core.frame import UNEXPLAINED, explain
 from lockstep.models.core.lsu import QUEUE
 from lockstep.models.core.scoreboard import held_by_lsu
 from lockstep.models.core.state import PIPE_LSU, instruction_of
@@ -64,7 +64,7 @@ def _held_up(sm, warp, slot, now):
     io = sm.warp_scheduler[k].io
     if i64(sm.frame.seen.held) & bit != 0:
         why = i64(explain(sm.frame, addressof(sm), slot))
-        return i64(MECHANISM) if why == NOT_I else why
+        return i64(MECHANISM) if why == UNEXPLAINED else why
     if i64(io.i.request) & bit != 0:
         return i64(MECHANISM) if io.i.refused != 0 and io.c.grant.warp == slot else i64(NOT_SELECTED)
     if io.c.grant.valid == 0 and sm.next_issue[k] > now:

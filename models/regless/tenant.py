@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.models.core.fetch import take_word
-from lockstep.models.core.frame import KINDS, LATER, NOT_I, WARP_END, WARP_START, reserve
+from lockstep.models.core.frame import KINDS, LATER, UNEXPLAINED, WARP_END, WARP_START, reserve
 from lockstep.models.core.lsu import LSU
 from lockstep.models.core.scoreboard import release
 from lockstep.models.core.state import SM, at_instruction, instruction_of, may_touch_scratchpad
@@ -662,14 +662,14 @@ def hear(state, sm):
 
 @jit
 def _cause(state, sm, slot):
-    """Why a warp's gate is closed; NOT_I if it is open, or waits for another mechanism."""
+    """Why a warp's gate is closed; UNEXPLAINED if it is open, or waits for another mechanism."""
     schedulers = i64(at_config(i64(sm.config)).core.schedulers)
     queues, cm = state.queues[slot % schedulers], state.shard[slot % schedulers].capacity_manager.io
     bit = i64(1) << slot // schedulers
     if (i64(state.closed) >> slot) & 1 == 0:
-        return i64(causes.METADATA) if _undecoded(state, sm, schedulers) & (i64(1) << slot) != 0 else i64(NOT_I)
+        return i64(causes.METADATA) if _undecoded(state, sm, schedulers) & (i64(1) << slot) != 0 else i64(UNEXPLAINED)
     if i64(queues.announced) & bit != 0:
-        return i64(NOT_I) if i64(queues.unreserved) & bit != 0 else i64(causes.CAPACITY)
+        return i64(UNEXPLAINED) if i64(queues.unreserved) & bit != 0 else i64(causes.CAPACITY)
     if i64(queues.started) & bit != 0:
         return i64(causes.PRELOADS)
     if i64(queues.closing) & bit != 0:
