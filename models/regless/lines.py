@@ -1,8 +1,8 @@
 """Registers in the memory hierarchy: the shards' accesses to the L1, as one of its clients.
 
-Register *r* of warp slot *w* has line ``r * MAX_WARPS + w``; behind all of them, group *g* of a warp's compressed
-registers has line ``(MAX_REGISTERS + g) * MAX_WARPS + w``. A value enters its line when the L1 accepts the store, and
-is read when the L1 answers the fetch. The L1 writes lines back and never fetches one for a store.
+Register *r* of warp slot *w* has line ``r * MAX_WARPS + w``; behind all of them are the shards' compressed lines, by
+group, then by shard. A value enters its line when the L1 accepts the store, and is read when the L1 answers the fetch.
+The L1 writes lines back and never fetches one for a store.
 
 If the L1's lines are shorter than a register, each of its accesses is several, one after the other. A store's value
 enters with the last of them; a fetch is answered when all of them are.
@@ -21,6 +21,7 @@ from lockstep.spec.regless.parameters import LINES_OF_SM, MAX_REGISTERS, STATE_B
 
 FETCH, FETCH_LAST, STORE, DROP, FETCH_LINE, STORE_LINE = (int(kind) for kind in Access)
 LINE_BYTES = 4 * LANES
+COMPRESSED = MAX_REGISTERS * MAX_WARPS  # the first of the compressed lines
 
 # Of the fields of a fetch, as its token: where each begins.
 SLOT, LINE, PATTERN, EXPAND, INSTALL = 8, 14, 15, 18, 19
@@ -32,9 +33,19 @@ def is_fetch(kind):
 
 
 @inline
-def _line(kind, number, group, slot):
-    row = MAX_REGISTERS + group if kind == FETCH_LINE or kind == STORE_LINE else number
-    return row * MAX_WARPS + slot
+def _line(config, kind, number, group, slot):
+    """The line of a register, or the compressed line of a group of the slot's shard."""
+    schedulers = i64(config.core.schedulers)
+    compressed = COMPRESSED + group * schedulers + slot % schedulers
+    return compressed if kind == FETCH_LINE or kind == STORE_LINE else number * MAX_WARPS + slot
+
+
+@inline
+def _group(config, number, slot):
+    """Of a register, as its compressor has it."""
+    schedulers = i64(config.core.schedulers)
+    warps = (i64(config.core.warps) + schedulers - 1) // schedulers
+    return (number * warps + slot // schedulers) // (8 * i64(config.l1.line_bytes) // (STATE_BITS + VALUE_BITS))
 
 
 @inline
@@ -73,7 +84,7 @@ def arbitrate(state, sm):
 @jit
 def ask(state, lsu):
     """Show the L1 what the arbiter has chosen."""
-    entry = lsu.client[state.client]
+    entry, config = lsu.client[state.client], at_config(i64(lsu.config))
     access = state.hardware.shard_arbiter.io.c.access
     entry.valid = access.valid
     if access.valid == 0:
@@ -86,8 +97,8 @@ def ask(state, lsu):
         entry.kind = LOCAL_LAST
     else:
         entry.kind = LOCAL_DROP if kind == DROP else LOCAL_STORE
-    entry.size = at_config(i64(lsu.config)).l1.line_bytes
-    entry.address = state.base + _line(kind, number, i64(payload.group), slot) * LINE_BYTES
+    entry.size = config.l1.line_bytes
+    entry.address = state.base + _line(config, kind, number, i64(payload.group), slot) * LINE_BYTES
     entry.address += i64(state.queues[payload.shard].part) * i64(entry.size)
     token = number | slot << SLOT | i64(kind == FETCH_LINE) << LINE | i64(payload.pattern) << PATTERN
     entry.token = token | i64(payload.expand) << EXPAND | i64(payload.install) << INSTALL
@@ -97,11 +108,11 @@ def ask(state, lsu):
 @jit
 def accepted(state, lsu):
     """The L1 takes the access: a store's value is in its line from now on."""
-    arbiter = state.hardware.shard_arbiter
+    arbiter, config = state.hardware.shard_arbiter, at_config(i64(lsu.config))
     waiting = state.queues[arbiter.io.c.access.payload.shard]
     waiting.part += 1
     state.counts.requests += 1
-    if waiting.part < _parts(at_config(i64(lsu.config)), i64(arbiter.io.c.access.payload.kind)):
+    if waiting.part < _parts(config, i64(arbiter.io.c.access.payload.kind)):
         return i64(0)
     waiting.part = 0
     arbiter.io.i.accepted = 1
@@ -125,7 +136,7 @@ def accepted(state, lsu):
     else:
         counts.raw_stores += kind == STORE
         counts.line_stores += kind == STORE_LINE
-        first = i64(_line(kind, i64(payload.number), i64(payload.group), slot)) * LANES
+        first = i64(_line(config, kind, i64(payload.number), i64(payload.group), slot)) * LANES
         for lane in range(LANES):
             state.kept.line[first + lane] = payload.words[lane]
     return i64(0)
@@ -149,8 +160,7 @@ def answered(state, lsu):
     answer = queues.answer[(i64(queues.first) + i64(queues.answers)) % ANSWERS]
     queues.answers += 1
     answer.token = token
-    group = number // (8 * i64(config.l1.line_bytes) // (STATE_BITS + VALUE_BITS))
-    first = i64(_line(kind, number, group, slot)) * LANES
+    first = i64(_line(config, kind, number, _group(config, number, slot), slot)) * LANES
     for lane in range(LANES):
         answer.words[lane] = state.kept.line[first + lane]
     return i64(0)

@@ -29,7 +29,6 @@ NONE, RAW, CONSTANT, STRIDE_1, STRIDE_4, HALF_1, HALF_4 = (int(state) for state 
 
 LINE = record(
     [
-        ("warp", "i8"),
         ("group", "i8"),
         ("valid", "i8"),
         ("dirty", "i8"),
@@ -41,6 +40,7 @@ LINE = record(
 STATE = record(
     [
         ("code", "u1", (MAX_WARPS, MAX_REGISTERS)),  # the state of each register
+        ("stored", "u1", (MAX_WARPS * MAX_REGISTERS,)),  # by group: the L1 has its line, though perhaps an old one
         ("line", LINE, (MAX_LINES,)),
         ("turn", "i8"),  # the place that a line takes next
         ("loose", "i8"),  # fetches without a place that are not answered
@@ -50,6 +50,8 @@ STATE = record(
         ("kind", "i8"),  # the request or answer that is served ...
         ("warp", "i8"),
         ("register", "i8"),
+        ("group", "i8"),  # its compressed line ...
+        ("slot", "i8"),  # ... and its place there
         ("pattern", "i8"),
         ("expand", "i8"),
         ("install", "i8"),
@@ -57,6 +59,7 @@ STATE = record(
         ("fetched", "u4", (2 * PER_LINE,)),
         ("value", "u4", (2,)),
         ("lanes", "i8"),  # parameters
+        ("warps", "i8"),
         ("lines", "i8"),
         ("per_line", "i8"),
     ]
@@ -70,6 +73,8 @@ def reset(state, io):
     for warp in range(MAX_WARPS):
         for register in range(MAX_REGISTERS):
             state.code[warp, register] = NONE
+    for group in range(MAX_WARPS * MAX_REGISTERS):
+        state.stored[group] = 0
     for k in range(MAX_LINES):
         clear(state.line[k])
     state.turn = 0
@@ -142,8 +147,7 @@ def _send(state, kind, warp, register, group):
 
 @jit
 def _send_held(state, kind):
-    register = i64(state.register)
-    return _send(state, kind, i64(state.warp), register, register // i64(state.per_line))
+    return _send(state, kind, i64(state.warp), i64(state.register), i64(state.group))
 
 
 @jit
@@ -159,10 +163,9 @@ def _store(state):
 @jit
 def _find(state):
     """The place of the line of what is held; -1 if it has none."""
-    group = i64(state.register) // i64(state.per_line)
     for k in range(state.lines):
         line = state.line[k]
-        if line.valid != 0 and line.warp == state.warp and line.group == group:
+        if line.valid != 0 and line.group == state.group:
             return i64(k)
     return i64(-1)
 
@@ -182,8 +185,7 @@ def _victim(state):
 def _take(state, place, pending, dirty):
     line = state.line[place]
     clear(line)
-    line.warp = state.warp
-    line.group = i64(state.register) // i64(state.per_line)
+    line.group = state.group
     line.valid = 1
     line.pending = pending
     line.dirty = dirty
@@ -193,18 +195,17 @@ def _take(state, place, pending, dirty):
     state.turn = (place + 1) % i64(state.lines)
 
 
-@jit
-def _others_compressed(state):
-    """Whether another register of the group is in a compressed line."""
-    per_line, mine = i64(state.per_line), i64(state.register)
-    first = mine // per_line * per_line
-    for register in range(first, min(first + per_line, i64(MAX_REGISTERS))):
-        if register != mine and state.code[state.warp, register] >= CONSTANT:
-            return i64(1)
-    return i64(0)
-
-
 # ---------------------------------------------------------------------------------------------------------------- steps
+
+
+@jit
+def _hold(state, warp, register):
+    """The register that is served, and where it is compressed: registers with the same number are neighbours."""
+    index = register * i64(state.warps) + warp
+    state.warp = warp
+    state.register = register
+    state.group = index // i64(state.per_line)
+    state.slot = index % i64(state.per_line)
 
 
 @jit
@@ -217,8 +218,7 @@ def _begin(state, io):
             fill.valid = 1
             assign(fill.payload, payload)
             return
-        state.warp = payload.warp
-        state.register = payload.number
+        _hold(state, i64(payload.warp), i64(payload.number))
         state.pattern = payload.pattern
         state.expand = payload.expand
         state.install = payload.install
@@ -228,25 +228,14 @@ def _begin(state, io):
     elif request.valid & io.c.request.ready != 0:
         payload = request.payload
         if payload.kind == FINISH:
-            _finish(state, i64(payload.warp))
+            for register in range(MAX_REGISTERS):
+                state.code[payload.warp, register] = NONE
             return
         state.kind = payload.kind
-        state.warp = payload.warp
-        state.register = payload.number
+        _hold(state, i64(payload.warp), i64(payload.number))
         for lane in range(state.lanes):
             state.words[lane] = payload.words[lane]
         state.step = LOOK
-
-
-@jit
-def _finish(state, warp):
-    for register in range(MAX_REGISTERS):
-        state.code[warp, register] = NONE
-    for k in range(state.lines):
-        line = state.line[k]
-        if line.warp == warp:
-            line.dirty = 0
-            line.valid &= line.pending
 
 
 @jit
@@ -289,7 +278,7 @@ def _look(state, io, vacant):
 
 @jit
 def _read(state):
-    place, slot = _find(state), i64(state.register) % i64(state.per_line)
+    place, slot = _find(state), i64(state.slot)
     if place >= 0 and state.line[place].present[slot] != 0:
         for k in range(2):
             state.value[k] = state.line[place].words[2 * slot + k]
@@ -312,18 +301,18 @@ def _read(state):
 
 @jit
 def _write(state):
-    place, slot = _find(state), i64(state.register) % i64(state.per_line)
+    place, slot = _find(state), i64(state.slot)
     if place < 0:
         place = _victim(state)
-        others = _others_compressed(state)
-        if place < 0 or (state.loose != 0 and others == 0):
+        if place < 0:
             _store(state)
             return
         if state.line[place].valid & state.line[place].dirty != 0:
             state.step = VICTIM
             return
-        _take(state, place, others, 1)
-        if others != 0:
+        stored = i64(state.stored[state.group])
+        _take(state, place, stored, 1)
+        if stored != 0:
             _send_held(state, FETCH_LINE).install = 1
     line = state.line[place]
     for k in range(2):
@@ -337,9 +326,10 @@ def _write(state):
 @jit
 def _leave(state):
     line = state.line[_victim(state)]
-    entry = _send(state, STORE_LINE, i64(line.warp), i64(0), i64(line.group))
+    entry = _send(state, STORE_LINE, i64(0), i64(0), i64(line.group))
     for k in range(2 * i64(state.per_line)):
         entry.words[k] = line.words[k]
+    state.stored[line.group] = 1
     line.valid = 0
     line.dirty = 0
     state.step = WRITE if state.kind == ASK_STORE else READ
@@ -347,7 +337,7 @@ def _leave(state):
 
 @jit
 def _install(state):
-    slot = i64(state.register) % i64(state.per_line)
+    slot = i64(state.slot)
     if state.install != 0:
         line = state.line[_find(state)]
         line.pending = 0

@@ -76,7 +76,7 @@ def _fetched(warps: int, registers: int) -> dict[str, object]:
 
 
 def access_layout(*, words: int, group: int, warps: int, registers: int) -> data.StructLayout:
-    """From the compressor to the L1; ``group``, of so many bits, is the number divided by the registers of a line."""
+    """From the compressor to the L1; ``group``, of so many bits, tells a compressed line of the shard."""
     return data.StructLayout({"kind": Access, **_fetched(warps, registers), "group": group, "words": values(words)})
 
 

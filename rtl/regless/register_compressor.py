@@ -16,7 +16,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import above, index_of, lowest, popcount, select
+from lockstep.rtl.bits import above, divided, index_of, lowest, select
 from lockstep.rtl.regless._layouts import WORD, access_layout, answer_layout, check, fill_layout, request_layout
 from lockstep.rtl.regless._patterns import compress, expand
 from lockstep.spec.parameters import LANES, MAX_WARPS
@@ -31,10 +31,12 @@ from lockstep.spec.regless.parameters import (
     Access,
     Request,
     State,
+    groups,
 )  # fmt: skip
 
 QUEUE = 4  # accesses on their way to the L1
 MOST_ACCESSES = 3  # of one request
+ROW_BITS = 4  # of a register's number: its place in a row of states
 
 
 class Step(IntEnum):
@@ -53,15 +55,18 @@ class RegisterCompressor(wiring.Component):
     """Serves one request or answer at a time; it never waits for an answer.
 
     Below the staging unit a register has one copy or none, and :class:`State` says where. A store with a pattern goes
-    into the line of the register's group, of ``per_line`` registers of a warp; one without goes to the register's own
-    line. What changes its form is dropped where it was.
+    into the line of the register's group; one without goes to the register's own line. What changes its form is dropped
+    where it was. Groups are ``per_line`` neighbours of the shard's registers in the order in which all registers lie in
+    memory (section 4.5.2.3): by number, then by warp.
 
-    A line that is not here is fetched when one of its registers is, and when one is stored while others of its group
-    are compressed. It takes the place of another, in turn, which leaves for the L1 if something was stored in it. Until
-    it comes, what is stored in its place stays, and other fetches of its registers go to the L1 one by one. If all
-    places wait for lines, a fetch takes none, and a store goes to the register's own line. So does a store that would
-    begin a line while a fetch without a place is due: that line might leave before the fetch has read the one below.
-    While :data:`MAX_LOOSE` of these are due, requests wait.
+    A line that is not here is fetched when one of its registers is, and when one is stored if the line has ever left
+    for the L1; else it begins. It takes the place of another, in turn, which leaves if something was stored in it.
+    Until it comes, what is stored in its place stays, and other fetches of its registers go to the L1 one by one. If
+    all places wait for lines, a fetch takes none, and a store goes to the register's own line. While
+    :data:`MAX_LOOSE` fetches without a place are due, requests wait. Since such a fetch is of a line that has left, and
+    a line that has left never begins anew, the line below has the register until the fetch has read it.
+
+    When a warp ends, its registers have no copies any more; lines with their values stay.
 
     Latency: see ``docs/regless-hardware.md``. A request that fetches or drops a register that is not compressed takes 2
     cycles, one that reads a compressed register 4, one that writes one 3; a line that leaves takes 2 more. Of its own
@@ -71,7 +76,8 @@ class RegisterCompressor(wiring.Component):
     ``answer`` goes first: ``request.ready`` depends on ``answer.valid``. Payloads are 0 until they are valid; that of
     ``fill`` stays, that of ``access`` is 0 while it is not.
 
-    The environment answers each fetch once, with what it said; ``FINISH`` comes when no fetch for ``fill`` is due.
+    The environment answers each fetch once, with what it said. While a register is to be filled, no request names it,
+    and ``FINISH`` does not name its warp.
 
     Parameters
     ----------
@@ -121,7 +127,7 @@ class RegisterCompressor(wiring.Component):
         check(given | {"lines": lines or 1}, self.LARGEST | {"per_line": PER_LINE})
         self._lanes, self._per_line, self._compresses = lanes, per_line, lines != 0
         lines = lines or 1
-        self._groups = -(-registers // per_line)
+        self._warps, self._groups = warps, groups(warps, registers, per_line)
         size = dict(warps=warps, registers=registers)
         words, group = max(lanes, 2 * per_line), bits_for(self._groups - 1)
         access = access_layout(words=words, group=group, **size)
@@ -133,7 +139,11 @@ class RegisterCompressor(wiring.Component):
                 "answer": In(stream.Signature(answer_layout(words=words, **size))),
             }
         )
-        self._states = Memory(shape=data.ArrayLayout(STATE_BITS, per_line), depth=warps * self._groups, init=[])
+        number = bits_for(registers - 1)
+        self._row_bits = min(ROW_BITS, number)
+        self._rows = 1 << number - self._row_bits  # of a warp
+        states = data.ArrayLayout(STATE_BITS, 1 << self._row_bits)
+        self._states = Memory(shape=states, depth=warps * self._rows, init=[])
         self._kept = Memory(shape=data.ArrayLayout(VALUE_BITS, per_line), depth=lines, init=[])
         self._queue = Memory(shape=access, depth=QUEUE, init=[])
         # The state; proofs speak of it. What is held is seen only in the steps that set it.
@@ -142,10 +152,10 @@ class RegisterCompressor(wiring.Component):
         held |= {name: shape for name, shape in answer_layout(words=words, **size).members.items() if name != "line"}
         self.held = Signal(data.StructLayout(held), reset_less=True)
         self.from_line = Signal(reset_less=True)  # the value to be expanded has been read here
-        self.known = Signal(warps * self._groups)  # states of this group have been written
+        self.known = Signal(warps * self._rows)  # states of this row have been written
+        self.stored = Signal(self._groups)  # the line of this group has left for the L1
         self.valid, self.dirty, self.pending = (Signal(lines, name=n) for n in ("valid", "dirty", "pending"))
-        tag = data.StructLayout({"warp": bits_for(warps - 1), "group": group})
-        self.tag = [Signal(tag, name=f"tag_{line}", reset_less=True) for line in range(lines)]
+        self.group = [Signal(group, name=f"group_{line}", reset_less=True) for line in range(lines)]
         self.present = [Signal(per_line, name=f"present_{line}", reset_less=True) for line in range(lines)]
         self.turn = Signal(bits_for(lines - 1))  # the place that a line takes next
         self.loose = Signal(range(MAX_LOOSE + 1))  # fetches without a place that are not answered
@@ -161,7 +171,8 @@ class RegisterCompressor(wiring.Component):
         words = [self.held.words[lane] for lane in range(self._lanes)]
         raw = Const(State.RAW, STATE_BITS), Const(0, VALUE_BITS)
         self._compressed = compress(m, words) if self._compresses else raw
-        self._find_states(m)
+        self._find_group(m)
+        self._find_state(m)
         self._find_line(m)
         m.d.sync += fill.valid.eq(fill.valid & ~fill.ready)
         m.d.comb += [
@@ -195,65 +206,69 @@ class RegisterCompressor(wiring.Component):
             m.d.comb += self.access.p.eq(front.data)
         m.d.sync += [self.count.eq(self.count + self._push - leaves), self.head.eq(self.head + leaves)]
 
-    def _find_states(self, m: Module) -> None:
-        """The states of the group that is held, which are read as a request is accepted."""
-        held, request, size = self.held, self.request.p, self._per_line
-        register = Signal.like(held.number, name="arriving")
-        group, slot = Signal.like(held.group, name="group"), Signal.like(held.slot, name="slot")
-        begun = Signal(self._groups, name="groups_begun")  # bit k - 1: the number is in group k or above
+    def _find_group(self, m: Module) -> None:
+        """Where the register that arrives is compressed: its group, and its place there."""
+        answer, request = self.answer, self.request.p
+        number, warp = (Mux(answer.valid, answer.p[name], request[name]) for name in ("number", "warp"))
+        index = Signal(range(self._groups * self._per_line), name="index")
+        group, slot = Signal.like(self.held.group, name="group"), Signal.like(self.held.slot, name="slot")
         m.d.comb += [
-            register.eq(Mux(self.answer.valid, self.answer.p.number, request.number)),
-            begun.eq(Cat(register >= size * k for k in range(1, self._groups))),
-            group.eq(popcount(begun)),
-            slot.eq(register - group * size),
+            index.eq(number * self._warps + warp),
+            group.eq(divided(index, self._per_line)),
+            slot.eq(index - group * self._per_line),
         ]
-        self._group_and_slot = group, slot
+        self._arriving, self._mine = (group, slot), Signal(self._per_line, name="mine")
+        m.d.comb += self._mine.eq(1 << self.held.slot)
+
+    def _find_state(self, m: Module) -> None:
+        """The state of the register that is held, in a row that is read as a request is accepted."""
+        held, request, bits = self.held, self.request.p, self._row_bits
         read, write = self._states.read_port(), self._states.write_port(granularity=1)
         row, known = Signal(range(self._states.depth), name="row"), Signal(name="row_is_known")
+        column = Signal(len(write.en), name="column")
+        states = [Signal(STATE_BITS, name=f"state_{k}") for k in range(len(column))]
+        self._state = Signal(State, name="state")
         m.d.comb += [
-            read.addr.eq(request.warp * self._groups + group),
+            read.addr.eq(Cat(request.number[bits:], request.warp)),
             read.en.eq(self.request.valid & self.request.ready),
-            row.eq(held.warp * self._groups + held.group),
+            row.eq(Cat(held.number[bits:], held.warp)),
             known.eq((self.known & (1 << row)).any()),
+            column.eq(1 << held.number[:bits]),
+            *(state.eq(Mux(known, one, 0)) for state, one in zip(states, read.data, strict=True)),
+            self._state.eq(select(column, states)),
         ]
-        mine = Signal(size, name="mine")
-        states = [Signal(STATE_BITS, name=f"state_{k}") for k in range(size)]
-        m.d.comb += [mine.eq(1 << held.slot), *(s.eq(Mux(known, d, 0)) for s, d in zip(states, read.data, strict=True))]
-        self._mine, self._state, self._others = mine, Signal(State, name="state"), Signal(name="others")
-        m.d.comb += [
-            self._state.eq(select(mine, states)),
-            self._others.eq((Cat(s >= State.CONSTANT for s in states) & ~mine).any()),
-        ]
-        # The new state of the register; the first of a group brings those of the others.
+        # The new state of the register; the first of a row brings those of the others.
         self._changes, self._new = Signal(name="changes"), Signal(State, name="new")
         m.d.comb += [
             write.addr.eq(row),
-            write.en.eq(Mux(self._changes, Mux(known, mine, -1), 0)),
-            *(data.eq(Mux(one, self._new, State.NONE)) for one, data in zip(mine, write.data, strict=True)),
+            write.en.eq(Mux(self._changes, Mux(known, column, -1), 0)),
+            *(data.eq(Mux(one, self._new, State.NONE)) for one, data in zip(column, write.data, strict=True)),
         ]
         with m.If(self._changes):
             m.d.sync += self.known.eq(self.known | (1 << row))
 
     def _find_line(self, m: Module) -> None:
         """The place of the line that is held, or the one that it would take; the one access to the lines."""
-        held, lines = self.held, len(self.tag)
+        held, lines = self.held, len(self.group)
         hits, vacant, later, place = (Signal(lines, name=name) for name in ("hits", "vacant", "later", "place"))
         m.d.comb += [
-            hits.eq(self.valid & Cat((tag.warp == held.warp) & (tag.group == held.group) for tag in self.tag)),
+            hits.eq(self.valid & Cat(group == held.group for group in self.group)),
             vacant.eq(~self.pending),
             later.eq(vacant & above(self.turn, lines, itself=True)),
             place.eq(Mux(hits.any(), hits, Mux(later.any(), lowest(later), lowest(vacant)))),
         ]
         self._hit, self._vacant, self._place = hits.any(), vacant.any(), place
         self._present = Signal(self._per_line, name="present")
-        self._leaving = Signal(self.tag[0].shape(), name="leaving")  # the tag at the place
+        self._leaving = Signal.like(held.group, name="leaving")  # the group at the place
+        self._is_stored = Signal(name="is_stored")
         m.d.comb += [
             self._present.eq(select(place, list(self.present))),
-            Value.cast(self._leaving).eq(select(place, [Value.cast(tag) for tag in self.tag])),
+            self._leaving.eq(select(place, list(self.group))),
+            self._is_stored.eq((self.stored & (1 << held.group)).any()),
         ]
         number = index_of(place)
-        self._line, self._stored = self._kept.read_port(), self._kept.write_port(granularity=1)
-        m.d.comb += [self._line.addr.eq(number), self._line.en.eq(0), self._stored.addr.eq(number)]
+        self._line, self._written = self._kept.read_port(), self._kept.write_port(granularity=1)
+        m.d.comb += [self._line.addr.eq(number), self._line.en.eq(0), self._written.addr.eq(number)]
 
     def _at_place(self, signals: list[Signal], value: Value | int) -> list[Any]:
         """Set the signal of the place."""
@@ -281,7 +296,7 @@ class RegisterCompressor(wiring.Component):
 
     def _begin(self, m: Module) -> None:
         held, request, answer = self.held, self.request, self.answer
-        group, slot = self._group_and_slot
+        group, slot = self._arriving
         with m.If(answer.valid & answer.ready):
             with m.If(answer.p.line):
                 m.d.sync += [
@@ -293,18 +308,9 @@ class RegisterCompressor(wiring.Component):
                 self._fill(m, answer.p.warp, answer.p.number, Value.cast(answer.p.words))
         with m.If(request.valid & request.ready):
             with m.If(request.p.kind == Request.FINISH):
-                gone = Signal(len(self.tag), name="gone")
                 rows = Signal(len(self.known), name="rows")
-                of_each = [Const(-1, self._groups) for _ in range(self._states.depth // self._groups)]
-                m.d.comb += [
-                    gone.eq(Cat(tag.warp == request.p.warp for tag in self.tag)),
-                    rows.eq(Cat(Mux(request.p.warp == w, ones, 0) for w, ones in enumerate(of_each))),
-                ]
-                m.d.sync += [
-                    self.known.eq(self.known & ~rows),
-                    self.valid.eq(self.valid & ~(gone & ~self.pending)),
-                    self.dirty.eq(self.dirty & ~gone),
-                ]
+                m.d.comb += rows.eq(Cat((request.p.warp == w).replicate(self._rows) for w in range(self._warps)))
+                m.d.sync += self.known.eq(self.known & ~rows)
             with m.Else():
                 m.d.sync += [
                     held.kind.eq(request.p.kind), held.warp.eq(request.p.warp), held.number.eq(request.p.number),
@@ -363,7 +369,7 @@ class RegisterCompressor(wiring.Component):
     def _write(self, m: Module) -> None:
         held, mine = self.held, self._mine
         _, value = self._compressed
-        with m.If(~self._hit & (~self._vacant | (self.loose != 0) & ~self._others)):
+        with m.If(~self._hit & ~self._vacant):
             self._send(m, Access.STORE, Value.cast(held.words))
             self._becomes(m, State.RAW)
             m.d.sync += self.step.eq(Step.IDLE)
@@ -372,16 +378,16 @@ class RegisterCompressor(wiring.Component):
         with m.Else():
             self._becomes(m, held.pattern)
             m.d.comb += [
-                self._stored.en.eq(Mux(self._hit, mine, -1)),
-                *(data.eq(Mux(one, value, 0)) for one, data in zip(mine, self._stored.data, strict=True)),
+                self._written.en.eq(Mux(self._hit, mine, -1)),
+                *(data.eq(Mux(one, value, 0)) for one, data in zip(mine, self._written.data, strict=True)),
             ]
             m.d.sync += self.step.eq(Step.IDLE)
             with m.If(self._hit):
                 m.d.sync += self._at_place(self.present, self._present | mine)
                 m.d.sync += self.dirty.eq(self.dirty | self._place)
             with m.Else():
-                self._take_place(m, pending=self._others, present=Mux(self._others, mine, -1), dirty=True)
-                with m.If(self._others):
+                self._take_place(m, pending=self._is_stored, present=Mux(self._is_stored, mine, -1), dirty=True)
+                with m.If(self._is_stored):
                     self._send(m, Access.FETCH_LINE, install=1)
 
     def _make_room(self, m: Module) -> None:
@@ -390,14 +396,13 @@ class RegisterCompressor(wiring.Component):
         m.d.sync += self.step.eq(Step.VICTIM)
 
     def _take_place(self, m: Module, *, pending: Value, present: ValueLike, dirty: bool) -> None:
-        held, place, last = self.held, self._place, len(self.tag) - 1
+        place, last = self._place, len(self.group) - 1
         number = index_of(place)
         m.d.sync += [
             self.valid.eq(self.valid | place),
             self.pending.eq(self.pending | place & pending.replicate(len(place))),
             self.dirty.eq(self.dirty | place if dirty else self.dirty & ~place),
-            *self._at_place([tag.warp for tag in self.tag], held.warp),
-            *self._at_place([tag.group for tag in self.tag], held.group),
+            *self._at_place(self.group, self.held.group),
             *self._at_place(self.present, present),
             self.turn.eq(Mux(number == last, 0, number + 1)),
         ]
@@ -405,8 +410,9 @@ class RegisterCompressor(wiring.Component):
     def _leave(self, m: Module) -> None:
         """The line has been read."""
         leaving = self._leaving
-        self._send(m, Access.STORE_LINE, Value.cast(self._line.data), warp=leaving.warp, group=leaving.group, number=0)
+        self._send(m, Access.STORE_LINE, Value.cast(self._line.data), warp=0, number=0, group=leaving)
         m.d.sync += [
+            self.stored.eq(self.stored | (1 << leaving)),
             self.valid.eq(self.valid & ~self._place),
             self.dirty.eq(self.dirty & ~self._place),
             self.step.eq(Mux(self.held.kind == Request.STORE, Step.WRITE, Step.READ)),
@@ -416,8 +422,8 @@ class RegisterCompressor(wiring.Component):
         """What was stored in the line's place while it was away stays."""
         held = self.held
         with m.If(held.install):
-            m.d.comb += self._stored.en.eq(~self._present)
-            m.d.comb += Value.cast(self._stored.data).eq(Value.cast(held.words))
+            m.d.comb += self._written.en.eq(~self._present)
+            m.d.comb += Value.cast(self._written.data).eq(Value.cast(held.words))
             m.d.sync += [self.pending.eq(self.pending & ~self._place), *self._at_place(self.present, -1)]
         with m.Else():
             m.d.sync += self.loose.eq(self.loose - 1)

@@ -14,7 +14,7 @@ from lockstep.rtl.regless._layouts import METADATA, access_layout, access_of, an
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.register_regions import BANKS, INSTRUCTION_SLOTS, SLOT_BITS
-from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_LINES, MAX_REGISTERS, MAX_WORDS, parts
+from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_LINES, MAX_REGISTERS, MAX_WORDS, groups, parts
 
 
 class ReglessShard(wiring.Component):
@@ -63,7 +63,7 @@ class ReglessShard(wiring.Component):
         number = {"warp": bits_for(p["warps"] - 1)}
         warp, warps = event(data.StructLayout(number)), p["warps"]
         slots = data.ArrayLayout(SLOT_BITS, INSTRUCTION_SLOTS)
-        words, group = max(lanes, 2 * p["per_line"]), bits_for(-(-p["registers"] // p["per_line"]) - 1)
+        words, group = max(lanes, 2 * p["per_line"]), bits_for(groups(**size, per_line=p["per_line"]) - 1)
         issue = data.StructLayout({**number, "slots": range(INSTRUCTION_SLOTS + 1), "end": 1})
         operand = data.StructLayout({**named(**size), "result": 1, "words": values(lanes)})
         super().__init__(

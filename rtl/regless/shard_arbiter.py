@@ -14,7 +14,7 @@ from lockstep.rtl.bits import above, index_of, lowest, select
 from lockstep.rtl.regless._layouts import access_layout, check
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import LANES, MAX_SCHEDULERS, MAX_WARPS
-from lockstep.spec.regless.parameters import MAX_REGISTERS, PER_LINE
+from lockstep.spec.regless.parameters import MAX_REGISTERS, PER_LINE, groups
 
 
 class ShardArbiter(wiring.Component):
@@ -59,7 +59,7 @@ class ShardArbiter(wiring.Component):
     ) -> None:
         given = dict(shards=shards, lanes=lanes, warps=warps, registers=registers, per_line=per_line)
         check(given, self.LARGEST | {"per_line": PER_LINE})
-        group = bits_for(-(-registers // per_line) - 1)
+        group = bits_for(groups(warps, registers, per_line) - 1)
         access = access_layout(words=max(lanes, 2 * per_line), group=group, warps=warps, registers=registers)
         super().__init__(
             {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import LANES, MAX_WARPS, Gpu, integer
+from lockstep.spec.parameters import LANES, MAX_SCHEDULERS, MAX_WARPS, Gpu, integer
 from lockstep.spec.register_regions import BANKS
 
 POISON = 0xDEAD_BEEF
@@ -16,11 +16,25 @@ STATE_BITS, VALUE_BITS = 3, 64  # of a compressed register (section 4.5.3)
 MAX_REGISTERS = 256  # of a warp
 MAX_LINES = 16  # compressed lines that a shard keeps
 MAX_LOOSE = 3  # fetches of compressed registers that take no place and are not answered
-PER_LINE = 8 * 128 // (STATE_BITS + VALUE_BITS)
 
+
+def per_line(line_bytes: int) -> int:
+    """Compressed registers in a line, which has room for their states."""
+    return 8 * line_bytes // (STATE_BITS + VALUE_BITS)
+
+
+def groups(warps: int, registers: int, per_line: int) -> int:
+    """Compressed lines of all registers of a shard."""
+    return -(-warps * registers // per_line)
+
+
+PER_LINE = per_line(128)
 SMALLEST_LINE = 64  # of the L1; a register needs two then
-LINES_OF_SM = (MAX_REGISTERS + -(-MAX_REGISTERS // (8 * SMALLEST_LINE // (STATE_BITS + VALUE_BITS)))) * MAX_WARPS
-"""Of registers and of compressed registers, which lie in the memory hierarchy."""
+LINES_OF_SM = MAX_REGISTERS * MAX_WARPS + max(
+    shards * groups(-(-MAX_WARPS // shards), MAX_REGISTERS, per_line(SMALLEST_LINE))
+    for shards in range(1, MAX_SCHEDULERS + 1)
+)
+"""Of registers and, behind them, of compressed registers, which lie in the memory hierarchy."""
 
 MAX_BANK_LINES = 256  # of a staging unit: an SM's with one scheduler
 
@@ -77,11 +91,6 @@ class Regless:
     compressor_lines: int = integer(
         12, 0, MAX_LINES, "lines", "of compressed registers that a shard keeps; 0: registers are stored as they are"
     )
-
-
-def per_line(line_bytes: int) -> int:
-    """Compressed registers in a line, which has room for their states."""
-    return 8 * line_bytes // (STATE_BITS + VALUE_BITS)
 
 
 def bank_lines(gpu: Gpu) -> int:

@@ -12,11 +12,11 @@ from lockstep.spec.regless.parameters import POISON, Access, Request, State
 
 BLOCK = "regless.register_compressor"
 CONFIGURATIONS = {
-    "small": dict(lanes=4, warps=3, registers=13, lines=3, per_line=4),
+    "small": dict(lanes=4, warps=3, registers=18, lines=3, per_line=4),
     "paper": dict(lanes=32, warps=16, registers=255, lines=12, per_line=15),
     "gtx480": dict(lanes=32, warps=24, registers=63, lines=12, per_line=15),
     "short lines": dict(lanes=32, warps=16, registers=64, lines=16, per_line=7),
-    "without": dict(lanes=4, warps=3, registers=13, lines=0, per_line=4),
+    "without": dict(lanes=4, warps=3, registers=18, lines=0, per_line=4),
     "one": dict(lanes=1, warps=1, registers=1, lines=1, per_line=1),
     "odd": dict(lanes=3, warps=3, registers=5, lines=3, per_line=3),
 }
@@ -61,16 +61,32 @@ class Environment:
 
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
         self.parameters, self.shape, self.rng = parameters, _SHAPES[shape], rng
-        self.lanes, self.per_line = parameters["lanes"], parameters["per_line"]
+        self.lanes, self.warps, self.per_line = parameters["lanes"], parameters["warps"], parameters["per_line"]
         self.numbers = min(parameters["registers"], self.shape.numbers)
         self.up: set[Register] = set()  # in the staging unit
         self.copy: dict[Register, Words] = {}  # below it
         self.due: dict[Register, Words] = {}  # fetched, not filled
         self.raw: dict[Register, Words] = {}  # in the L1's backing store ...
-        self.lines: dict[Register, Words] = {}  # ... by warp and group
+        self.lines: dict[int, Words] = {}  # ... by group
+        self.left: set[int] = set()  # groups with a compressed register of a warp that has ended
         self.fetches: list[tuple[int, ...]] = []  # that the L1 has accepted
         self.taken = self.received = False
         self.filled = self.pause = 0
+
+    def group(self, warp: int, number: int) -> int:
+        """Registers lie by number, then by warp, ``per_line`` of them in a compressed line."""
+        return (number * self.warps + warp) // self.per_line
+
+    def values(self, group: int, line: Words) -> set[Register]:
+        """The registers whose newest values are in this line."""
+        places = ((self.per_line * group + k, line[2 * k]) for k in range(self.per_line))
+        registers = {(index % self.warps, index // self.warps): word for index, word in places}
+        return {register for register, word in registers.items() if self.copy.get(register, (None,))[0] == word}
+
+    def fetched(self, install: int) -> set[int]:
+        """The lines that are fetched for a place, or for a value alone."""
+        lines = [names for kind, *names in self.fetches if kind == Access.FETCH_LINE]
+        return {self.group(warp, number) for warp, number, *_, installs in lines if installs == install}
 
     # ------------------------------------------------------------------------------------------------------- stimulus
 
@@ -90,9 +106,6 @@ class Environment:
                 words[rng.randrange(lanes)] ^= 1 << rng.randrange(32)
         return tuple(words)
 
-    def any(self) -> Register:
-        return self.rng.randrange(self.parameters["warps"]), self.rng.randrange(self.numbers)
-
     def drive(self, i: Any, o: Any) -> None:
         rng, shape = self.rng, self.shape
         i.request.valid &= not self.taken
@@ -108,7 +121,7 @@ class Environment:
     def ask(self, request: Any) -> None:
         """A request that a staging unit may have: none for a register that it waits for."""
         rng, payload = self.rng, request.payload
-        warp, number = register = rng.randrange(self.parameters["warps"]), rng.randrange(self.numbers)
+        warp, number = register = rng.randrange(self.warps), rng.randrange(self.numbers)
         if rng.random() < self.shape.finish:
             kind, waits = Request.FINISH, any(due == warp for due, _ in self.due)
         elif register in self.up:
@@ -130,7 +143,7 @@ class Environment:
         payload.line = kind == Access.FETCH_LINE
         payload.warp, payload.number, payload.pattern, payload.expand, payload.install = names
         register = names[0], names[1]
-        words = self.lines[names[0], names[1] // self.per_line] if payload.line else self.raw[register]
+        words = self.lines[self.group(*register)] if payload.line else self.raw[register]
         if kind == Access.FETCH_LAST:
             del self.raw[register]
         for k, word in enumerate(words):
@@ -139,6 +152,7 @@ class Environment:
     # --------------------------------------------------------------------------------------------------------- checks
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
+        c.ends_while_fetched = c.shared = c.outlives = c.below_a_fetch = False
         self.taken = bool(i.request.valid and c.request.ready)
         self.received = bool(i.answer.valid and o.answer.ready)
         assert not (i.answer.valid and self.taken), "an answer goes first"
@@ -149,13 +163,16 @@ class Environment:
             self.up.add(register)
             self.filled += 1
         if o.access.valid and i.access.ready:
-            self.access(o.access.payload)
+            self.access(o.access.payload, c)
         if self.taken:
-            self.request(i.request.payload)
+            self.request(i.request.payload, c)
 
-    def request(self, payload: Any) -> None:
+    def request(self, payload: Any, c: Any) -> None:
         register = int(payload.warp), int(payload.number)
         if payload.kind == Request.FINISH:
+            ends = {self.group(*other) for other in self.copy.keys() - self.raw.keys() if other[0] == register[0]}
+            c.ends_while_fetched = not ends.isdisjoint(self.fetched(install=1))
+            self.left |= ends
             for known in (self.up, self.copy):
                 for other in [other for other in known if other[0] == register[0]]:
                     known.discard(other) if isinstance(known, set) else known.pop(other)
@@ -169,20 +186,23 @@ class Environment:
             if payload.kind == Request.FETCH_LAST:
                 self.copy.pop(register, None)
 
-    def access(self, payload: Any) -> None:
+    def access(self, payload: Any, c: Any) -> None:
         """The L1 accepts an access."""
         warp, number, group = int(payload.warp), int(payload.number), int(payload.group)
         if payload.kind == Access.STORE:
             self.raw[warp, number] = tuple(payload.words[: self.lanes])
         elif payload.kind == Access.STORE_LINE:
-            self.lines[warp, group] = tuple(payload.words[: 2 * self.per_line])
+            self.lines[group] = line = tuple(payload.words[: 2 * self.per_line])
+            c.shared = len({owner for owner, _ in self.values(group, line)}) > 1
+            c.outlives, self.left = group in self.left, self.left - {group}
+            c.below_a_fetch = group in self.fetched(install=0)
         elif payload.kind == Access.DROP:
             assert self.raw.pop((warp, number), None), "a line that is dropped was stored"
         else:
             names = (int(payload.pattern), int(payload.expand), int(payload.install))
             self.fetches.append((int(payload.kind), warp, number, *names))
             if payload.kind == Access.FETCH_LINE:
-                assert group == number // self.per_line and (warp, group) in self.lines, "a line that was stored"
+                assert group == self.group(warp, number) and group in self.lines, "a line that was stored"
             else:
                 assert (warp, number) in self.raw, "a register that was stored"
 
@@ -205,6 +225,12 @@ def _pattern(state: State, p: dict[str, int], i: Any, o: Any, c: Any) -> bool:
     return bool(o.access.valid and o.access.payload.pattern == state)
 
 
+def _numbers(p: dict[str, int], group: int) -> int:
+    """Different register numbers in a group."""
+    first = group * p["per_line"]
+    return (first + p["per_line"] - 1) // p["warps"] - first // p["warps"] + 1
+
+
 BINS: dict[str, Bin] = {
     **{f"a request: {kind.name}": partial(_asked, kind) for kind in Request},
     **{f"an access: {kind.name}": partial(_sent, kind) for kind in Access},
@@ -216,6 +242,13 @@ BINS: dict[str, Bin] = {
     "a line is fetched for a store": lambda p, i, o, c: (
         o.access.valid and o.access.payload.install and not o.access.payload.expand
     ),
+    "a line leaves with registers of several warps": lambda p, i, o, c: c.shared,
+    "a line leaves with registers of several numbers": lambda p, i, o, c: (
+        _sent(Access.STORE_LINE, p, i, o, c) and _numbers(p, o.access.payload.group) > 1
+    ),
+    "a line leaves with registers of a warp that has ended": lambda p, i, o, c: c.outlives,
+    "a warp ends while a line with its registers is fetched": lambda p, i, o, c: c.ends_while_fetched,
+    "a line leaves while a value of it is fetched alone": lambda p, i, o, c: c.below_a_fetch,
     "a request waits for an answer": lambda p, i, o, c: i.request.valid and i.answer.valid and o.answer.ready,
     "a request waits for the L1": lambda p, i, o, c: (
         i.request.valid and not c.request.ready and o.answer.ready and not i.answer.valid
@@ -226,9 +259,11 @@ BINS: dict[str, Bin] = {
 }
 
 _OF_LINES = [bin for bin in BINS if "line" in bin.lower() or "place" in bin]
+_SHARED = [bin for bin in BINS if "several" in bin]
 
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **{bin: lambda p: p["lines"] == 0 for bin in _OF_LINES},
+    **{bin: lambda p: p["lines"] == 0 or p["per_line"] == 1 for bin in _SHARED},
     **{f"fetched with its line: {s.name}": lambda p: p["lines"] == 0 or p["lanes"] == 1
        for s in State if s > State.CONSTANT},
 }  # fmt: skip

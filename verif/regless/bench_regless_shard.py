@@ -84,10 +84,10 @@ _SHAPES = {
     "slow L1": Shape(accept=0.15, answer=0.05, live=60, end=0.005, compressible=0.7),
     **{
         f"L1 pauses for {cycles}": Shape(
-            sources=4, results=4, pauses=cycles, accept=1.0, answer=0.9, live=60, end=0.0, dies=0.0, drops=0.0,
+            sources=4, results=4, pauses=cycles, accept=1.0, answer=0.9, live=60, end=end, dies=0.0, drops=0.0,
             compressible=0.5,
         )
-        for cycles in (8, 12, 16)
+        for cycles, end in ((8, 0.1), (12, 0.0), (16, 0.0))  # with ends, these wait for the compressor, too
     },
     # A warp with many values in memory brings its counter of entries that are due to the most.
     **{
@@ -185,7 +185,7 @@ class Environment:
         self.ended: deque[int] = deque()
         self.taken: dict[tuple[str, int], bool] = {}
         self.raw: dict[Register, Words] = {}
-        self.lines: dict[Register, Words] = {}
+        self.lines: dict[int, Words] = {}  # by group
         self.fetches: list[tuple[int, ...]] = []
         self.instructions = self.quiet = self.pause = self.waited = 0
 
@@ -461,8 +461,8 @@ class Environment:
             i.answer.valid = 1
             payload.line = kind == Access.FETCH_LINE
             payload.warp, payload.number, payload.pattern, payload.expand, payload.install = names
-            group = names[1] // self.per_line
-            words = self.lines[names[0], group] if payload.line else self.raw[names[0], names[1]]
+            group = (names[1] * self.parameters["warps"] + names[0]) // self.per_line
+            words = self.lines[group] if payload.line else self.raw[names[0], names[1]]
             for k, word in enumerate(words):
                 payload.words[k] = word
 
@@ -494,7 +494,7 @@ class Environment:
         if payload.kind == Access.STORE:
             self.raw[warp, number] = tuple(int(word) for word in payload.words[: self.lanes])
         elif payload.kind == Access.STORE_LINE:
-            self.lines[warp, group] = tuple(int(word) for word in payload.words[: 2 * self.per_line])
+            self.lines[group] = tuple(int(word) for word in payload.words[: 2 * self.per_line])
         elif payload.kind != Access.DROP:
             names = int(payload.pattern), int(payload.expand), int(payload.install)
             self.fetches.append((int(payload.kind), warp, number, *names))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from lockstep.spec.regless.parameters import Access
+from lockstep.spec.regless.parameters import Access, groups
 
 BLOCK = "regless.shard_arbiter"
 CONFIGURATIONS = {
@@ -40,7 +40,7 @@ class Environment:
 
     def drive(self, i: Any, o: Any) -> None:
         rng, p = self.rng, self.parameters
-        groups = -(-p["registers"] // p["per_line"])
+        most = groups(p["warps"], p["registers"], p["per_line"])
         for shard in self.shards:
             request = i.request[shard]
             request.valid &= not self.taken[shard]
@@ -49,7 +49,7 @@ class Environment:
             request.valid = 1
             values = (
                 rng.choice(list(Access)), rng.randrange(p["warps"]), rng.randrange(p["registers"]), rng.randrange(7),
-                rng.getrandbits(1), rng.getrandbits(1), rng.randrange(groups),
+                rng.getrandbits(1), rng.getrandbits(1), rng.randrange(most),
             )  # fmt: skip
             for name, value in zip(FIELDS, values, strict=True):
                 setattr(request.payload, name, value)

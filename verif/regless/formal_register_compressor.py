@@ -9,7 +9,7 @@ from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module
 from lockstep.rtl.regless._patterns import compress, expand
 from lockstep.rtl.regless.register_compressor import MOST_ACCESSES, QUEUE, RegisterCompressor, Step
 from lockstep.spec.parameters import LANES
-from lockstep.spec.regless.parameters import Request, State
+from lockstep.spec.regless.parameters import Access, Request, State
 from lockstep.verif.formal import Proof
 
 WORD = 32
@@ -49,11 +49,13 @@ class Patterns(Elaboratable):
 class Queue(Elaboratable):
     """Any requests, answers and back-pressure: what is true of the queue, of places and of steps in every cycle."""
 
-    LINES = 2
+    LINES, WARPS, REGISTERS = 2, 2, 2
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.dut = dut = RegisterCompressor(lanes=2, warps=2, registers=2, lines=self.LINES, per_line=1)
+        m.submodules.dut = dut = RegisterCompressor(
+            lanes=2, warps=self.WARPS, registers=self.REGISTERS, lines=self.LINES, per_line=1
+        )
         m.d.comb += [
             Assume(dut.request.p.kind <= Request.FINISH),
             Assume((dut.answer.p.pattern >= State.CONSTANT) & (dut.answer.p.pattern <= State.HALF_4)),
@@ -61,16 +63,13 @@ class Queue(Elaboratable):
         # An answer that takes a place answers the fetch for it.
         answer = dut.answer.p
         places = [
-            valid & pending & (tag.warp == answer.warp) & (tag.group == answer.number)
-            for valid, pending, tag in zip(dut.valid, dut.pending, dut.tag, strict=True)
+            valid & pending & (group == self.WARPS * answer.number + answer.warp)
+            for valid, pending, group in zip(dut.valid, dut.pending, dut.group, strict=True)
         ]
         m.d.comb += Assume(~dut.answer.valid | ~answer.line | Mux(answer.install, Cat(places).any(), dut.loose != 0))
         held = dut.held
-        mine = [
-            valid & pending & (tag.warp == held.warp) & (tag.group == held.group)
-            for valid, pending, tag in zip(dut.valid, dut.pending, dut.tag, strict=True)
-        ]
-        m.d.comb += Assert((dut.step != Step.INSTALL) | ~held.install | Cat(mine).any())
+        hits = Cat(valid & (group == held.group) for valid, group in zip(dut.valid, dut.group, strict=True))
+        m.d.comb += Assert((dut.step != Step.INSTALL) | ~held.install | (hits & dut.pending).any())
         m.d.comb += [
             Assert(dut.step <= Step.EXPAND),
             Assert(dut.count <= QUEUE),
@@ -79,9 +78,8 @@ class Queue(Elaboratable):
             Assert(dut.turn < self.LINES),
         ]
         # Room for what is still to be sent: a line that has to leave, if there is one, and a fetch or a store.
-        hit = Cat(v & (t.warp == held.warp) & (t.group == held.group) for v, t in zip(dut.valid, dut.tag, strict=True))
         next_place = Mux(dut.turn == 0, Mux(dut.pending[0], 2, 1), Mux(dut.pending[1], 1, 2)) & ~dut.pending
-        leaves = ~hit.any() & (dut.dirty & next_place).any()
+        leaves = ~hits.any() & (dut.dirty & next_place).any()
         serves = (dut.step == Step.READ) | (dut.step == Step.WRITE)
         m.d.comb += [
             Assert((dut.step != Step.LOOK) | (dut.count <= QUEUE - 3)),
@@ -92,8 +90,8 @@ class Queue(Elaboratable):
         for a in range(self.LINES):
             m.d.comb += Assert(~dut.valid[a] | dut.pending[a] | dut.present[a].all())
             for b in range(a):
-                same = (dut.tag[a].warp == dut.tag[b].warp) & (dut.tag[a].group == dut.tag[b].group)
-                m.d.comb += Assert(~(dut.valid[a] & dut.valid[b] & same))
+                m.d.comb += Assert(~(dut.valid[a] & dut.valid[b] & (dut.group[a] == dut.group[b])))
+        self.below(m, dut, hits)
         # What leaves holds until it is taken.
         for port in dut.access, dut.fill:
             waits, kept = Signal(), Signal(Value.cast(port.p).shape())
@@ -102,6 +100,38 @@ class Queue(Elaboratable):
             if port is dut.fill:
                 m.d.comb += Assert(~waits | (Value.cast(port.p) == kept))
         return m
+
+
+    def below(self, m: Module, dut: RegisterCompressor, hits: Value) -> None:
+        """What is not here is in the L1; no line is fetched, nor is a fetch of it due, that never went there."""
+
+        def stored(group: Value) -> Value:
+            return dut.stored.bit_select(group, 1)
+
+        for a in range(self.LINES):
+            m.d.comb += Assert(~dut.valid[a] | dut.dirty[a] & ~dut.pending[a] | stored(dut.group[a]))
+        held = dut.held
+        m.d.comb += [
+            Assert((dut.step == Step.IDLE) | (held.group == held.number * self.WARPS + held.warp)),
+            Assert((dut.step != Step.READ) | hits.any() | stored(held.group)),
+        ]
+        for warp in range(self.WARPS):
+            row = dut._states.read_port(domain="comb")
+            m.d.comb += row.addr.eq(warp)
+            for number in range(self.REGISTERS):
+                group = number * self.WARPS + warp
+                here = Cat(valid & (g == group) for valid, g in zip(dut.valid, dut.group, strict=True)).any()
+                compressed = dut.known[warp] & (row.data[number] >= State.CONSTANT)
+                m.d.comb += Assert(~compressed | here | dut.stored[group])
+        for k in range(QUEUE):
+            entry = dut._queue.read_port(domain="comb")
+            m.d.comb += entry.addr.eq(dut.head + k)
+            fetched = (k < dut.count) & (entry.data.kind == Access.FETCH_LINE)
+            m.d.comb += Assert(~fetched | stored(entry.data.group))
+        fetched, due = dut.access.p.group, Signal(len(dut.stored))
+        with m.If(dut.access.valid & dut.access.ready & (dut.access.p.kind == Access.FETCH_LINE)):
+            m.d.sync += due.eq(due | (1 << fetched))
+        m.d.comb += Assert((due & ~dut.stored) == 0)
 
 
 class Waits(Elaboratable):
@@ -132,9 +162,10 @@ PROOFS = {
         words=True,
     ),
     "places and queue": Proof(
-        Queue, "prove", 2,
-        "no line has two places; a place that does not wait for its line has all of it; the queue has room for what is "
-        "sent; what is presented holds: 2 lanes, 2 warps, 2 registers, 2 places",
+        Queue, "prove", 3,
+        "no line has two places; a place that does not wait for its line has all of it; a compressed register is in a "
+        "line that is here or has left for the L1, and no other line is fetched; the queue has room for what is sent; "
+        "what is shown holds: 2 lanes, 2 warps, 2 registers, 2 places",
     ),
     "a place waits behind what left": Proof(
         Waits, "cover", 16,
