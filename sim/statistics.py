@@ -76,7 +76,7 @@ _ISSUE = (
             "Kayiran's C_mem: no issue under way, all unfinished warps wait for memory or at a barrier, "
             "at least one for memory"),
     counted("issue.c_mem_blocked_core_cycles", CYCLES, "sm.memory_blocked_cycles",
-            "likewise, except that the load/store unit accepts no access of the warps that do not wait"),
+            "no issue under way, some unfinished warps wait for memory, and the L1 refuses a request"),
     counted("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
             "Kayiran's C_idle: idle cycles that are not in C_mem and have no issue under way"),
     counted("issue.gated_core_cycles", CYCLES, "sm.gated_cycles",

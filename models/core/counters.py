@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.core.frame import HAS_MONITORS
-from lockstep.models.core.state import ALL_WAIT, EMPTY, IDLE, ISSUED, REST_BLOCKED, STALLED
+from lockstep.models.core.state import ALL_WAIT, EMPTY, IDLE, ISSUED, SOME_WAIT, STALLED
 from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
 
 
@@ -34,7 +34,7 @@ def count(sm, now):
     if outcome != ISSUED:
         if sm.memory_bound == ALL_WAIT:
             counters.memory_wait_cycles += cycles - issuing
-        elif sm.memory_bound == REST_BLOCKED:
+        elif memory_blocked(sm):
             counters.memory_blocked_cycles += cycles - issuing
         elif outcome == IDLE:
             counters.other_idle_cycles += cycles - issuing
@@ -51,6 +51,12 @@ def count(sm, now):
         counters.lsu_busy_cycles += cycles
     if sm.lsu.refused != 0:
         counters.lsu_stalled_cycles += cycles
+
+
+@inline
+def memory_blocked(sm):
+    """Some warps wait for memory, others do not, and the L1 refuses what the LSU has to send."""
+    return sm.memory_bound == SOME_WAIT and sm.lsu.refused != 0
 
 
 @jit

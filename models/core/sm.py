@@ -26,12 +26,9 @@ from lockstep.models.core.delivery import write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, line_of_code, request_fetches
 from lockstep.models.core.frame import (
-    ATOMIC,
     HAS_LISTENERS,
     LEFT,
-    LOAD,
     STEPPED,
-    STORE,
     emit_of_warp,
     update,
 )
@@ -55,9 +52,8 @@ from lockstep.models.core.state import (
     LAUNCH,
     NOT_BOUND,
     PIPE_LSU,
-    REST_BLOCKED,
     SM,
-    STALLED,
+    SOME_WAIT,
     instruction_of,
 )
 from lockstep.models.execution.isa import Fault
@@ -231,11 +227,8 @@ def _select(sm, launch, config, context, now):
     waiting = i64(sm.memory_wait)
     others = i64(sm.resident) & ~(waiting | i64(sm.at_barrier))
     sm.memory_bound = NOT_BOUND
-    if waiting != 0 and others == 0:
-        sm.memory_bound = ALL_WAIT
-    elif waiting != 0 and sm.outcome == STALLED:
-        beyond = i64(sm.by_kind[LOAD] | sm.by_kind[STORE] | sm.by_kind[ATOMIC])
-        sm.memory_bound = REST_BLOCKED if others & ~beyond == 0 else NOT_BOUND
+    if waiting != 0:
+        sm.memory_bound = ALL_WAIT if others == 0 else SOME_WAIT
 
 
 @inline

@@ -33,7 +33,7 @@ FETCHES = 512  # entries of the ring, of which as many are used as fetches can b
 
 # Why an SM did not issue in a cycle.
 ISSUED, STALLED, IDLE, EMPTY = range(4)
-NOT_BOUND, ALL_WAIT, REST_BLOCKED = range(3)  # ``memory_bound``; REST: what waits neither for memory nor at a barrier
+NOT_BOUND, SOME_WAIT, ALL_WAIT = range(3)  # ``memory_bound``: unfinished warps wait for memory; ALL: others at barriers
 
 # Counters of one SM. ``sim/statistics.py`` gives them their names and units for users.
 COUNTERS = record(
@@ -46,7 +46,7 @@ COUNTERS = record(
         ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
         ("scheduler_stall_cycles", "i8"),  # summed over schedulers: could have issued, had warps, issued nothing
         ("memory_wait_cycles", "i8"),  # Kayiran: C_mem
-        ("memory_blocked_cycles", "i8"),  # some wait for memory, and the LSU does not take the accesses of the others
+        ("memory_blocked_cycles", "i8"),  # some wait for memory, and the L1 refuses a request
         ("other_idle_cycles", "i8"),  # Kayiran: C_idle
         ("gated_cycles", "i8"),  # a gate of a mechanism held back a warp that was ready otherwise
         ("refused_grants", "i8"),  # issue slots lost to a claim

@@ -8,8 +8,9 @@ of the CTAs that it pauses are the lowest class of the schedulers.
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
+from lockstep.models.core.counters import memory_blocked
 from lockstep.models.core.frame import CTA_END, CTA_RESUMED, CTA_SAVED, CTA_START
-from lockstep.models.core.state import ALL_WAIT, EMPTY, IDLE, ISSUED, LAUNCH, REST_BLOCKED, SM
+from lockstep.models.core.state import ALL_WAIT, EMPTY, IDLE, ISSUED, LAUNCH, SM
 from lockstep.models.dyncta import cta_limiter
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import (
@@ -83,9 +84,9 @@ def see(state, sm):
     _clock(state, sm, issuing, i64(0), i64(0))
     idle = memory = i64(0)
     if seen.outcome != ISSUED and seen.outcome != EMPTY:
-        bound = i64(sm.memory_bound)
-        memory = i64(bound == ALL_WAIT or (bound == REST_BLOCKED and state.dyncta.blocked != 0))
-        idle = i64(seen.outcome == IDLE and memory == 0)
+        waits, blocked = sm.memory_bound == ALL_WAIT, memory_blocked(sm)
+        memory = i64(waits or (blocked and state.dyncta.blocked != 0))
+        idle = i64(seen.outcome == IDLE and not waits and not blocked)
     _clock(state, sm, cycles - issuing, idle, memory)
     counts.idle_cycles += idle * (cycles - issuing)
     counts.memory_cycles += memory * (cycles - issuing)

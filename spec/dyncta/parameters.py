@@ -31,7 +31,7 @@ class Dyncta:
     memory_low: int = integer(128, 0, MOST, "core cycles", "t_mem_l: below so many of C_mem, the limit rises")
     memory_high: int = integer(384, 0, MOST, "core cycles", "t_mem_h: from so many of C_mem on, the limit falls")
     blocked: int = integer(
-        1, 0, 1, "", "1: warps whose access the load/store unit does not take wait for memory, too, as C_mem has it"
+        1, 0, 1, "", "1: cycles in which the L1 refuses a request while some warps wait for memory are in C_mem, too"
     )
 
 

@@ -154,6 +154,12 @@ def test_the_counters_are_those_of_the_statistics() -> None:
         assert raw["sm.memory_blocked_cycles"].sum() > 0
 
 
+def test_cycles_in_which_the_l1_refuses_requests_are_cycles_of_c_mem() -> None:
+    """Whatever the warps are at that wait for no data: in kmeans, loads of constants stand behind what is refused."""
+    raw = run("kmeans", "dyncta", gpu="dyncta30", core__sms=2, l1__mshrs=2).runs[-1].raw
+    assert raw["sm.memory_blocked_cycles"].sum() > 0.5 * raw["sm.lsu_stalled_cycles"].sum() > 0
+
+
 def test_thresholds_that_contradict_each_other_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["run", "saxpy", "--with", "dyncta", "--set", "dyncta.memory_low=385"]
     assert cli.main(command) == 2
