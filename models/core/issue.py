@@ -32,7 +32,7 @@ from lockstep.models.core.frame import (
 )
 from lockstep.models.core.lsu import NEAR, issue_memory, keep_room, queue_constants, queue_memory, return_room
 from lockstep.models.core.operands import blocked_until, collect, executed, read, reserve, write_back
-from lockstep.models.core.scoreboard import held_by_lsu, hold, hold_sources, refresh, release_sources
+from lockstep.models.core.scoreboard import held_by_lsu, hold, hold_sources, kind_of, refresh, release_sources
 from lockstep.models.core.state import (
     EMPTY,
     IDLE,
@@ -508,7 +508,16 @@ def _put_off(sm, config, context, instruction, slot, pc):
     if _is_access(instruction):
         sm.ordered = i64(sm.ordered) | bit
         warp.outstanding += 1
+        if _takes_room(config, instruction):
+            keep_room(sm.lsu, slot)
     return False
+
+
+@inline
+def _takes_room(config, instruction):
+    """Whether an instruction may need the path; it has issued, and its addresses are not known yet."""
+    kind = kind_of(config, instruction)
+    return kind == LOAD or kind == STORE or kind == ATOMIC
 
 
 @jit
@@ -535,6 +544,8 @@ def deliver(sm, launch, config, context, slot, now):
             sm.ordered = i64(sm.ordered) & ~bit
             warp.outstanding -= 1
             sm.lsu.collecting -= 1
+            if _takes_room(config, instruction):
+                return_room(sm.lsu, slot)
         start = _execute(sm, launch, config, context, where, slot, pc, now, now)
     if not _is_access(instruction):
         sm.collector[config.pipelines[instruction.category].pipe, kept.collector] = start

@@ -264,13 +264,13 @@ def _take_room(lsu, warp):
 
 @jit
 def keep_room(lsu, warp):
-    """Show the other schedulers what an instruction that has been granted will take of the path's room."""
+    """Take the path's room for an instruction that is granted, or that has issued and waits for its sources."""
     _take_room(lsu, warp)
 
 
 @jit
 def return_room(lsu, warp):
-    """Undo :func:`keep_room`, in the same cycle."""
+    """Undo :func:`keep_room`: the instruction takes what room it needs when it executes."""
     cohort = warp // lsu.cohort_warps
     lsu.staged[cohort] -= 1
     lsu.room[cohort] += 1

@@ -21,7 +21,7 @@ from lockstep.models.jit import i64, inline, jit, popcount
 
 
 @inline
-def _kind(config, instruction):
+def kind_of(config, instruction):
     """The kind of an instruction, for gates."""
     if instruction.group == Group.CONTROL:
         op = instruction.op
@@ -72,7 +72,7 @@ def refresh(sm, config, slot):
     warp.pipe = config.pipelines[instruction.category].pipe
     sm.ready = i64(sm.ready) | bit
     sm.by_pipe[warp.pipe] |= bit
-    warp.kind = _kind(config, instruction)
+    warp.kind = kind_of(config, instruction)
     sm.by_kind[warp.kind] |= bit
 
 
