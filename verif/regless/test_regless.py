@@ -76,6 +76,11 @@ def test_beside_other_mechanisms(other: str) -> None:
     assert count(run, "regions") > 0
 
 
+def test_instructions_whose_operands_come_late_have_room_in_warppool_s_queues() -> None:
+    """Each warp of lavaMD loads four doubles in a row, and others issue theirs before the first ones execute."""
+    assert combinations.run("lavaMD", [*REGLESS, "warppool"]).wrong == ""
+
+
 LOCK = """
 again:
     atom.global.cas.b32 %r3, [%rd1], 0, 1;

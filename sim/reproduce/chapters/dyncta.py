@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -74,16 +75,19 @@ APPLICATIONS = {
 QUICK = ("BFS", "SCP", "HOT")
 
 COUNTS = (1, 2, 3, 4, 6)  # static limits that are run, beside the most
-SWEPT = ("AES", "MM", "JPEG", "CP")  # figure 4, with every limit
+SWEPT = {"AES": SIZE, "MM": "steady", "JPEG": SIZE, "CP": "full"}  # figure 4, with every limit, by size
 SHOWN = ("SAD", "JPEG", "RAY", "FFT")  # figure 8
 STUDIED = ("BFS", "SCP", "AES", "BLK", "HOT", "CP")  # kernels whose runs are short
+MESHED = (*STUDIED, "PVC")  # and the one that gains most
 CORES_OFF = (4, 8, 12, 16)
+OFF = 8 / 30  # share of cores that DYNCORE turns off
+START = "from the most"
 VARIED: dict[str, dict[str, Any]] = {
     "thresholds halved": {"dyncta.idle_high": 8, "dyncta.memory_low": 64, "dyncta.memory_high": 192},
     "thresholds by half more": {"dyncta.idle_high": 24, "dyncta.memory_low": 192, "dyncta.memory_high": 576},
     "windows of 4096 cycles": {"dyncta.window": 4096},
     "from a limit of 1": {"dyncta.first": "one"},
-    "from the most": {"dyncta.first": "most"},
+    START: {"dyncta.first": "most"},
     "32 MSHRs": {"l1.mshrs": 32},
     "16 MSHRs": {"l1.mshrs": 16},
     "DRAM at 1107 MHz": {"clocks.dram": 1107},
@@ -91,12 +95,22 @@ VARIED: dict[str, dict[str, Any]] = {
 }
 """Section 5.3, and the start of section 4.1. What is not DYNCTA's own changes the baseline, too."""
 
+EASED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "L1 of 128 KB": (("PVC", "IIX", "KM"), {"l1.sets": 256}),
+    "16 banks of DRAM": (("FFT", "BLK"), {"dram.banks": 16}),
+}
+"""Where the best limit pays most: applications, and what takes the gain away."""
+
+FEW = (1, 2)  # limits that are the best of these
+SLOW, SLOWER = {"clocks.dram": 266}, "DRAM at 266 MHz"  # a third of its speed
+STARTS = ("SPMV", "AES", "FFT", "RAY", "SD1")  # where DYNCTA loses
+
 PUBLISHED = {
     "thresholds halved": "0.7 to 1.6 % less",
     "thresholds by half more": "0.7 to 1.6 % less",
     "windows of 4096 cycles": "0.1 % less",
     "from a limit of 1": "very similar",
-    "from the most": "not as good",
+    START: "not as good",
     "32 MSHRs": "0.3 % less",
     "16 MSHRs": "0.6 % less",
     "DRAM at 1107 MHz": "at most 1 % less",
@@ -126,11 +140,24 @@ MOTIVATION = (
     "column *brought* has a number, no launch brings more CTAs to a core. Of limits below both, {counts} are run. "
     "*Best* is the best of them and of none."
 )
+EASE = (
+    "Where the best limits pay most, it is for two reasons. Fewer CTAs keep the lines that they read again in an L1 "
+    "of 32 KB (PVC, IIX, KM: L1 misses), or they hit open rows of DRAM more often (FFT, BLK: rows hit). Of two "
+    "columns, the first has the run without a limit, the second that with the best one. The last columns have a run "
+    "without a limit *with* what takes the gain away, an L1 of 128 KB or 16 banks of DRAM in place of 4, and how much "
+    "the best limit, of none, 1 and 2, still pays then. How much of its lines an application reads again, and how far "
+    "apart, are properties of its input, and ours differs from the paper's."
+)
+SWEEPS = (
+    "The paper's figure 4 sweeps four applications. CP has 256 CTAs at size `full`, which are GPGPU-Sim's, and 512 at "
+    "`small`; MM brings no more than {brought} CTAs to a core at `small`, and its own matrices at `steady`. JPEG is at "
+    "`small`, and once more with DRAM at a third of its speed."
+)
 CLASSES = (
     "RACT is the share of cycles in which cores issue (an issue takes four cycles), *empty* that in which cores have "
     "no CTA. Kayiran et al. call an application Type-C if RACT is above 66 %, else Type-X if the empty share is above "
     "20 %, else Type-M. C_mem and C_idle are shares of the cycles of cores with CTAs; *blocked* is the part of C_mem "
-    "in which some warps wait for memory and the load/store unit takes no access of the others."
+    "in which some warps wait for memory, others do not, and the L1 refuses a request."
 )
 DIFFERENT = (
     "Where our class is another, here is where the cycles of all cores go: RACT and what follows it add up to one. "
@@ -142,9 +169,10 @@ DIFFERENT = (
 READING = (
     'The paper counts in C_mem the cycles in which "all the warps are waiting for their data to come back, regardless '
     "of the pipeline state being stalled or not\". In this model, as in later versions of the paper's simulator, a "
-    "memory instruction that the load/store unit does not take stays in its warp's buffer. Such a warp waits for "
-    "memory, too: where the MSHRs are taken, nearly all do. With `dyncta.blocked=0` they don't count; then C_mem is "
-    "lowest where the memory is busiest, so the limit rises there. Both readings stand in the table of speed-ups."
+    "memory instruction that the load/store unit does not take stays in its warp's buffer. Where the MSHRs are taken, "
+    "nearly all warps stand behind a request that the L1 refuses. So the cycles in which it refuses one, and nothing "
+    "issues, are in C_mem. With `dyncta.blocked=0` they are not; then C_mem is lowest where the memory is busiest, so "
+    "the limit rises there. Both readings stand in the table of speed-ups."
 )
 APART = (
     "Where the best limit is more than 5 % faster than DYNCTA. *Windows* are those of a core in a launch; *rose* and "
@@ -156,23 +184,48 @@ APART = (
 REASONS = (
     "Where it is not so: of SAD's loads {sad:.1%} miss the L1 of 32 KB, which holds its search window, so fewer CTAs "
     "have little to gain: the best limit brings {sad_best:.1%}. AES reads its tables through the constant cache, and "
-    "issues in {aes:.0%} of the cycles. In KM, some CTA is paused in {km:.0%} of the cycles, and its warps issue "
-    "while the others wait: the round trip is {km_own:,.0f} cycles, and {km_static:,.0f} with one CTA. Of {different} "
-    "applications that are Type-X here alone, {empty} have the paper's class once the cycles of cores without CTAs "
-    "are left out."
+    "issues in {aes:.0%} of the cycles. JPEG waits for memory in {jpeg:.1%} of the cycles of its cores, and uses DRAM "
+    "for {jpeg_dram:.0%}: round trips that take {jpeg_trip:.1f} times as long without a limit as with one CTA cost it "
+    "nothing. With {slower} it is the fastest with {jpeg_slow}, by {jpeg_gain:.0%}. MM at `steady` is the fastest "
+    "with {mm} CTAs; with more, C_mem rises from {mm_low:.3f} to {mm_high:.3f}. CP at `full` has the paper's grid, "
+    "and is the fastest with {cp}; with twice the CTAs, at `small`, with {cp_small}: IPC follows the utilisation. In "
+    "KM, some CTA is paused in {km:.0%} of the cycles, and its warps issue while the others wait: the round trip is "
+    "{km_own:,.0f} cycles, and {km_static:,.0f} with one CTA. Of {different} applications that are Type-X here alone, "
+    "{empty} have the paper's class once the cycles of cores without CTAs are left out."
+)
+STARTING = (
+    "Where DYNCTA loses more than 2 %: from the most, without the start at N/2, {start} lose less than half of that. "
+    "*Tail* is the share of cycles of cores without CTAs. {others} lose otherwise. In FFT, some CTA is paused in "
+    "{paused:.0%} of the cycles, and lat_rt hardly falls, since paused warps send requests whenever the others wait."
 )
 POWER = (
-    "Power is that of the cores, after section 5.2 of the paper: a core that is on draws half of what it draws when it "
-    "issues in every cycle, one that is turned off draws nothing (*gated*), or that half (*not gated*). Efficiency is "
-    "instructions per watt. All are relative to the baseline."
+    "Power is that of the cores, after section 5.2 of the paper: a core that is on draws half of what it draws when "
+    "it issues in every cycle, one that is turned off draws nothing (*gated*), or that half (*not gated*). Efficiency "
+    "is instructions per watt. All are relative to the baseline. *Told* is the share of cycles, times cores, in which "
+    "cores are to take no more CTAs, at most 8 of 30, 0.267; they are *asleep* once their last CTA has ended."
+)
+ASLEEP = (
+    "The power falls less than the paper's 17 %: cores are told to take no CTAs in {told:.1%} of the cycles, but "
+    "asleep in {asleep:.1%}. Meanwhile they finish their CTAs, which takes most of a launch of few waves (*waves*, at "
+    "N). Were they asleep as soon as they are told, power would be {could:.3f}. {busy} applications issue in more "
+    "than two thirds of most windows, so that no core is told for half of the time."
 )
 VARIATION = (
     "Section 5.3 of the paper varies DYNCTA's parameters and the memory. Geometric means of {kernels}, whose runs are "
-    "short: speed-up over the baseline with the same memory, and the change of it."
+    "short: speed-up over the baseline with the same memory, the change of it, the application whose speed-up changes "
+    "most, and the change of the mean of the others. The paper's means are over 31 applications: where one is most of "
+    "a change here, this is not a property of the mechanism."
 )
 LARGER = (
     "56 and 110 cores stand on meshes of 8 by 8 and 11 by 11 nodes, with as many memory controllers as the mesh has "
-    "rows (`docs/timing.md`). Speed-ups of DYNCORE, which has DYNCTA in it, over the baseline of the same mesh."
+    "rows (`docs/timing.md`). Speed-ups of DYNCORE, which has DYNCTA in it, over the baseline of the same mesh, for "
+    "the applications above and the one that gains most. *Waves* are those of a launch, by N."
+)
+LARGER_WHY = (
+    "The paper's 1.09 and 1.27 are means over 31 applications with the paper's inputs, and depend on which are in "
+    "them: without {most}, ours are {thirty:.3f} on 30 cores, and {others} on the meshes. Our grids are the same on "
+    "all three GPUs: {few} of {count} bring fewer CTAs to a core of 110 than half of N. There DYNCTA, which starts at "
+    "N/2, limits nothing at first."
 )
 
 
@@ -180,12 +233,12 @@ def _limits(name: str) -> list[int]:
     """The static limits that are run: those below what a core gets without a limit."""
     application = APPLICATIONS[name]
     most = application.brought or application.most
-    return [n for n in (range(1, most) if name in SWEPT else COUNTS) if n < most]
+    return [n for n in (range(1, most) if SWEPT.get(name) == SIZE else COUNTS) if n < most]
 
 
-def _job(name: str, mechanisms: Sequence[str] = (), gpu: str = GPU, **settings: Any) -> Job:
+def _job(name: str, mechanisms: Sequence[str] = (), gpu: str = GPU, size: str = SIZE, **settings: Any) -> Job:
     changed = {key.replace("__", "."): value for key, value in settings.items()}
-    return Job(APPLICATIONS[name].kernel, gpu, SIZE, mechanisms=mechanisms, settings=changed)
+    return Job(APPLICATIONS[name].kernel, gpu, size, mechanisms=mechanisms, settings=changed)
 
 
 def jobs(quick: bool) -> dict[str, Job]:
@@ -203,7 +256,7 @@ def jobs(quick: bool) -> dict[str, Job]:
                 f"{name}, {TWO_LEVEL}": _job(name, core__scheduler="two-level"),
                 f"{name}, {NARROW}": _job(name, LIMIT, dyncta__blocked=0),
             }
-    return found if quick else found | _studies()
+    return found if quick else found | _studies() | _causes()
 
 
 def _studies() -> dict[str, Job]:
@@ -217,9 +270,29 @@ def _studies() -> dict[str, Job]:
             found[f"{name}, {DYNCTA}, {variation}"] = _job(name, LIMIT, **changed)
             if not _own(settings):
                 found[f"{name}, {BASE}, {variation}"] = _job(name, **changed)
+    for name in MESHED:
         for mesh in MESHES:
             found[f"{name}, {BASE}, {mesh}"] = _job(name, gpu=mesh)
             found[f"{name}, {DYNCORE}, {mesh}"] = _job(name, BOTH, mesh)
+    return found
+
+
+def _causes() -> dict[str, Job]:
+    """Runs that tell why figures part from the paper's."""
+    found: dict[str, Job] = {}
+    for what, (names, settings) in {**EASED, SLOWER: (("JPEG",), SLOW)}.items():
+        changed = {key.replace(".", "__"): value for key, value in settings.items()}
+        for name in names:
+            found[f"{name}, {BASE}, {what}"] = _job(name, **changed)
+            for n in FEW if what in EASED else COUNTS:
+                found[f"{name}, {n}, {what}"] = _job(name, core__ctas=n, **changed)
+    for name, size in SWEPT.items():
+        if size != SIZE:
+            found[f"{name}, {BASE}, {size}"] = _job(name, size=size)
+            for n in range(1, APPLICATIONS[name].most):
+                found[f"{name}, {n}, {size}"] = _job(name, size=size, core__ctas=n)
+    for name in STARTS:
+        found[f"{name}, {DYNCTA}, {START}"] = _job(name, LIMIT, dyncta__first="most")
     return found
 
 
@@ -244,11 +317,13 @@ class Run(NamedTuple):
     waves: float  # CTAs of a launch, to those that the cores hold at a time
     blocking: str  # the pipelines that hold back most instructions
     bandwidth: float  # used, of DRAM
+    rows: float  # share of DRAM's accesses whose row is open
     intensity: float  # warp instructions per KiB from and to DRAM
     windows: float  # of a core in a launch, with DYNCTA
     rose: float  # share of windows after which the limit rose ...
     fell: float  # ... or fell
     paused: float  # share of the cycles with CTAs in which some are paused
+    told: float  # share of cycles in which cores are to take no CTA
     over_time: list[dict[str, list[float]]]  # of each launch
 
     @property
@@ -296,13 +371,22 @@ def _run(result: Result, most: int) -> Run:
         waves=stats["sm.ctas"] / result["launches"] / (cores * most),
         blocking=max(PIPELINES, key=lambda pipeline: stats[f"issue.stall_{pipeline}_core_cycles"]),
         bandwidth=stats["dram.bandwidth_used"],
+        rows=stats["dram.row_hit_rate"],
         intensity=1024 * result["warp_instructions"] / max(transferred, 1),
         windows=windows / cores / result["launches"],
         rose=stats.get("dyncta.raised", 0.0) / windows,
         fell=stats.get("dyncta.lowered", 0.0) / windows,
         paused=stats.get("dyncta.paused_core_cycles", 0.0) / occupied,
+        told=sum(map(_told, result["timeline"])) / cycles,
         over_time=result["timeline"],
     )
+
+
+def _told(launch: Mapping[str, Sequence[float]]) -> float:
+    """The cycles of a launch, by the share of cores that are to take no CTA."""
+    ends = launch["core_cycle"]
+    told = launch.get("dyncore.drained", [0.0] * len(ends))
+    return sum((end - begin) * share for begin, end, share in zip([0, *ends], ends, told, strict=False))
 
 
 def _speed(runs: Runs, name: str, what: str, more: str = "", base: str | None = None) -> float:
@@ -314,6 +398,11 @@ def _best(runs: Runs, name: str) -> tuple[float, int]:
     """The best speed-up of a static limit, and the limit; the most is one of them."""
     speeds = [(_speed(runs, name, f"{n}"), n) for n in _limits(name)]
     return max([*speeds, (1.0, APPLICATIONS[name].most)])
+
+
+def _best_run(runs: Runs, name: str) -> Run:
+    _, at = _best(runs, name)
+    return runs[f"{name}, {BASE if at == APPLICATIONS[name].most else at}"]
 
 
 def _kind(run: Run) -> str:
@@ -360,12 +449,13 @@ def page(results: Mapping[str, Result]) -> Page:
     names = [name for name in APPLICATIONS if f"{name}, {BASE}" in runs]
     whole = len(names) == len(APPLICATIONS)
     counts = ", ".join(map(str, COUNTS[:-1])) + f" and {COUNTS[-1]}"
-    speeds = {"one CTA": [_limited(runs, name, 1) for name in names], "best": [_best(runs, name)[0] for name in names]}
+    speeds = {"one CTA": [_one(runs, name) for name in names], "best": [_best(runs, name)[0] for name in names]}
     blocks: list[Text | Table | Plot] = [
         *(Text(text.format(all=len(APPLICATIONS))) for text in INTRODUCTION),
         Text("More CTAs are not always better", 2),
         Text(MOTIVATION.format(counts=counts)),
         _statics(runs, names),
+        *([Text(EASE.format(names=_and(_eased_names()))), _eased(runs)] if whole else []),
         Plot("static", "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)", bars(names, speeds)),
         Text(CLASSES),
         _classes(runs, names),
@@ -375,7 +465,8 @@ def page(results: Mapping[str, Result]) -> Page:
     ]
     if whole:
         title = "IPC, latency and utilisation by the limit, to those of N (Kayiran figure 4)"
-        blocks.append(Plot("sweep", title, _sweep(runs)))
+        text = SWEEPS.format(brought=APPLICATIONS["MM"].brought)
+        blocks += [Text(text), _sweeps(runs), Plot("sweep", title, _sweep(runs))]
     blocks += [
         Text("DYNCTA", 2),
         *([Text(READING)] if whole else []),
@@ -391,11 +482,13 @@ def page(results: Mapping[str, Result]) -> Page:
         _apart(runs, names),
     ]  # fmt: skip
     if whole:
-        blocks.append(Plot("time", "Limit over time, a mean over the cores (Kayiran figure 8)", _over_time(runs)))
+        title = "Limit over time, a mean over the cores (Kayiran figure 8)"
+        blocks += [Text(_starting(runs)), _starts(runs), Plot("time", title, _over_time(runs))]
     blocks += [
         Text("DYNCORE", 2),
         Text(POWER),
         _power(runs, names),
+        Text(_asleep(runs, names)),
         Plot("efficiency", "Instructions per watt, to the baseline (Kayiran figure 13)", bars(names, {
             "DYNCTA": [_efficiency(runs, name, DYNCTA) for name in names],
             "DYNCORE": [_efficiency(runs, name, DYNCORE) for name in names],
@@ -409,6 +502,7 @@ def page(results: Mapping[str, Result]) -> Page:
             _varied(runs),
             Text(LARGER),
             _meshes(runs),
+            Text(_larger(runs)),
             Text("So here: yes or no", 2),
             _statements(runs),
             Text(_reasons(runs)),
@@ -416,13 +510,24 @@ def page(results: Mapping[str, Result]) -> Page:
     return Page("DYNCTA and DYNCORE beside their paper", blocks)
 
 
-def _with_limit(runs: Runs, name: str, limit: int) -> Run:
-    """A run with a static limit; the baseline, where it is one that no core reaches."""
-    return runs[f"{name}, {limit if limit in _limits(name) else BASE}"]
+def _one(runs: Runs, name: str) -> float:
+    """The speed-up of one CTA on each core; 1, where no launch brings more."""
+    return _speed(runs, name, "1") if _limits(name) else 1.0
 
 
-def _limited(runs: Runs, name: str, limit: int) -> float:
-    return runs[f"{name}, {BASE}"].cycles / _with_limit(runs, name, limit).cycles
+def _swept(runs: Runs, name: str) -> list[Run]:
+    """The runs of figure 4, from a limit of one CTA to none."""
+    size = "" if SWEPT[name] == SIZE else f", {SWEPT[name]}"
+    return [runs[f"{name}, {n}{size}"] for n in (*range(1, APPLICATIONS[name].most), BASE)]
+
+
+def _sweep_of(each: Sequence[Run]) -> list[float]:
+    """Speed-ups of limits over none, which is the last."""
+    return [each[-1].cycles / run.cycles for run in each]
+
+
+def _in_turn(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:.3f}" for value in values)
 
 
 def _statics(runs: Runs, names: Sequence[str]) -> Table:
@@ -435,6 +540,77 @@ def _statics(runs: Runs, names: Sequence[str]) -> Table:
         ))  # fmt: skip
     columns = ("Kayiran", "here", "N", "brought", *map(str, COUNTS), "best", "at", "Kayiran's best")
     return Table("static", "Speed-up of static limits of CTAs", columns, rows)
+
+
+def _eased_names() -> list[str]:
+    return [name for names, _ in EASED.values() for name in names]
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) or "none"
+
+
+def _eased(runs: Runs) -> Table:
+    """What the best limits gain, and what takes it away."""
+    rows: list[tuple[Any, ...]] = []
+    for what, (names, _) in EASED.items():
+        for name in names:
+            best, at = _best(runs, name)
+            base, static = runs[f"{name}, {BASE}"], _best_run(runs, name)
+            pairs = [(run.latency, run.misses, run.rows, run.bandwidth) for run in (base, static)]
+            eased = runs[f"{name}, {BASE}, {what}"]
+            speeds = [_speed(runs, name, f"{n}", f", {what}") for n in FEW]
+            gain = _speed(runs, name, BASE, f", {what}", "")
+            before = itertools.chain(*zip(*pairs, strict=True))
+            rows.append((name, best, at, *before, what, gain, eased.misses, eased.rows, max(1.0, *speeds)))
+    columns = (
+        "", "best", "at", "lat_rt", "at best", "L1 misses", "at best", "rows hit", "at best", "DRAM used", "at best",
+        "with", "speed-up", "L1 misses", "rows hit", "best",
+    )  # fmt: skip
+    return Table("eased", "What the best limits gain, and what takes it away", columns, rows)
+
+
+def _sweeps(runs: Runs) -> Table:
+    """Figure 4 in figures, with a slower DRAM for JPEG."""
+    most = max(APPLICATIONS[name].most for name in SWEPT)
+    rows: list[tuple[Any, ...]] = []
+    for name, size in SWEPT.items():
+        each = _swept(runs, name)
+        blank = [None] * (most - len(each))
+        for what, values in {
+            "IPC": _sweep_of(each),
+            "util": [run.occupied / each[-1].occupied for run in each],
+            "lat_rt": [run.latency / each[-1].latency for run in each],
+            "C_mem": [run.memory for run in each],
+        }.items():
+            rows.append((f"{name}, {what}", size, each[-1].waves, *values, *blank))
+    slow = {n: _speed(runs, "JPEG", f"{n}", f", {SLOWER}") for n in COUNTS}
+    rows.append((f"JPEG, IPC, {SLOWER}", SIZE, None, *(slow.get(n) for n in range(1, most)), 1.0))
+    columns = ("", "size", "waves", *map(str, range(1, most + 1)))
+    title = "IPC, utilisation and latency by the limit, to those of N, and C_mem (Kayiran figure 4)"
+    return Table("sweeps", title, columns, rows)
+
+
+def _starting(runs: Runs) -> str:
+    lost = {name: (1 - _speed(runs, name, DYNCTA), 1 - _speed(runs, name, DYNCTA, f", {START}", "")) for name in STARTS}
+    start = [name for name, (own, most) in lost.items() if most < own / 2]
+    others = [name for name in STARTS if name not in start]
+    return STARTING.format(start=_and(start), others=_and(others), paused=runs[f"FFT, {DYNCTA}"].paused)
+
+
+def _starts(runs: Runs) -> Table:
+    """Where DYNCTA loses: with a start at the most."""
+    rows = []
+    for name in STARTS:
+        base, own, most = (runs[f"{name}, {what}"] for what in (BASE, DYNCTA, f"{DYNCTA}, {START}"))
+        rows.append((
+            name, own.windows, base.cycles / own.cycles, base.cycles / most.cycles,
+            *(1 - run.occupied for run in (base, own, most)), *(run.latency for run in (base, own, most)),
+        ))  # fmt: skip
+    columns = (
+        "", "windows", "speed-up", START, "tail, baseline", "DYNCTA", START, "lat_rt, baseline", "DYNCTA", START,
+    )  # fmt: skip
+    return Table("starts", "What DYNCTA's start costs where it loses", columns, rows)
 
 
 def _classes(runs: Runs, names: Sequence[str]) -> Table:
@@ -500,7 +676,7 @@ def _apart(runs: Runs, names: Sequence[str]) -> Table:
     for name in names:
         (best, at), own = _best(runs, name), runs[f"{name}, {DYNCTA}"]
         if best > 1.05 * _speed(runs, name, DYNCTA):
-            static = runs[f"{name}, {BASE if at == APPLICATIONS[name].most else at}"]
+            static = _best_run(runs, name)
             rows.append((
                 name, best, at, _speed(runs, name, DYNCTA), own.limit, own.windows, own.rose, own.fell, own.paused,
                 static.latency, own.latency,
@@ -523,19 +699,30 @@ def _power(runs: Runs, names: Sequence[str]) -> Table:
     for name in names:
         base, dyncta, dyncore = (runs[f"{name}, {what}"] for what in (BASE, DYNCTA, DYNCORE))
         rows.append((
-            name, _speed(runs, name, DYNCORE), dyncore.asleep, dyncta.power / base.power, dyncore.power / base.power,
-            dyncore.ungated / base.power, _efficiency(runs, name, DYNCTA), _efficiency(runs, name, DYNCORE),
+            name, _speed(runs, name, DYNCORE), base.waves, dyncore.told, dyncore.asleep,
+            dyncta.power / base.power, dyncore.power / base.power, dyncore.ungated / base.power,
+            _efficiency(runs, name, DYNCTA), _efficiency(runs, name, DYNCORE),
             _efficiency(runs, name, DYNCORE, gated=False),
         ))  # fmt: skip
     values = list(zip(*(row[1:] for row in rows), strict=True))
     rows.append(("mean", *map(statistics.mean, values)))
     if len(names) == len(APPLICATIONS):
-        rows.append(("Kayiran, mean", 1.21, None, 1.02, 0.83, 0.92, 1.26, 1.52, 1.33))
+        rows.append(("Kayiran, mean", 1.21, None, None, None, 1.02, 0.83, 0.92, 1.26, 1.52, 1.33))
     columns = (
-        "", "DYNCORE's speed-up", "share asleep", "power, DYNCTA", "DYNCORE, gated", "not gated",
+        "", "DYNCORE's speed-up", "waves", "told", "asleep", "power, DYNCTA", "DYNCORE, gated", "not gated",
         "efficiency, DYNCTA", "DYNCORE, gated", "not gated",
     )  # fmt: skip
     return Table("power", "Speed, power and instructions per watt (Kayiran figures 12, 13)", columns, rows)
+
+
+def _asleep(runs: Runs, names: Sequence[str]) -> str:
+    """Why power falls less than the paper's."""
+    base, own = ([runs[f"{name}, {what}"] for name in names] for what in (BASE, DYNCORE))
+    could = statistics.mean((1 - o.told + o.act) / (1 + b.act) for b, o in zip(base, own, strict=True))
+    return ASLEEP.format(
+        told=statistics.mean(run.told for run in own), asleep=statistics.mean(run.asleep for run in own), could=could,
+        busy=sum(run.told < OFF / 2 for run in own),
+    )  # fmt: skip
 
 
 def _off(runs: Runs) -> Table:
@@ -549,35 +736,58 @@ def _off(runs: Runs) -> Table:
     return Table("off", "Speed with cores off from the start, to that with all 30 (Kayiran figure 7)", columns, rows)
 
 
-def _variation(runs: Runs, variation: str) -> float:
-    """DYNCTA's mean speed-up under a variation."""
+def _variation(runs: Runs, variation: str) -> dict[str, float]:
+    """DYNCTA's speed-ups under a variation."""
     base = "" if _own(VARIED[variation]) else None
-    return _geometric(_speed(runs, name, DYNCTA, f", {variation}", base) for name in STUDIED)
+    return {name: _speed(runs, name, DYNCTA, f", {variation}", base) for name in STUDIED}
 
 
 def _varied(runs: Runs) -> Table:
-    usual = _geometric(_speed(runs, name, DYNCTA) for name in STUDIED)
-    rows: list[tuple[Any, ...]] = [("as it is", usual, None, None)]
+    usual = {name: _speed(runs, name, DYNCTA) for name in STUDIED}
+    rows: list[tuple[Any, ...]] = [("as it is", _geometric(usual.values()), *[None] * 5)]
     for variation in VARIED:
-        mean = _variation(runs, variation)
-        rows.append((variation, mean, f"{100 * (mean / usual - 1):+.1f} %", PUBLISHED[variation]))
+        speeds = _variation(runs, variation)
+        changes = {name: speeds[name] / usual[name] for name in STUDIED}
+        largest = max(STUDIED, key=lambda name: abs(math.log(changes[name])))
+        others = _geometric(change for name, change in changes.items() if name != largest)
+        rows.append((
+            variation, _geometric(speeds.values()), _percent(_geometric(changes.values())), PUBLISHED[variation],
+            largest, _percent(changes[largest]), _percent(others),
+        ))  # fmt: skip
     title = "DYNCTA's speed-up under variations (Kayiran sections 4.1, 5.3)"
-    return Table("varied", title, ("", "speed-up", "", "Kayiran"), rows)
+    return Table("varied", title, ("", "speed-up", "change", "Kayiran", "most in", "by", "the others"), rows)
+
+
+def _percent(change: float) -> str:
+    return f"{100 * (change - 1):+.1f} %"
 
 
 def _meshes(runs: Runs) -> Table:
+    """Figure 14b, beside the same applications on 30 cores."""
     rows: list[tuple[Any, ...]] = []
-    for name in STUDIED:
-        row: list[Any] = [name]
+    for name in MESHED:
+        row: list[Any] = [name, _speed(runs, name, DYNCORE), runs[f"{name}, {BASE}"].waves]
         for mesh in MESHES:
             base, own = (runs[f"{name}, {what}, {mesh}"] for what in (BASE, DYNCORE))
-            row += [base.cycles / own.cycles, own.power / base.power, base.act]
+            row += [base.cycles / own.cycles, own.power / base.power, base.act, base.waves]
         rows.append(tuple(row))
     values = list(zip(*(row[1:] for row in rows), strict=True))
     rows.append(("mean", *map(statistics.mean, values)))
-    columns = ["", *(f"{what}, {mesh[6:]}" for mesh in MESHES for what in ("speed-up", "power", "RACT"))]
-    rows.append(("Kayiran, mean of 31", 1.09, 0.9, None, 1.27, 0.68, None))
+    columns = ["", "speed-up, 30", "waves, 30"]
+    columns += [f"{what}, {mesh[6:]}" for mesh in MESHES for what in ("speed-up", "power", "RACT", "waves")]
+    rows.append(("Kayiran, mean of 31", 1.21, None, 1.09, 0.9, None, None, 1.27, 0.68, None, None))
     return Table("meshes", "DYNCORE on 56 and 110 cores (Kayiran figure 14b)", columns, rows)
+
+
+def _larger(runs: Runs) -> str:
+    """Why the larger GPUs gain less than the paper's."""
+    few = [name for name in MESHED if runs[f"{name}, {BASE}, {MESHES[-1]}"].waves < 0.5]
+    gpus = ["", *(f", {mesh}" for mesh in MESHES)]
+    thirty, *others = (statistics.mean(_speed(runs, name, DYNCORE, gpu) for name in STUDIED) for gpu in gpus)
+    return LARGER_WHY.format(
+        most=_and([name for name in MESHED if name not in STUDIED]), thirty=thirty,
+        others=_and([f"{mean:.3f}" for mean in others]), few=len(few), count=len(MESHED),
+    )  # fmt: skip
 
 
 def _statements(runs: Runs) -> Table:
@@ -598,9 +808,10 @@ def _statements(runs: Runs) -> Table:
     dyncore = statistics.mean(_speed(runs, name, DYNCORE) for name in names)
     means = {kind: _geometric(speeds[name] for name in kinds[kind]) for kind in kinds}
     usual = _geometric(_speed(runs, name, DYNCTA) for name in STUDIED)
-    thresholds = [_variation(runs, variation) / usual for variation in list(VARIED)[:2]]
+    thresholds = [_geometric(_variation(runs, variation).values()) / usual for variation in list(VARIED)[:2]]
     narrow = _geometric(_speed(runs, name, NARROW) for name in names)
-    sweeps = {name: [_limited(runs, name, n) for n in range(1, APPLICATIONS[name].most)] for name in SWEPT}
+    sweeps = {name: _sweep_of(_swept(runs, name)) for name in SWEPT}
+    fastest = 1 + sweeps["CP"].index(max(sweeps["CP"]))
     rows: list[tuple[str, bool, str]] = [
         (
             "a smaller static limit pays by more than 5 % in about half of the applications (15 of 31)",
@@ -656,22 +867,22 @@ def _statements(runs: Runs) -> Table:
         (
             "AES is the fastest with one CTA",
             max(sweeps["AES"]) == sweeps["AES"][0] > 1,
-            ", ".join(f"{value:.3f}" for value in sweeps["AES"]),
+            _in_turn(sweeps["AES"]),
         ),
         (
             "JPEG gains from a few CTAs, and loses with more",
             max(sweeps["JPEG"]) > max(1, sweeps["JPEG"][0]) * 1.01,
-            ", ".join(f"{value:.3f}" for value in sweeps["JPEG"]),
+            _in_turn(sweeps["JPEG"]),
         ),
         (
             "MM gains with every CTA, but little after the second",
             sorted(sweeps["MM"]) == sweeps["MM"] and sweeps["MM"][0] < sweeps["MM"][1],
-            ", ".join(f"{value:.3f}" for value in sweeps["MM"]),
+            _in_turn(sweeps["MM"]),
         ),
         (
             "CP is the fastest with three",
-            best["CP"][1] == 3,
-            f"with {best['CP'][1]}: {best['CP'][0]:.3f}",
+            fastest == 3,
+            f"with {fastest}: {_in_turn(sweeps['CP'])}",
         ),
         ("DYNCTA is faster than two-level scheduling, by 12.5 % on average", two_level > 1, f"{two_level:.3f}"),
         (
@@ -690,7 +901,7 @@ def _statements(runs: Runs) -> Table:
             ", ".join(f"{value - 1:+.1%}" for value in thresholds),
         ),
         (
-            "C_mem counts warps that the load/store unit blocks: ours, else the limit rises where memory is busiest",
+            "C_mem counts cycles in which the L1 refuses requests: ours, else the limit rises where memory is busiest",
             narrow < _geometric(speeds.values()),
             f"without: {narrow:.3f}, with: {_geometric(speeds.values()):.3f} (geometric)",
         ),
@@ -701,8 +912,15 @@ def _statements(runs: Runs) -> Table:
 def _reasons(runs: Runs) -> str:
     base = {name: runs[f"{name}, {BASE}"] for name in APPLICATIONS}
     different = [name for name, run in base.items() if X == _kind(run) != APPLICATIONS[name].kind]
-    own = runs[f"KM, {DYNCTA}"]
+    own, jpeg, mm, cp = runs[f"KM, {DYNCTA}"], *(_swept(runs, name) for name in ("JPEG", "MM", "CP"))
+    fastest = min(mm, key=lambda run: run.cycles)
+    slow = {n: _speed(runs, "JPEG", f"{n}", f", {SLOWER}") for n in COUNTS}
+    jpeg_slow = max(slow, key=lambda n: slow[n])
     return REASONS.format(
+        slower=SLOWER, jpeg_slow=jpeg_slow, jpeg_gain=slow[jpeg_slow] - 1, jpeg=jpeg[-1].memory,
+        jpeg_dram=jpeg[-1].bandwidth, jpeg_trip=jpeg[-1].latency / jpeg[0].latency,
+        mm=1 + mm.index(fastest), mm_low=fastest.memory, mm_high=mm[-1].memory,
+        cp=1 + min(range(len(cp)), key=lambda n: cp[n].cycles), cp_small=_best(runs, "CP")[1],
         sad=base["SAD"].misses, sad_best=_best(runs, "SAD")[0] - 1, aes=base["AES"].act, km=own.paused,
         km_own=own.latency, km_static=runs["KM, 1"].latency,
         different=len(different), empty=sum(_filled(base[name]) == APPLICATIONS[name].kind for name in different),
@@ -730,16 +948,16 @@ def _sorted_bars(values: Mapping[str, float]) -> str:
 def _sweep(runs: Runs) -> str:
     figure, plots = axes_side_by_side(len(SWEPT))
     for axes, name in zip(plots, SWEPT, strict=True):
-        most = runs[f"{name}, {BASE}"]
-        each = [_with_limit(runs, name, n) for n in range(1, APPLICATIONS[name].most + 1)]
+        each = _swept(runs, name)
+        most = each[-1]
         measures = {
-            "IPC": [most.cycles / run.cycles for run in each],
+            "IPC": _sweep_of(each),
             "lat_rt": [run.latency / most.latency for run in each],
             "util": [run.occupied / most.occupied for run in each],
         }
         for (mark, grey), (label, values) in zip(MARKS, measures.items(), strict=False):
             axes.plot(range(1, len(each) + 1), values, marker=mark, color=grey, label=label)
-        axes.set_title(name)
+        axes.set_title(name if SWEPT[name] == SIZE else f"{name}, {SWEPT[name]}")
         axes.set_xlabel("CTAs of a core, at most")
         axes.set_ylim(bottom=0)
     plots[0].legend(frameon=False)
