@@ -342,7 +342,7 @@ class RegionMetadata(wiring.Component):
                 self.issued_slots.eq(issue.payload.slots),
             ]  # fmt: skip
 
-        slots = Signal(2 * FLAGS_SLOTS * SLOT_BITS, name="slots")
+        slots = Signal((FLAGS_SLOTS - 1 + INSTRUCTION_SLOTS) * SLOT_BITS, name="slots")  # that an instruction may have
         even, odd = (read.data.payload[: FLAGS_SLOTS * SLOT_BITS] for read in reads)
         m.d.comb += [slots.eq(Mux(self.issued_odd, Cat(odd, even), Cat(even, odd))), flags.valid.eq(self.issued)]
         with m.If(self.issued):

@@ -18,7 +18,7 @@ CONFIGURATIONS = {
     "128 registers": dict(warps=16, registers=255, banks=8, lines=4),
     "one": dict(warps=1, registers=1, banks=1, lines=1),
     "most warps": dict(warps=64, registers=256, banks=2, lines=256),
-    "odd": dict(warps=5, registers=3, banks=2, lines=3),
+    "odd": dict(warps=5, registers=7, banks=2, lines=11),
 }
 
 

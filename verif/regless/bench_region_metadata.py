@@ -33,7 +33,7 @@ CONFIGURATIONS = {
     "gtx480": dict(warps=24, registers=63, banks=8, words=8),
     "most warps": dict(warps=64, registers=256, banks=4, words=16),
     "one": dict(warps=1, registers=1, banks=1, words=2),
-    "odd": dict(warps=5, registers=7, banks=2, words=4),
+    "odd": dict(warps=5, registers=11, banks=2, words=4),
 }
 
 
