@@ -165,7 +165,6 @@ class CapacityManager(wiring.Component):
         m.d.comb += [own.eq(named(port)) for own, port in zip(written, self.written, strict=True)]
         answers = [named(port) for port in self.answered]
 
-        given_back: list[list[Value]] = [[] for _ in banks]
         for w, state in enumerate(self.state):
             m.d.comb += [self.wanted[w].eq(state == Warp.UNKNOWN), self.active[w].eq(state == Warp.ACTIVE)]
             complete = self.complete[w] | sent[w] & self.sent.payload.last
@@ -183,9 +182,6 @@ class CapacityManager(wiring.Component):
                 m.d.comb += then.eq(pending + reserved[b][w] - written[b][w])
                 m.d.sync += pending.eq(then)
                 kept = Mux(delivered[w] | self.collected[w], then, need)  # then only what is to be written
-                back = Signal.like(need, name=f"back_{w}_{b}")
-                m.d.comb += back.eq(Mux(delivered[w] | self.collected[w], need - then, 0))
-                given_back[b].append(back)
                 usage = self.region.payload.usage[(b - w) % len(banks)]
                 m.d.sync += need.eq(Mux(told[w], usage, kept))
             with m.If(begun[w]):
@@ -204,9 +200,19 @@ class CapacityManager(wiring.Component):
                 m.d.sync += self.collected[w].eq(1)
             with m.If(drained):
                 m.d.sync += [state.eq(Mux(self.ends[w], Warp.ABSENT, Warp.UNKNOWN)), self.collected[w].eq(0)]
+        # A region that is delivered gives back all lines but those that are to be written, and these one by one later.
         for b, free in enumerate(self.free):
-            back = sum(given_back[b][1:], given_back[b][0])
-            m.d.sync += free.eq(free - Mux(starts, needs[b], 0) + back)
+            back, once = Signal(HEADER_USAGE_BITS, name=f"back_{b}"), Signal(name=f"once_{b}")
+            m.d.comb += [
+                back.eq(
+                    select(delivered, [each[b] for each in self.need])
+                    - select(delivered, [each[b] for each in self.pending])
+                    - (delivered & reserved[b]).any()
+                    + (delivered & written[b]).any()
+                ),
+                once.eq((self.collected & written[b]).any()),
+            ]
+            m.d.sync += free.eq(free - Mux(starts, needs[b], 0) + back + once)
         return m
 
     def _stack(self, m: Module, candidate: Signal, starts: Signal) -> None:

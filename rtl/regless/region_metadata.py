@@ -11,7 +11,7 @@ from functools import reduce
 from operator import or_
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -161,6 +161,8 @@ class RegionMetadata(wiring.Component):
         self.pending, self.ends = Signal(ENTRIES, name="pending"), Signal(name="ends")
         entry = data.StructLayout({"number": bits_for(registers - 1), "action": Entry})
         self.entries = Signal(data.ArrayLayout(entry, ENTRIES), reset_less=True)
+        bank = unsigned(exact_log2(banks))
+        self.entry_banks = Signal(data.ArrayLayout(bank, ENTRIES), reset_less=True)  # to which the entries go
         self.entries_warp = Signal(bits_for(warps - 1), reset_less=True)
         # What has issued.
         self.issued, self.issued_odd = Signal(name="issued"), Signal(name="issued_odd", reset_less=True)
@@ -217,8 +219,8 @@ class RegionMetadata(wiring.Component):
         One-hot: the warp whose region is announced; whose word has no flags, and leaves; whose entries end.
         """
         count, of = len(self.phase), self.looked_warp
-        own, chosen, announced, leaves, ends = (
-            Signal(count, name=name) for name in ("own", "chosen", "announced", "leaves", "entries_end")
+        own, following, chosen, announced, leaves, ends = (
+            Signal(count, name=name) for name in ("own", "following", "chosen", "announced", "leaves", "entries_end")
         )
         candidates, free, place = Signal(count), Signal(name="free"), Signal.like(self.first[0], name="looked_place")
         between = Cat(phase == Phase.BETWEEN for phase in self.phase) & self.wanted
@@ -229,17 +231,19 @@ class RegionMetadata(wiring.Component):
             remaining.eq(self.pending & ~sent),
             free.eq(~self.looked | self.announces | (remaining == 0)),
             candidates.eq(Cat(length != 0 for length in self.count) & (between | started)),
-            chosen.eq(Mux(free, next_after(candidates, of), 0)),
+            following.eq(next_after(candidates, of)),
+            chosen.eq(Mux(free, following, 0)),
             announced.eq(chosen & between),
-            place.eq(select(chosen, self.first)),
+            place.eq(select(following, self.first)),
         ]
+        number, chooses = index_of(following), free & following.any()
         with m.If(free):
-            m.d.sync += self.looked.eq(chosen.any())
-        with m.If(chosen.any()):
-            m.d.sync += [of.eq(index_of(chosen)), self.announces.eq(announced.any()), self.looked_odd.eq(place[0])]
+            m.d.sync += self.looked.eq(following.any())
+        with m.If(chooses):
+            m.d.sync += [of.eq(number), self.announces.eq((following & between).any()), self.looked_odd.eq(place[0])]
         reads = [memory.read_port() for memory in self.store]
         for odd, read in enumerate(reads):
-            m.d.comb += [read.addr.eq(Cat(place[1:], index_of(chosen))), read.en.eq(chosen.any() & (place[0] == odd))]
+            m.d.comb += [read.addr.eq(Cat(place[1:], number)), read.en.eq(chooses & (place[0] == odd))]
 
         word, single, region = Signal(METADATA, name="looked_word"), Signal(name="single"), self.region
         m.d.comb += [
@@ -278,6 +282,7 @@ class RegionMetadata(wiring.Component):
                 self.ends.eq(flagged),
                 self.entries.eq(entries),
                 self.entries_warp.eq(of),
+                *(bank.eq(of + entry.number) for bank, entry in zip(self.entry_banks, entries, strict=True)),
             ]
         done = Signal()
         m.d.comb += done.eq(self.ends & (remaining == 0))
@@ -288,14 +293,12 @@ class RegionMetadata(wiring.Component):
 
     def _send(self, m: Module) -> Signal:
         """Offer each bank the first of its entries; returns which are transferred."""
-        banks = len(self.preload)
         sent = Signal(ENTRIES, name="sent_entries")
-        of = [(self.entries_warp + entry.number)[: exact_log2(banks)] for entry in self.entries]
-        chosen = [Signal(ENTRIES, name=f"chosen_{bank}") for bank in range(banks)]
+        chosen = [Signal(ENTRIES, name=f"chosen_{bank}") for bank in range(len(self.preload))]
         for bank, (port, mine) in enumerate(zip(self.preload, chosen, strict=True)):
             theirs = Signal(ENTRIES, name=f"theirs_{bank}")
             m.d.comb += [
-                theirs.eq(self.pending & Cat(each == bank for each in of)),
+                theirs.eq(self.pending & Cat(each == bank for each in self.entry_banks)),
                 mine.eq(lowest(theirs)),
                 port.valid.eq(theirs.any()),
                 port.p.warp.eq(Mux(port.valid, self.entries_warp, 0)),

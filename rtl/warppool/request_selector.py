@@ -409,8 +409,7 @@ class RequestSelector(wiring.Component):
             ends.eq(~self.policy | (self.pop.valid & ~by_warp)),
             # What was allocated in the cycle before waits, and is not seen.
             begins.eq(
-                search[0]
-                & (self._count_waiting > sum(map(and_, self._inserted, self._allocated), self._choice_valid))
+                search[0] & (self._count_waiting > sum(map(and_, self._inserted, self._allocated), self._choice_valid))
             ),
             follows.eq(search[-1] & (self.pop.valid | ~self._choice_valid)),
             anew.eq(self._lowered | (search[-1] & (self._least < self._found_warp)) | (follows & ~left.any())),
