@@ -18,7 +18,7 @@ CONFIGURATIONS = {
     "short lines": dict(lanes=32, warps=16, registers=64, lines=16, per_line=7),
     "without": dict(lanes=4, warps=3, registers=18, lines=0, per_line=4),
     "one": dict(lanes=1, warps=1, registers=1, lines=1, per_line=1),
-    "odd": dict(lanes=3, warps=3, registers=5, lines=3, per_line=3),
+    "odd": dict(lanes=3, warps=3, registers=17, lines=3, per_line=3),
 }
 
 
