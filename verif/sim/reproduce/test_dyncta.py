@@ -213,7 +213,11 @@ def test_what_takes_the_gain_of_the_best_limit_away(results: Results) -> None:
     change(results, f"FFT, {BASE}, 16 banks of DRAM", 800, l1__miss_rate=0.3)
     change(results, "FFT, 2, 16 banks of DRAM", 640)
     pairs = (600, 300, 0.4, 0.4, 0.5, 0.75, 0.25, 0.25)
-    assert table(results, "eased")["FFT"] == (2.0, 1, *pairs, "16 banks of DRAM", 1.25, 0.3, 0.5, 1.25)
+    for n in (1, 2):
+        change(results, f"BLK, {n}, 16 banks of DRAM", 2000)
+    eased = table(results, "eased")
+    assert eased["FFT"] == (2.0, 1, *pairs, "16 banks of DRAM", 1.25, 0.3, 0.5, 1.25)
+    assert eased["BLK"][-1] == 1  # no limit is the best
 
 
 def test_limits_of_figure_4(results: Results) -> None:
@@ -228,7 +232,11 @@ def test_limits_of_figure_4(results: Results) -> None:
 def test_where_dyncta_loses_it_may_start_at_the_most(results: Results) -> None:
     change(results, f"RAY, {DYNCTA}", 1250, l1__lat_rt_core_cycles=500)
     change(results, f"RAY, {DYNCTA}, from the most", 800, sm__active_core_cycles=12_000)
+    change(results, f"AES, {DYNCTA}", 1250)
+    change(results, f"AES, {DYNCTA}, from the most", 1200)
     assert table(results, "starts")["RAY"] == pytest.approx((6.25, 0.8, 1.25, 0.1, 0.28, 0.5, 600, 500, 600))
+    text = markdown(dyncta.page(results), "dyncta")
+    assert "RAY lose less than half of that" in text and "SPMV, AES, FFT and SD1 lose otherwise" in text
 
 
 def test_reasons_have_figures(results: Results) -> None:
