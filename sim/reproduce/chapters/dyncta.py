@@ -172,7 +172,7 @@ READING = (
     "memory instruction that the load/store unit does not take stays in its warp's buffer. Where the MSHRs are taken, "
     "nearly all warps stand behind a request that the L1 refuses. So the cycles in which it refuses one, and nothing "
     "issues, are in C_mem. With `dyncta.blocked=0` they are not; then C_mem is lowest where the memory is busiest, so "
-    "the limit rises there. Both readings stand in the table of speed-ups."
+    "the limit rises there. Both readings stand in the table of speed-ups; the wider one was chosen with both in view."
 )
 APART = (
     "Where the best limit is more than 5 % faster than DYNCTA. *Windows* are those of a core in a launch; *rose* and "
