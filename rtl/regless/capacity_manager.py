@@ -131,9 +131,14 @@ class CapacityManager(wiring.Component):
         self.complete, self.collected, self.ends = (Signal(warps, name=n) for n in ("complete", "collected", "ends"))
         self.free = [Signal(range(lines + 1), init=lines, name=f"free_{b}") for b in range(banks)]
         self.stack = Memory(shape=bits_for(warps - 1), depth=warps, init=[])
-        self.bottom, self.depth = Signal(bits_for(warps - 1), name="bottom"), Signal(range(warps + 1), name="depth")
+        self.bottom, self.end = (Signal(bits_for(warps - 1), name=name) for name in ("bottom", "end"))  # end: free
+        self.depth = Signal(range(warps + 1))
         self.came = Signal(bits_for(warps - 1), init=warps - 1)  # to the stack, last
-        self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below
+        self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below: ...
+        self.overdue, self.nearly = Signal(name="overdue"), Signal(name="nearly")  # ... as many as may be, one less
+        # The warp on the stack that is next, and what it needs.
+        self.candidate = Signal(bits_for(warps - 1), reset_less=True)
+        self.needs = [Signal(HEADER_USAGE_BITS, name=f"needs_{b}", reset_less=True) for b in range(banks)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -144,13 +149,14 @@ class CapacityManager(wiring.Component):
             """One-hot: the warp of an event."""
             return Mux(port.valid, 1 << port.payload.warp, 0)[:count]  # type: ignore[attr-defined]
 
-        candidate, fits, starts = Signal(range(count), name="candidate"), Signal(name="fits"), Signal(name="starts")
+        candidate, needs, fits, starts = self.candidate, self.needs, Signal(name="fits"), Signal(name="starts")
         chosen = Signal(count)
-        self._stack(m, candidate, starts)
-        m.d.comb += [chosen.eq(1 << candidate), starts.eq(fits & (self.depth != 0))]
-        needs = [Signal(HEADER_USAGE_BITS, name=f"needs_{b}") for b in banks]
-        m.d.comb += [need.eq(select(chosen, [each[b] for each in self.need])) for b, need in enumerate(needs)]
-        m.d.comb += fits.eq(Cat(need <= free for need, free in zip(needs, self.free, strict=True)).all())
+        self._stack(m, starts)
+        m.d.comb += [
+            chosen.eq(1 << candidate),
+            fits.eq(Cat(need <= free for need, free in zip(needs, self.free, strict=True)).all()),
+            starts.eq(fits & (self.depth != 0)),
+        ]
         m.d.sync += [self.start.valid.eq(starts), self.start.payload.warp.eq(Mux(starts, candidate, 0))]
 
         begun, last, told, sent, delivered = (
@@ -168,14 +174,20 @@ class CapacityManager(wiring.Component):
         for w, state in enumerate(self.state):
             m.d.comb += [self.wanted[w].eq(state == Warp.UNKNOWN), self.active[w].eq(state == Warp.ACTIVE)]
             complete = self.complete[w] | sent[w] & self.sent.payload.last
-            due, drained = Signal.like(self.due[w], name=f"due_then_{w}"), Signal(name=f"drained_{w}")
-            m.d.comb += due.eq(
-                self.due[w] + Mux(sent[w], self.sent.payload.entries, 0) - popcount(Cat(each[w] for each in answers))
-            )
+            owed, drained = Signal(len(self.due[w]) + 1, name=f"owed_{w}"), Signal(name=f"drained_{w}")
+            answered = Signal(range(len(answers) + 1), name=f"answers_{w}")
+            m.d.comb += [
+                owed.eq(self.due[w] + Mux(sent[w], self.sent.payload.entries, 0)),
+                answered.eq(popcount(Cat(each[w] for each in answers))),
+            ]
             m.d.comb += drained.eq(
                 (state == Warp.DRAINING) & self.collected[w] & ~Cat(p.any() for p in self.pending[w]).any()
             )
-            m.d.sync += [self.ended[w].eq(drained & self.ends[w]), self.due[w].eq(due), self.complete[w].eq(complete)]
+            m.d.sync += [
+                self.ended[w].eq(drained & self.ends[w]),
+                self.due[w].eq(owed - answered),
+                self.complete[w].eq(complete),
+            ]
             for b in banks:
                 need, pending = self.need[w][b], self.pending[w][b]
                 then = Signal.like(pending, name=f"pending_then_{w}_{b}")
@@ -192,7 +204,7 @@ class CapacityManager(wiring.Component):
                 m.d.sync += state.eq(Warp.STACKED)
             with m.If(starts & chosen[w]):
                 m.d.sync += state.eq(Warp.PRELOADING)
-            with m.If((state == Warp.PRELOADING) & complete & (due == 0)):
+            with m.If((state == Warp.PRELOADING) & complete & (owed == answered)):
                 m.d.sync += state.eq(Warp.ACTIVE)
             with m.If(last[w]):
                 m.d.sync += [state.eq(Warp.DRAINING), self.ends[w].eq(self.last.payload.end)]
@@ -215,32 +227,48 @@ class CapacityManager(wiring.Component):
             m.d.sync += free.eq(free - Mux(starts, needs[b], 0) + back + once)
         return m
 
-    def _stack(self, m: Module, candidate: Signal, starts: Signal) -> None:
-        """The warp that is next, and the one that comes."""
+    def _stack(self, m: Module, starts: Signal) -> None:
+        """The warp that comes to the stack, and the one that is next then."""
         count = len(self.state)
         read, write = self.stack.read_port(domain="comb"), self.stack.write_port()
-        overdue, ready, end = Signal(name="overdue"), Signal(count, name="ready"), Signal(range(2 * count), name="end")
-        comes = self._comes = Signal(count, name="comes")
+        overdue, ready, end = self.overdue, Signal(count, name="ready"), self.end
+        could, comes = Signal(count, name="could_come"), Signal(count, name="comes")
+        self._comes = comes
+        following = Signal(count, name="following")  # after a start
 
-        def place(sum_of: Value) -> Value:
-            """In a ring."""
-            return Mux(sum_of >= count, sum_of - count, sum_of)
+        def above(place: Value) -> Value:
+            """The next place of the ring."""
+            return Mux(place == count - 1, 0, place + 1)
 
+        def below(distance: int) -> Value:
+            """The place so far below the first free one."""
+            return Mux(end < distance, end + (count - distance), end - distance)
+
+        number = index_of(could)
+        last = Mux(self.nearly, self.bottom, below(2) if count > 1 else 0)
         m.d.comb += [
-            overdue.eq(self.starts == PATIENCE),
-            end.eq(self.bottom + self.depth),
-            read.addr.eq(Mux(overdue, self.bottom, Mux(end == 0, count - 1, place(end - 1)))),
-            candidate.eq(read.data),
+            read.addr.eq(Mux(overdue, below(1), last)),
+            following.eq(1 << read.data),
             ready.eq(Cat(state == Warp.KNOWN for state in self.state) & ~self.barred),
-            comes.eq(Mux(starts, 0, next_after(ready, self.came))),
+            could.eq(next_after(ready, self.came)),
+            comes.eq(Mux(starts, 0, could)),
             write.en.eq(comes.any()),
-            write.addr.eq(place(end)),
-            write.data.eq(index_of(comes)),
+            write.addr.eq(end),
+            write.data.eq(number),
         ]
         m.d.sync += self.depth.eq(self.depth + comes.any() - starts)
         with m.If(comes.any()):
-            m.d.sync += self.came.eq(index_of(comes))
+            m.d.sync += [self.came.eq(number), end.eq(above(end))]
         with m.If(starts):
-            m.d.sync += self.starts.eq(Mux(overdue | (self.depth == 1), 0, self.starts + 1))
+            done = Mux(overdue | (self.depth == 1), 0, self.starts + 1)
+            m.d.sync += [
+                self.starts.eq(done), overdue.eq(done == PATIENCE), self.nearly.eq(done == PATIENCE - 1),
+            ]  # fmt: skip
             with m.If(overdue):
-                m.d.sync += self.bottom.eq(place(self.bottom + 1))
+                m.d.sync += self.bottom.eq(above(self.bottom))
+            with m.Else():
+                m.d.sync += end.eq(below(1))
+        for after, warp, index in ((starts, following, read.data), (comes.any() & ~overdue, could, number)):
+            with m.If(after):
+                m.d.sync += self.candidate.eq(index)
+                m.d.sync += [n.eq(select(warp, [w[b] for w in self.need])) for b, n in enumerate(self.needs)]
