@@ -131,12 +131,13 @@ class CapacityManager(wiring.Component):
         self.complete, self.collected, self.ends = (Signal(warps, name=n) for n in ("complete", "collected", "ends"))
         self.free = [Signal(range(lines + 1), init=lines, name=f"free_{b}") for b in range(banks)]
         self.stack = Memory(shape=bits_for(warps - 1), depth=warps, init=[])
-        self.bottom, self.end = (Signal(bits_for(warps - 1), name=name) for name in ("bottom", "end"))  # end: free
-        self.depth = Signal(range(warps + 1))
+        self.bottom, self.depth = Signal(bits_for(warps - 1), name="bottom"), Signal(range(warps + 1), name="depth")
         self.came = Signal(bits_for(warps - 1), init=warps - 1)  # to the stack, last
-        self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below: ...
-        self.overdue, self.nearly = Signal(name="overdue"), Signal(name="nearly")  # ... as many as may be, one less
-        # The warp on the stack that is next, and what it needs.
+        self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below
+        # What follows from these, kept since a cycle has no time to find it: the first free place; whether so many
+        # have started as may, or one less; the warp that is next, and what it needs.
+        self.end = Signal(bits_for(warps - 1))
+        self.overdue, self.nearly = Signal(name="overdue"), Signal(name="nearly")
         self.candidate = Signal(bits_for(warps - 1), reset_less=True)
         self.needs = [Signal(HEADER_USAGE_BITS, name=f"needs_{b}", reset_less=True) for b in range(banks)]
 
@@ -232,8 +233,8 @@ class CapacityManager(wiring.Component):
         count = len(self.state)
         read, write = self.stack.read_port(domain="comb"), self.stack.write_port()
         overdue, ready, end = self.overdue, Signal(count, name="ready"), self.end
-        could, comes = Signal(count, name="could_come"), Signal(count, name="comes")
-        self._comes = comes
+        could = Signal(count, name="could_come")
+        comes = self._comes = Signal(count, name="comes")
         following = Signal(count, name="following")  # after a start
 
         def above(place: Value) -> Value:

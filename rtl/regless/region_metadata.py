@@ -219,8 +219,8 @@ class RegionMetadata(wiring.Component):
         One-hot: the warp whose region is announced; whose word has no flags, and leaves; whose entries end.
         """
         count, of = len(self.phase), self.looked_warp
-        own, following, chosen, announced, leaves, ends = (
-            Signal(count, name=name) for name in ("own", "following", "chosen", "announced", "leaves", "entries_end")
+        own, following, announced, leaves, ends = (
+            Signal(count, name=name) for name in ("own", "following", "announced", "leaves", "entries_end")
         )
         candidates, free, place = Signal(count), Signal(name="free"), Signal.like(self.first[0], name="looked_place")
         between = Cat(phase == Phase.BETWEEN for phase in self.phase) & self.wanted
@@ -232,8 +232,7 @@ class RegionMetadata(wiring.Component):
             free.eq(~self.looked | self.announces | (remaining == 0)),
             candidates.eq(Cat(length != 0 for length in self.count) & (between | started)),
             following.eq(next_after(candidates, of)),
-            chosen.eq(Mux(free, following, 0)),
-            announced.eq(chosen & between),
+            announced.eq(Mux(free, following & between, 0)),
             place.eq(select(following, self.first)),
         ]
         number, chooses = index_of(following), free & following.any()

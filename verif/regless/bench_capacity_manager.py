@@ -46,6 +46,7 @@ _SHAPES = {
     "barred": Shape(bar=0.3, end=0.01),
     "long writes": Shape(write=0.02, reserve=0.8),
     "many": Shape(end=0.0, region=1.0, begin=1.0, issue=0.7, answer=1.0, deliver=1.0, write=1.0),
+    "in turn": Shape(begin=1.0, region=1.0, send=1.0, answer=1.0, issue=1.0, deliver=1.0, write=1.0, bar=0.0, end=0.0),
     "sparse": Shape(begin=0.01, region=0.02, end=0.5),
 }
 SHAPES = tuple(_SHAPES)
