@@ -14,10 +14,11 @@ from lockstep.models.core.lsu import fail
 from lockstep.models.execution.isa import LANES, REGISTERS_PHYSICAL, Fault
 from lockstep.models.jit import addressof, assign, call, i64, inline, jit
 from lockstep.models.memory.l1 import HIT, LOCAL_DROP, LOCAL_LAST, LOCAL_LOAD, LOCAL_STORE
+from lockstep.models.regless.register_compressor import group_and_slot
 from lockstep.models.regless.state import ANSWERS, COMP, at_config
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
-from lockstep.spec.regless.parameters import LINES_OF_SM, MAX_REGISTERS, STATE_BITS, VALUE_BITS, Access
+from lockstep.spec.regless.parameters import LINES_OF_SM, MAX_REGISTERS, Access
 
 FETCH, FETCH_LAST, STORE, DROP, FETCH_LINE, STORE_LINE = (int(kind) for kind in Access)
 LINE_BYTES = 4 * LANES
@@ -38,14 +39,6 @@ def _line(config, kind, number, group, slot):
     schedulers = i64(config.core.schedulers)
     compressed = COMPRESSED + group * schedulers + slot % schedulers
     return compressed if kind == FETCH_LINE or kind == STORE_LINE else number * MAX_WARPS + slot
-
-
-@inline
-def _group(config, number, slot):
-    """Of a register, as its compressor has it."""
-    schedulers = i64(config.core.schedulers)
-    warps = (i64(config.core.warps) + schedulers - 1) // schedulers
-    return (number * warps + slot // schedulers) // (8 * i64(config.l1.line_bytes) // (STATE_BITS + VALUE_BITS))
 
 
 @inline
@@ -160,7 +153,9 @@ def answered(state, lsu):
     answer = queues.answer[(i64(queues.first) + i64(queues.answers)) % ANSWERS]
     queues.answers += 1
     answer.token = token
-    first = i64(_line(config, kind, number, _group(config, number, slot), slot)) * LANES
+    schedulers = i64(config.core.schedulers)
+    group, _ = group_and_slot(state.shard[slot % schedulers].register_compressor.state, slot // schedulers, number)
+    first = i64(_line(config, kind, number, group, slot)) * LANES
     for lane in range(LANES):
         answer.words[lane] = state.kept.line[first + lane]
     return i64(0)

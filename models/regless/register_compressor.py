@@ -199,13 +199,18 @@ def _take(state, place, pending, dirty):
 
 
 @jit
-def _hold(state, warp, register):
-    """The register that is served, and where it is compressed: registers with the same number are neighbours."""
+def group_and_slot(state, warp, register):
+    """The compressed line of a register and its place there: registers with the same number are neighbours."""
     index = register * i64(state.warps) + warp
+    return index // i64(state.per_line), index % i64(state.per_line)
+
+
+@jit
+def _hold(state, warp, register):
+    """The register that is served, and where it is compressed."""
     state.warp = warp
     state.register = register
-    state.group = index // i64(state.per_line)
-    state.slot = index % i64(state.per_line)
+    state.group, state.slot = group_and_slot(state, warp, register)
 
 
 @jit
