@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import count
 from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -83,17 +82,3 @@ def popcount(mask: Value) -> Value:
     """The number of bits set, by a tree of adders."""
     half = len(mask) // 2
     return popcount(mask[:half]) + popcount(mask[half:]) if half else mask
-
-
-def divided(value: Value, divisor: int) -> Value:
-    """The value divided by a constant: a product, shifted right by the fewest bits that make it exact."""
-
-    def exact(shift: int) -> bool:
-        return all(each * _factor(divisor, shift) >> shift == each // divisor for each in range(1 << len(value)))
-
-    shift = next(filter(exact, count()))
-    return (value * _factor(divisor, shift)) >> shift
-
-
-def _factor(divisor: int, shift: int) -> int:
-    return -(-(1 << shift) // divisor)

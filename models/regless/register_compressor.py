@@ -22,7 +22,7 @@ ACCESS = PORTS["o"]["access"]["payload"]
 QUEUE = 4
 ROOM = 3  # for all that a request sends
 
-IDLE, LOOK, READ, WRITE, VICTIM, INSTALL, EXPAND = range(7)
+IDLE, LOOK, READ, WRITE, INSTALL, EXPAND = range(6)
 FETCH, FETCH_LAST, STORE, DROP, FETCH_LINE, STORE_LINE = (int(kind) for kind in Access)
 ASK_LAST, ASK_STORE, ASK_DROP, FINISH = (int(kind) for kind in Request if kind != Request.FETCH)
 NONE, RAW, CONSTANT, STRIDE_1, STRIDE_4, HALF_1, HALF_4 = (int(state) for state in State)
@@ -182,6 +182,17 @@ def _victim(state):
 
 
 @jit
+def _leave(state, line):
+    """Store a line; then the step goes on."""
+    entry = _send(state, STORE_LINE, i64(0), i64(0), i64(line.group))
+    for k in range(2 * i64(state.per_line)):
+        entry.words[k] = line.words[k]
+    state.stored[line.group] = 1
+    line.valid = 0
+    line.dirty = 0
+
+
+@jit
 def _take(state, place, pending, dirty):
     line = state.line[place]
     clear(line)
@@ -291,7 +302,7 @@ def _read(state):
         return
     free = _victim(state)
     if place < 0 and free >= 0 and state.line[free].valid & state.line[free].dirty != 0:
-        state.step = VICTIM
+        _leave(state, state.line[free])
         return
     entry = _send_held(state, FETCH_LINE)
     entry.pattern = state.pattern
@@ -313,7 +324,7 @@ def _write(state):
             _store(state)
             return
         if state.line[place].valid & state.line[place].dirty != 0:
-            state.step = VICTIM
+            _leave(state, state.line[place])
             return
         stored = i64(state.stored[state.group])
         _take(state, place, stored, 1)
@@ -326,18 +337,6 @@ def _write(state):
     line.dirty = 1
     state.code[state.warp, state.register] = state.pattern
     state.step = IDLE
-
-
-@jit
-def _leave(state):
-    line = state.line[_victim(state)]
-    entry = _send(state, STORE_LINE, i64(0), i64(0), i64(line.group))
-    for k in range(2 * i64(state.per_line)):
-        entry.words[k] = line.words[k]
-    state.stored[line.group] = 1
-    line.valid = 0
-    line.dirty = 0
-    state.step = WRITE if state.kind == ASK_STORE else READ
 
 
 @jit
@@ -377,8 +376,6 @@ def step(state, io):
         _read(state)
     elif state.step == WRITE:
         _write(state)
-    elif state.step == VICTIM:
-        _leave(state)
     elif state.step == INSTALL:
         _install(state)
     elif vacant:

@@ -6,7 +6,7 @@ registers in a line of 128 bytes, and twelve such lines in a shard.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import above, divided, index_of, lowest, select
+from lockstep.rtl.bits import above, index_of, lowest, multiplex, select
 from lockstep.rtl.regless._layouts import WORD, access_layout, answer_layout, check, fill_layout, request_layout
 from lockstep.rtl.regless._patterns import compress, expand
 from lockstep.spec.parameters import LANES, MAX_WARPS
@@ -44,11 +44,10 @@ class Step(IntEnum):
 
     IDLE = 0
     LOOK = 1  # the state of the register is there
-    READ = 2  # find the line of a compressed register, and read its value
-    WRITE = 3  # likewise, and write it
-    VICTIM = 4  # a line that must leave has been read
-    INSTALL = 5  # a line has come from the L1
-    EXPAND = 6  # a value has been read
+    READ = 2  # a compressed register is fetched: its line has been read, or one that must leave
+    WRITE = 3  # one is stored
+    INSTALL = 4  # a line has come from the L1
+    EXPAND = 5  # a value has been read
 
 
 class RegisterCompressor(wiring.Component):
@@ -69,7 +68,7 @@ class RegisterCompressor(wiring.Component):
     When a warp ends, its registers have no copies any more; lines with their values stay.
 
     Latency: see ``docs/regless-hardware.md``. A request that fetches or drops a register that is not compressed takes 2
-    cycles, one that reads a compressed register 4, one that writes one 3; a line that leaves takes 2 more. Of its own
+    cycles, one that reads a compressed register 4, one that writes one 3; a line that leaves takes 1 more. Of its own
     lines, at most one is read or written in a cycle. A request begins when the queue to the L1 has room for all that
     one can send.
 
@@ -127,7 +126,7 @@ class RegisterCompressor(wiring.Component):
         check(given | {"lines": lines or 1}, self.LARGEST | {"per_line": PER_LINE})
         self._lanes, self._per_line, self._compresses = lanes, per_line, lines != 0
         lines = lines or 1
-        self._warps, self._groups = warps, groups(warps, registers, per_line)
+        self._warps, self._registers, self._groups = warps, registers, groups(warps, registers, per_line)
         size = dict(warps=warps, registers=registers)
         words, group = max(lanes, 2 * per_line), bits_for(self._groups - 1)
         access = access_layout(words=words, group=group, **size)
@@ -149,15 +148,19 @@ class RegisterCompressor(wiring.Component):
         # The state; proofs speak of it. What is held is seen only in the steps that set it.
         self.step = Signal(Step)
         held = {"kind": 2, "group": group, "slot": bits_for(per_line - 1)}
+        # What follows from the state, kept since a cycle has no time to find it. From IDLE: whether the states of the
+        # row are known; one-hot, the place that a line would take. From LOOK: that of the line; whether it has left.
+        held |= {"known": 1, "victim": lines, "place": lines, "stored": 1}
         held |= {name: shape for name, shape in answer_layout(words=words, **size).members.items() if name != "line"}
         self.held = Signal(data.StructLayout(held), reset_less=True)
-        self.from_line = Signal(reset_less=True)  # the value to be expanded has been read here
+        self.value = Signal(VALUE_BITS, reset_less=True)  # to be expanded
+        self.filled, self.poisoned = Signal(WORD * lanes), Signal(name="poisoned")  # the words of ``fill``
         self.known = Signal(warps * self._rows)  # states of this row have been written
         self.stored = Signal(self._groups)  # the line of this group has left for the L1
         self.valid, self.dirty, self.pending = (Signal(lines, name=n) for n in ("valid", "dirty", "pending"))
         self.group = [Signal(group, name=f"group_{line}", reset_less=True) for line in range(lines)]
         self.present = [Signal(per_line, name=f"present_{line}", reset_less=True) for line in range(lines)]
-        self.turn = Signal(bits_for(lines - 1))  # the place that a line takes next
+        self.turn = Signal(bits_for(lines - 1))  # the place that a line takes next, unless it waits for its own
         self.loose = Signal(range(MAX_LOOSE + 1))  # fetches without a place that are not answered
         self.head, self.count = Signal(range(QUEUE), name="head"), Signal(range(QUEUE + 1), name="count")
 
@@ -167,22 +170,24 @@ class RegisterCompressor(wiring.Component):
         step, fill = self.step, self.fill
         room = Signal()
         self._push, self._pushed = Signal(name="push"), Signal(self.access.p.shape(), name="pushed")
-        self._serve_l1(m)
         words = [self.held.words[lane] for lane in range(self._lanes)]
         raw = Const(State.RAW, STATE_BITS), Const(0, VALUE_BITS)
         self._compressed = compress(m, words) if self._compresses else raw
-        self._find_group(m)
+        self._mine = Signal(self._per_line, name="mine")  # one-hot: the place of the register in its line
+        m.d.comb += self._mine.eq(1 << self.held.slot)
         self._find_state(m)
         self._find_line(m)
+        self._serve_l1(m)
         m.d.sync += fill.valid.eq(fill.valid & ~fill.ready)
         m.d.comb += [
+            Value.cast(fill.p.words).eq(Mux(self.poisoned, Const(POISON, WORD).replicate(self._lanes), self.filled)),
             room.eq(self.count <= QUEUE - MOST_ACCESSES),
             self.answer.ready.eq((step == Step.IDLE) & ~fill.valid),
             self.request.ready.eq((step == Step.IDLE) & room & (self.loose != MAX_LOOSE) & ~self.answer.valid),
         ]
         for each, does in (
             (Step.IDLE, self._begin), (Step.LOOK, self._look), (Step.READ, self._read), (Step.WRITE, self._write),
-            (Step.VICTIM, self._leave), (Step.INSTALL, self._install), (Step.EXPAND, self._expand),
+            (Step.INSTALL, self._install), (Step.EXPAND, self._expand),
         ):  # fmt: skip
             with m.If(step == each):
                 does(m)
@@ -191,11 +196,15 @@ class RegisterCompressor(wiring.Component):
     # ----------------------------------------------------------------------------------------------- what is kept where
 
     def _serve_l1(self, m: Module) -> None:
-        """The queue of accesses."""
+        """The queue of accesses. The words of one are chosen, and written, before it is known whether it is sent."""
         write, front = self._queue.write_port(), self._queue.read_port(domain="comb")
-        leaves = Signal()
+        serves, own, stores, leaves = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            write.en.eq(self._push),
+            own.eq((self.step == Step.LOOK) | ~self._vacant),  # of the register, if any
+            serves.eq((self.step == Step.LOOK) | (self.step == Step.READ) | (self.step == Step.WRITE)),
+            stores.eq((front.data.kind == Access.STORE) | (front.data.kind == Access.STORE_LINE)),
+            Value.cast(self._pushed.words).eq(Mux(own, Value.cast(self.held.words), Value.cast(self._line.data))),
+            write.en.eq(serves),
             write.addr.eq(self.head + self.count),
             write.data.eq(self._pushed),
             front.addr.eq(self.head),
@@ -204,44 +213,56 @@ class RegisterCompressor(wiring.Component):
         ]
         with m.If(self.access.valid):
             m.d.comb += self.access.p.eq(front.data)
+            with m.If(~stores):
+                m.d.comb += Value.cast(self.access.p.words).eq(0)
         m.d.sync += [self.count.eq(self.count + self._push - leaves), self.head.eq(self.head + leaves)]
 
-    def _find_group(self, m: Module) -> None:
-        """Where the register that arrives is compressed: its group, and its place there."""
-        answer, request = self.answer, self.request.p
-        number, warp = (Mux(answer.valid, answer.p[name], request[name]) for name in ("number", "warp"))
-        index = Signal(range(self._groups * self._per_line), name="index")
-        group, slot = Signal.like(self.held.group, name="group"), Signal.like(self.held.slot, name="slot")
+    def _place_of(self, m: Module, number: Value, warp: Value) -> tuple[Value, Value]:
+        """Where a register is compressed: its group, and its place there.
+
+        Tables have where warp 0's register is, and how many groups and places others are behind it.
+        """
+        slots, per_line = len(self.held.slot), self._per_line
+        width = slots + len(self.held.group)
+        first, behind = Signal(width, name="first"), Signal(width, name="behind")
+        distance = Signal(range(per_line + self._warps - 1), name="distance")  # from the first place of its group
+
+        def places(registers: range, index: Value) -> Value:
+            """Of these registers of the shard, of which ``index`` tells one."""
+            known = [slot | group << slots for group, slot in (divmod(each, per_line) for each in registers)]
+            return multiplex(index, [Const(each, width) for each in known + [0] * ((1 << len(index)) - len(known))])
+
         m.d.comb += [
-            index.eq(number * self._warps + warp),
-            group.eq(divided(index, self._per_line)),
-            slot.eq(index - group * self._per_line),
+            first.eq(places(range(0, self._registers * self._warps, self._warps), number)),
+            distance.eq(first[:slots] + warp),
+            behind.eq(places(range(per_line + self._warps - 1), distance)),
         ]
-        self._arriving, self._mine = (group, slot), Signal(self._per_line, name="mine")
-        m.d.comb += self._mine.eq(1 << self.held.slot)
+        return first[slots:] + behind[slots:], behind[:slots]
 
     def _find_state(self, m: Module) -> None:
         """The state of the register that is held, in a row that is read as a request is accepted."""
         held, request, bits = self.held, self.request.p, self._row_bits
         read, write = self._states.read_port(), self._states.write_port(granularity=1)
-        row, known = Signal(range(self._states.depth), name="row"), Signal(name="row_is_known")
+        arriving, row = (Signal(range(self._states.depth), name=name) for name in ("arriving_row", "row"))
         column = Signal(len(write.en), name="column")
         states = [Signal(STATE_BITS, name=f"state_{k}") for k in range(len(column))]
         self._state = Signal(State, name="state")
+        self._is_known = Signal(name="row_is_known")  # of the request
         m.d.comb += [
-            read.addr.eq(Cat(request.number[bits:], request.warp)),
+            arriving.eq(Cat(request.number[bits:], request.warp)),
+            self._is_known.eq((self.known & (1 << arriving)).any()),
+            read.addr.eq(arriving),
             read.en.eq(self.request.valid & self.request.ready),
             row.eq(Cat(held.number[bits:], held.warp)),
-            known.eq((self.known & (1 << row)).any()),
             column.eq(1 << held.number[:bits]),
-            *(state.eq(Mux(known, one, 0)) for state, one in zip(states, read.data, strict=True)),
+            *(state.eq(Mux(held.known, one, 0)) for state, one in zip(states, read.data, strict=True)),
             self._state.eq(select(column, states)),
         ]
         # The new state of the register; the first of a row brings those of the others.
         self._changes, self._new = Signal(name="changes"), Signal(State, name="new")
         m.d.comb += [
             write.addr.eq(row),
-            write.en.eq(Mux(self._changes, Mux(known, column, -1), 0)),
+            write.en.eq(Mux(self._changes, Mux(held.known, column, -1), 0)),
             *(data.eq(Mux(one, self._new, State.NONE)) for one, data in zip(column, write.data, strict=True)),
         ]
         with m.If(self._changes):
@@ -250,62 +271,65 @@ class RegisterCompressor(wiring.Component):
     def _find_line(self, m: Module) -> None:
         """The place of the line that is held, or the one that it would take; the one access to the lines."""
         held, lines = self.held, len(self.group)
-        hits, vacant, later, place = (Signal(lines, name=name) for name in ("hits", "vacant", "later", "place"))
+        matches, vacant, later, place = (Signal(lines, name=name) for name in ("matches", "vacant", "later", "place"))
         m.d.comb += [
-            hits.eq(self.valid & Cat(group == held.group for group in self.group)),
+            matches.eq(self.valid & Cat(group == held.group for group in self.group)),
             vacant.eq(~self.pending),
             later.eq(vacant & above(self.turn, lines, itself=True)),
-            place.eq(Mux(hits.any(), hits, Mux(later.any(), lowest(later), lowest(vacant)))),
+            place.eq(Mux(matches.any(), matches, self.held.victim)),
         ]
-        self._hit, self._vacant, self._place = hits.any(), vacant.any(), place
-        self._present = Signal(self._per_line, name="present")
-        self._leaving = Signal.like(held.group, name="leaving")  # the group at the place
-        self._is_stored = Signal(name="is_stored")
-        m.d.comb += [
-            self._present.eq(select(place, list(self.present))),
-            self._leaving.eq(select(place, list(self.group))),
-            self._is_stored.eq((self.stored & (1 << held.group)).any()),
-        ]
+        self._matches, self._hit, self._vacant = matches, held.place.any(), held.victim.any()
+        self._next = Mux(later.any(), lowest(later), lowest(vacant))
+        self._leaves = Signal(name="leaves")  # the line at the place has to be stored first
+        m.d.comb += self._leaves.eq(~self._hit & (self.dirty & self.held.victim).any())
         number = index_of(place)
         self._line, self._written = self._kept.read_port(), self._kept.write_port(granularity=1)
         m.d.comb += [self._line.addr.eq(number), self._line.en.eq(0), self._written.addr.eq(number)]
 
-    def _at_place(self, signals: list[Signal], value: Value | int) -> list[Any]:
-        """Set the signal of the place."""
-        return [each.eq(Mux(one, value, each)) for one, each in zip(self._place, signals, strict=True)]
+    def _at(self, places: Value, signals: list[Signal], value: Callable[[Signal], ValueLike]) -> list[Any]:
+        """Set the signals of these places."""
+        return [each.eq(Mux(one, value(each), each)) for one, each in zip(places, signals, strict=True)]
 
     # ------------------------------------------------------------------------------------------------------------ steps
 
-    def _send(self, m: Module, kind: ValueLike, words: Value | None = None, **more: ValueLike) -> None:
-        """Put an access into the queue: with the names that are held, unless ``more`` has others."""
+    def _send(self, m: Module, kind: ValueLike, unless: Value | int = 0, **more: ValueLike) -> None:
+        """Put an access into the queue, ``unless`` that is so: with the names that are held, or those in ``more``."""
         pushed, held = self._pushed, self.held
         named = {"warp": held.warp, "number": held.number, "group": held.group, **more}
-        m.d.comb += [self._push.eq(1), pushed.kind.eq(kind), *(getattr(pushed, n).eq(v) for n, v in named.items())]
-        if words is not None:
-            m.d.comb += Value.cast(pushed.words).eq(words)
+        m.d.comb += [
+            self._push.eq(~unless), pushed.kind.eq(kind), *(getattr(pushed, name).eq(v) for name, v in named.items()),
+        ]  # fmt: skip
 
     def _becomes(self, m: Module, state: ValueLike) -> None:
         m.d.comb += [self._changes.eq(1), self._new.eq(state)]
 
-    def _fill(self, m: Module, warp: Value, register: Value, words: Value) -> None:
+    def _fill(self, m: Module, of: Any, words: Value | None = None) -> None:
+        """What was fetched; poison if there are no words."""
         payload = self.fill.p
         m.d.sync += [
-            self.fill.valid.eq(1), payload.warp.eq(warp), payload.number.eq(register),
-            Value.cast(payload.words).eq(words),
+            self.fill.valid.eq(1), payload.warp.eq(of.warp), payload.number.eq(of.number),
+            self.poisoned.eq(words is None),
         ]  # fmt: skip
+        if words is not None:
+            m.d.sync += self.filled.eq(words)
 
     def _begin(self, m: Module) -> None:
         held, request, answer = self.held, self.request, self.answer
-        group, slot = self._arriving
+        there = [self._place_of(m, port.p.number, port.p.warp) for port in (answer, request)]
+        group, slot = (Mux(answer.valid, *each) for each in zip(*there, strict=True))
+
+        def names(port: Any) -> list[Any]:
+            """Of a register."""
+            return [held.warp.eq(port.warp), held.number.eq(port.number), held.group.eq(group), held.slot.eq(slot)]
+
         with m.If(answer.valid & answer.ready):
             with m.If(answer.p.line):
                 m.d.sync += [
-                    held.warp.eq(answer.p.warp), held.number.eq(answer.p.number), held.group.eq(group),
-                    held.slot.eq(slot), held.pattern.eq(answer.p.pattern), held.expand.eq(answer.p.expand),
+                    *names(answer.p), held.pattern.eq(answer.p.pattern), held.expand.eq(answer.p.expand),
                     held.install.eq(answer.p.install), held.words.eq(answer.p.words), self.step.eq(Step.INSTALL),
                 ]  # fmt: skip
             with m.Else():
-                self._fill(m, answer.p.warp, answer.p.number, Value.cast(answer.p.words))
+                self._fill(m, answer.p, Value.cast(answer.p.words))
         with m.If(request.valid & request.ready):
             with m.If(request.p.kind == Request.FINISH):
                 rows = Signal(len(self.known), name="rows")
@@ -313,23 +337,27 @@ class RegisterCompressor(wiring.Component):
                 m.d.sync += self.known.eq(self.known & ~rows)
             with m.Else():
                 m.d.sync += [
-                    held.kind.eq(request.p.kind), held.warp.eq(request.p.warp), held.number.eq(request.p.number),
-                    held.group.eq(group), held.slot.eq(slot), Value.cast(held.words).eq(Value.cast(request.p.words)),
+                    *names(request.p), held.kind.eq(request.p.kind), held.known.eq(self._is_known),
+                    held.victim.eq(self._next), Value.cast(held.words).eq(Value.cast(request.p.words)),
                     self.step.eq(Step.LOOK),
                 ]  # fmt: skip
 
     def _look(self, m: Module) -> None:
         held, state = self.held, self._state
         pattern, _ = self._compressed
-        m.d.sync += held.pattern.eq(state)
+        m.d.sync += [
+            held.pattern.eq(state), held.place.eq(self._matches),
+            held.stored.eq((self.stored & (1 << held.group)).any()),
+        ]  # fmt: skip
         with m.If(held.kind == Request.STORE):
             with m.If(pattern == State.RAW):
-                self._send(m, Access.STORE, Value.cast(held.words))
+                self._send(m, Access.STORE)
                 self._becomes(m, State.RAW)
                 m.d.sync += self.step.eq(Step.IDLE)
             with m.Else():
                 with m.If(state == State.RAW):
                     self._send(m, Access.DROP)
+                m.d.comb += self._line.en.eq(~self._matches.any())
                 m.d.sync += [held.pattern.eq(pattern), self.step.eq(Step.WRITE)]
         with m.Elif(held.kind == Request.DROP):
             with m.If(state == State.RAW):
@@ -339,42 +367,45 @@ class RegisterCompressor(wiring.Component):
             m.d.sync += self.step.eq(Step.IDLE)
         with m.Elif(state == State.NONE):
             with m.If(~self.fill.valid):
-                self._fill(m, held.warp, held.number, Const(POISON, WORD).replicate(self._lanes))
+                self._fill(m, held)
                 m.d.sync += self.step.eq(Step.IDLE)
         with m.Else():
             with m.If(held.kind == Request.FETCH_LAST):
                 self._becomes(m, State.NONE)
             with m.If(state == State.RAW):
                 self._send(m, Mux(held.kind == Request.FETCH_LAST, Access.FETCH_LAST, Access.FETCH))
-            m.d.sync += self.step.eq(Mux(state == State.RAW, Step.IDLE, Step.READ))
+                m.d.sync += self.step.eq(Step.IDLE)
+            with m.Else():
+                m.d.comb += self._line.en.eq(1)
+                m.d.sync += self.step.eq(Step.READ)
 
     def _read(self, m: Module) -> None:
         held = self.held
-        there = Signal(name="value_is_there")
-        m.d.comb += there.eq(self._hit & (self._present & self._mine).any())
-        m.d.sync += self.from_line.eq(1)
-        with m.If(there):
-            m.d.comb += self._line.en.eq(1)
-            m.d.sync += self.step.eq(Step.EXPAND)
-        with m.Elif(self._hit | ~self._vacant):
-            self._send(m, Access.FETCH_LINE, pattern=held.pattern, expand=1)
-            m.d.sync += [self.loose.eq(self.loose + 1), self.step.eq(Step.IDLE)]
-        with m.Elif((self.dirty & self._place).any()):
-            self._make_room(m)
+        there, alone = Signal(name="value_is_there"), Signal(name="fetches_alone")
+        m.d.comb += [
+            there.eq((held.place & Cat((present & self._mine).any() for present in self.present)).any()),
+            alone.eq(self._hit | ~self._vacant),
+        ]
+        self._take_value(m, self._line.data)
+        with m.If(self._leaves):
+            self._leave(m)
         with m.Else():
-            self._send(m, Access.FETCH_LINE, pattern=held.pattern, expand=1, install=1)
-            self._take_place(m, pending=Const(1), present=0, dirty=False)
-            m.d.sync += self.step.eq(Step.IDLE)
+            self._send(m, Access.FETCH_LINE, unless=there, pattern=held.pattern, expand=1, install=~alone)
+            m.d.sync += self.step.eq(Mux(there, Step.EXPAND, Step.IDLE))
+            with m.If(alone):
+                m.d.sync += self.loose.eq(self.loose + ~there)
+            with m.Else():
+                self._take_place(m, pending=Const(1), present=0, dirty=False)
 
     def _write(self, m: Module) -> None:
         held, mine = self.held, self._mine
         _, value = self._compressed
         with m.If(~self._hit & ~self._vacant):
-            self._send(m, Access.STORE, Value.cast(held.words))
+            self._send(m, Access.STORE)
             self._becomes(m, State.RAW)
             m.d.sync += self.step.eq(Step.IDLE)
-        with m.Elif(~self._hit & (self.dirty & self._place).any()):
-            self._make_room(m)
+        with m.Elif(self._leaves):
+            self._leave(m)
         with m.Else():
             self._becomes(m, held.pattern)
             m.d.comb += [
@@ -383,60 +414,56 @@ class RegisterCompressor(wiring.Component):
             ]
             m.d.sync += self.step.eq(Step.IDLE)
             with m.If(self._hit):
-                m.d.sync += self._at_place(self.present, self._present | mine)
-                m.d.sync += self.dirty.eq(self.dirty | self._place)
+                m.d.sync += self._at(held.place, self.present, lambda present: present | mine)
+                m.d.sync += self.dirty.eq(self.dirty | held.place)
             with m.Else():
-                self._take_place(m, pending=self._is_stored, present=Mux(self._is_stored, mine, -1), dirty=True)
-                with m.If(self._is_stored):
+                self._take_place(m, pending=held.stored, present=Mux(held.stored, mine, -1), dirty=True)
+                with m.If(held.stored):
                     self._send(m, Access.FETCH_LINE, install=1)
 
-    def _make_room(self, m: Module) -> None:
-        """Read the line at the place, which has to be stored first."""
-        m.d.comb += self._line.en.eq(1)
-        m.d.sync += self.step.eq(Step.VICTIM)
+    def _leave(self, m: Module) -> None:
+        """The line at the place, which has been read, leaves; then the step goes on."""
+        leaving = Signal.like(self.held.group, name="leaving")
+        m.d.comb += leaving.eq(select(self.held.victim, list(self.group)))
+        self._send(m, Access.STORE_LINE, warp=0, number=0, group=leaving)
+        m.d.sync += [
+            self.stored.eq(self.stored | (1 << leaving)),
+            self.valid.eq(self.valid & ~self.held.victim),
+            self.dirty.eq(self.dirty & ~self.held.victim),
+        ]
 
     def _take_place(self, m: Module, *, pending: Value, present: ValueLike, dirty: bool) -> None:
-        place, last = self._place, len(self.group) - 1
+        place, last = self.held.victim, len(self.group) - 1
         number = index_of(place)
         m.d.sync += [
             self.valid.eq(self.valid | place),
             self.pending.eq(self.pending | place & pending.replicate(len(place))),
             self.dirty.eq(self.dirty | place if dirty else self.dirty & ~place),
-            *self._at_place(self.group, self.held.group),
-            *self._at_place(self.present, present),
+            *self._at(place, self.group, lambda _: self.held.group),
+            *self._at(place, self.present, lambda _: present),
             self.turn.eq(Mux(number == last, 0, number + 1)),
-        ]
-
-    def _leave(self, m: Module) -> None:
-        """The line has been read."""
-        leaving = self._leaving
-        self._send(m, Access.STORE_LINE, Value.cast(self._line.data), warp=0, number=0, group=leaving)
-        m.d.sync += [
-            self.stored.eq(self.stored | (1 << leaving)),
-            self.valid.eq(self.valid & ~self._place),
-            self.dirty.eq(self.dirty & ~self._place),
-            self.step.eq(Mux(self.held.kind == Request.STORE, Step.WRITE, Step.READ)),
         ]
 
     def _install(self, m: Module) -> None:
         """What was stored in the line's place while it was away stays."""
         held = self.held
+        self._take_value(m, held.words)
         with m.If(held.install):
-            m.d.comb += self._written.en.eq(~self._present)
+            m.d.comb += self._written.en.eq(~select(self._matches, list(self.present)))
             m.d.comb += Value.cast(self._written.data).eq(Value.cast(held.words))
-            m.d.sync += [self.pending.eq(self.pending & ~self._place), *self._at_place(self.present, -1)]
+            m.d.sync += self.pending.eq(self.pending & ~self._matches)
+            m.d.sync += self._at(self._matches, self.present, lambda _: -1)
         with m.Else():
             m.d.sync += self.loose.eq(self.loose - 1)
-        m.d.sync += [self.from_line.eq(0), self.step.eq(Mux(held.expand, Step.EXPAND, Step.IDLE))]
+        m.d.sync += self.step.eq(Mux(held.expand, Step.EXPAND, Step.IDLE))
+
+    def _take_value(self, m: Module, line: Value) -> None:
+        """From a line."""
+        values = [Value.cast(line)[k * VALUE_BITS :][:VALUE_BITS] for k in range(self._per_line)]
+        m.d.sync += self.value.eq(select(self._mine, values))
 
     def _expand(self, m: Module) -> None:
         held = self.held
-        value = Signal(VALUE_BITS, name="expanding")
-        line = Signal(self._line.data.shape(), name="line")
-        m.d.comb += [
-            Value.cast(line).eq(Mux(self.from_line, Value.cast(self._line.data), Value.cast(held.words))),
-            value.eq(select(self._mine, list(line))),
-        ]
         with m.If(~self.fill.valid):
-            self._fill(m, held.warp, held.number, Cat(expand(held.pattern, value, self._lanes)))
+            self._fill(m, held, Cat(expand(held.pattern, self.value, self._lanes)))
             m.d.sync += self.step.eq(Step.IDLE)

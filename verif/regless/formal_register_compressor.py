@@ -84,7 +84,13 @@ class Queue(Elaboratable):
         m.d.comb += [
             Assert((dut.step != Step.LOOK) | (dut.count <= QUEUE - 3)),
             Assert(~serves | (dut.count <= QUEUE - 1 - leaves)),
-            Assert((dut.step != Step.VICTIM) | leaves & (dut.count <= QUEUE - 2)),
+        ]
+        # What is kept of the state is still so.
+        asked = (dut.step == Step.LOOK) | serves
+        m.d.comb += [
+            Assert(~asked | (held.known == dut.known.bit_select(held.warp, 1)) & (held.victim == next_place)),
+            Assert(~serves | (held.place == hits)),
+            Assert(~serves | (held.stored == dut.stored.bit_select(held.group, 1))),
         ]
         # At most one place for a line, and every value of a line that does not wait for it.
         for a in range(self.LINES):

@@ -57,6 +57,10 @@ def test_latencies() -> None:
     assert ask(made, Request.STORE, 8, [5 * 4 + 4 * lane for lane in LANES])[0] == "", "it stays here"
     where, cycles, payload = ask(made, Request.FETCH, 8)
     assert (where, cycles) == ("fill", 4) and list(payload["words"]) == [20 + 4 * lane for lane in LANES]
+    made = bench(lines=1)
+    ask(made, Request.STORE, 8, [1] * 32)
+    where, cycles, payload = ask(made, Request.STORE, 9, [2] * 32)
+    assert (where, cycles, payload["kind"]) == ("access", 3, Access.STORE_LINE), "in the cycle that finds the place"
 
 
 @pytest.mark.parametrize(
