@@ -87,7 +87,7 @@ _SHAPES = {
             sources=4, results=4, pauses=cycles, accept=1.0, answer=0.9, live=60, end=end, dies=0.0, drops=0.0,
             compressible=0.5,
         )
-        for cycles, end in ((8, 0.1), (12, 0.0), (16, 0.0))  # with ends, these wait for the compressor, too
+        for cycles, end in ((8, 0.1), (12, 0.0), (16, 0.0), (24, 0.0), (40, 0.1))  # ends wait, too
     },
     # A warp with many values in memory brings its counter of entries that are due to the most.
     **{
