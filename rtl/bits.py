@@ -11,7 +11,18 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 def lowest(mask: Value) -> Value:
     """One-hot: the lowest bit of a mask; zero if the mask is."""
-    return (mask & -mask)[: len(mask)]
+    return mask & ~beyond(mask)
+
+
+def beyond(mask: Value) -> Value:
+    """Ones above the lowest bit of a mask; zero if the mask is.
+
+    Found in as many steps as an index of the mask has bits: the carry of a subtraction may become a ripple.
+    """
+    width, filled = len(mask), mask
+    for distance in (1 << step for step in range((width - 1).bit_length())):
+        filled |= (filled << distance)[:width]
+    return (filled << 1)[:width]
 
 
 def above(index: Value, width: int, *, itself: Value | bool = False) -> Value:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import above, index_of, lowest, select
+from lockstep.rtl.bits import beyond, index_of, lowest, select
 from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.regless._layouts import WORD, access_of, fill_layout, named, preload_of, values, write_of
 from lockstep.spec.register_regions import ERASE, LAST, Entry
@@ -56,7 +58,9 @@ class Bank(wiring.Component):
             Signal(lines, name=n) for n in ("valid", "held", "dirty", "fresh")
         )
         self.tag = [Signal(data.StructLayout(name), name=f"tag_{line}", reset_less=True) for line in range(lines)]
-        self.turn = Signal(bits_for(lines - 1))  # the line that leaves next, if its list has it
+        self.accessed = Signal(lines)  # the line of the oldest access, found as that became the oldest, ...
+        self.preloaded = Signal(lines)  # ... and of the oldest preload
+        self.turn = Signal(lines - 1)  # of all but the first, those that leave before the others
         self.waited = Signal(range(PATIENCE + 1))  # by the preload
 
     def elaborate(self, platform: object) -> Module:
@@ -64,123 +68,152 @@ class Bank(wiring.Component):
         m.submodules.access, m.submodules.preload, m.submodules.lines = self.access, self.preload, self._memory
         access, preload, count = self.access.o, self.preload.o, len(self.valid)
 
-        # What the bank looks at.
-        fills, preloads, reads = Signal(name="fills"), Signal(name="preloads"), Signal(name="reads")
-        overdue = Signal()
+        # What the bank does, if a write or a fill does not come first: an access, or a preload.
+        begins, first, fills = Signal(name="begins"), Signal(name="first"), Signal(name="fills")
         wanted = Signal(self.pushed.shape())
+        overdue = (self.waited == PATIENCE) & self.room
         m.d.comb += [
-            overdue.eq((self.waited == PATIENCE) & self.room),
             fills.eq(~self.writes & self.fills),
-            preloads.eq(~self.writes & ~self.fills & preload.valid & (overdue | ~access.valid)),
-            reads.eq(~self.writes & ~self.fills & access.valid & ~preloads),
+            begins.eq(preload.valid & overdue | ~access.valid),
+            first.eq(~self.writes & ~self.fills),
+            *(wanted[name].eq(Mux(begins, preload.p[name], access.p[name])) for name in wanted.shape().members),
         ]
-        for field in ("warp", "number"):
-            source = Mux(self.writes, self.write[field], Mux(self.fills, self.fill[field], access.p[field]))
-            m.d.comb += wanted[field].eq(Mux(preloads, preload.p[field], source))
+        reads, preloads = first & ~begins, first & begins & preload.valid
 
         # Its line, the one that it would take, and the one that would have to leave.
         hits, vacant, clean, dirty = (Signal(count, name=name) for name in ("hits", "vacant", "clean", "dirty_lines"))
         found, available = Signal(name="found"), Signal(name="available")
         taken, leaving = Signal(count, name="taken"), Signal(count, name="leaving")
+        oldest_clean, after_clean = self._in_turn(m, clean, "clean")
+        oldest_dirty, after_dirty = self._in_turn(m, dirty, "dirty")
         m.d.comb += [
-            hits.eq(self.valid & Cat(Value.cast(tag) == Value.cast(wanted) for tag in self.tag)),
+            hits.eq(Mux(begins, self.preloaded, self.accessed)),
             found.eq(hits.any()),
             vacant.eq(~self.valid),
             clean.eq(self.valid & ~self.held & ~self.dirty),
             dirty.eq(self.valid & ~self.held & self.dirty),
-            available.eq(vacant.any() | clean.any()),
-            taken.eq(Mux(vacant.any(), lowest(vacant), self._in_turn(m, clean, "clean"))),
-            leaving.eq(self._in_turn(m, dirty, "dirty")),
+            available.eq(~(self.valid & (self.held | self.dirty)).all()),
+            taken.eq(Mux(vacant.any(), lowest(vacant), oldest_clean)),
+            leaving.eq(oldest_dirty),
         ]
 
-        # What it does.
+        # What comes of it.
         action = preload.p.action
         last, invalidates = action == Entry.PRELOAD_LAST, action == Entry.INVALIDATE
-        misses, allocates, evicts, sends = (Signal(name=n) for n in ("misses", "allocates", "evicts", "sends"))
-        reserves = Signal()
+        misses, stores, sends = (Signal(name=name) for name in ("misses", "stores", "sends"))
+        allocates, evicts, reserves, fetched = (
+            Signal(name=name) for name in ("allocates", "evicts", "reserves", "fetched")
+        )
         m.d.comb += [
             misses.eq(~found & (reads & access.p.result | preloads & ~invalidates)),
+            stores.eq(misses & ~available),
             sends.eq(preloads & (~found & (available | invalidates) | found & (last | invalidates))),
-            self.pushes.eq(sends | misses & ~available),
-            evicts.eq(misses & ~available & self.granted),
+            self.pushes.eq(sends | stores),
             self.kind.eq(
                 Mux(
-                    misses & ~available, Request.STORE,
+                    stores, Request.STORE,
                     Mux(found | invalidates, Request.DROP, Mux(last, Request.FETCH_LAST, Request.FETCH)),
                 )
             ),
-            self.pushed.eq(Mux(misses & ~available, select(leaving, [Value.cast(tag) for tag in self.tag]), wanted)),
+            self.pushed.eq(Mux(stores, select(leaving, [Value.cast(tag) for tag in self.tag]), wanted)),
             access.ready.eq(reads & (found | ~access.p.result | available)),
             preload.ready.eq(preloads & Mux(sends, self.granted, found)),
-            reserves.eq(access.valid & access.ready & access.p.result),
-            allocates.eq(misses & available & (reserves | preload.ready)),
+            evicts.eq(stores & self.granted),
+            reserves.eq(access.ready & access.p.result),
+            fetched.eq(preload.ready & ~invalidates),
+            allocates.eq(~found & (reserves | fetched)),
         ]  # fmt: skip
 
         # Lines.
-        place, fetched = Signal(count, name="place"), Signal(name="fetched")
-        m.d.comb += place.eq(Mux(evicts, leaving, Mux(allocates, taken, hits)))
-        m.d.comb += fetched.eq(preloads & preload.ready)
-        flags = Mux(self.writes, self.write.flags, access.p.flags)
-        ends = (self.writes | access.valid & access.ready & ~access.p.result) & (flags & LAST).any()
-        erased = Signal()
+        written, new, place = Signal(count, name="written"), Signal(count, name="new"), Signal(count, name="place")
+        arrives = Signal.like(wanted, name="arrives")
         freed, released = Signal(count, name="freed"), Signal(count, name="released")
         # A line that is taken in this cycle is the new register's, whatever its tag still says.
-        theirs = Cat(tag.warp == self.finish for tag in self.tag) & ~Mux(allocates, place, 0)
-        ended = theirs & self.finishes.replicate(count)
+        ended = Cat(tag.warp == self.finish for tag in self.tag) & ~new & self.finishes.replicate(count)
+        uses = access.ready & ~access.p.result & (access.p.flags & LAST).any()
+        ends = self.writes & (self.write.flags & LAST).any()
         m.d.comb += [
-            erased.eq(ends & (flags & ERASE).any()),
-            freed.eq(Mux(evicts | erased | fetched & invalidates, place, 0) | ended),
-            released.eq(Mux(ends, place, 0)),
+            *(arrives[name].eq(Mux(self.writes, self.write[name], self.fill[name])) for name in wanted.shape().members),
+            written.eq(self._with(arrives)),
+            new.eq(Mux(allocates, taken, 0)),
+            place.eq(new | hits),
+            released.eq(Mux(uses, self.accessed, 0) | Mux(ends, written, 0)),
+            freed.eq(
+                Mux(uses & (access.p.flags & ERASE).any(), self.accessed, 0)
+                | Mux(ends & (self.write.flags & ERASE).any(), written, 0)
+                | Mux(preload.ready & invalidates, self.preloaded, 0)
+                | Mux(evicts, leaving, 0)
+                | ended
+            ),
         ]
-        holds = reserves | fetched & ~invalidates
-        new = Mux(allocates | reserves & ~(self.held & place).any(), place, 0)
         m.d.sync += [
-            self.valid.eq((self.valid | Mux(allocates, place, 0)) & ~freed),
-            self.held.eq((self.held | Mux(holds, place, 0)) & ~(released | freed)),
-            self.dirty.eq(self.dirty & ~Mux(allocates, place, 0) | Mux(self.writes | fetched & last, place, 0)),
-            self.fresh.eq(self.fresh & ~Mux(self.writes | allocates, place, 0) | Mux(reserves, new, 0)),
+            self.valid.eq((self.valid | new) & ~freed),
+            self.held.eq((self.held | Mux(reserves | fetched, place, 0)) & ~(released | freed)),
+            self.dirty.eq(self.dirty & ~new | Mux(self.writes, written, 0) | Mux(fetched & last, place, 0)),
+            self.fresh.eq(
+                self.fresh & ~(new | Mux(self.writes, written, 0)) | Mux(reserves, new | hits & ~self.held, 0)
+            ),
         ]
         with m.If(allocates):
             m.d.sync += [tag.eq(Mux(one, wanted, tag)) for tag, one in zip(self.tag, taken, strict=True)]
         with m.If(evicts | allocates):
-            number = index_of(place)
-            m.d.sync += self.turn.eq(Mux(number == count - 1, 0, number + 1))
+            after_taken = Mux(vacant.any(), beyond(vacant), after_clean)
+            m.d.sync += self.turn.eq(Mux(evicts, after_dirty, after_taken)[1:])
+        for buffer, line in (self.access, self.accessed), (self.preload, self.preloaded):
+            following, oldest = (self._named(each) == self._named(wanted) for each in (buffer.following, buffer.head))
+            takes = Mux(buffer.moves, following, oldest)
+            found_next = Mux(buffer.moves, self._with(buffer.following), line)
+            m.d.sync += line.eq(found_next & ~(freed | new) | Mux(takes, new, 0))
 
         # Values.
         read, write = self._memory.read_port(), self._memory.write_port(granularity=1)
         fills_all = Signal()
         m.d.comb += [
-            read.addr.eq(index_of(place)),
-            read.en.eq(evicts | access.valid & access.ready & ~access.p.result),
-            write.addr.eq(index_of(place)),
-            fills_all.eq(fills | (self.fresh & place).any()),
+            read.addr.eq(Mux(stores, index_of(leaving), index_of(self.accessed))),
+            read.en.eq(evicts | access.ready & ~access.p.result),
+            write.addr.eq(index_of(written)),
+            fills_all.eq(fills | (self.fresh & written).any()),
             write.en.eq(Mux(self.writes | fills, self.write.mask | fills_all.replicate(self._lanes), 0)),
             self.words.eq(read.data),
         ]
         for lane, word in enumerate(write.data):
-            written = Mux(self.write.mask[lane], self.write.words[lane], Const(POISON, WORD))
-            m.d.comb += word.eq(Mux(fills, self.fill.words[lane], written))
+            value = Mux(self.write.mask[lane], self.write.words[lane], Const(POISON, WORD))
+            m.d.comb += word.eq(Mux(fills, self.fill.words[lane], value))
 
         # Events, and how long the preload has waited.
-        m.d.sync += [
-            self.accesses.eq(access.valid & access.ready),
-            self.answers.eq(fills | fetched & (found | invalidates)),
+        answers, answered = Signal(), Signal.like(self.answered)
+        m.d.comb += [
+            answers.eq(fills | preload.ready & (found | invalidates)),
+            answered.eq(Mux(fills, self.fill.warp, preload.p.warp)),
         ]
-        m.d.sync += self.done.eq(0)
+        m.d.sync += [
+            self.accesses.eq(access.ready),
+            self.answers.eq(answers),
+            self.answered.eq(Mux(answers, answered, 0)),
+            self.done.eq(0),
+        ]
         with m.If(access.ready):
             m.d.sync += [self.done[name].eq(access.p[name]) for name in self.done.shape().members]
-        m.d.sync += self.answered.eq(Mux(fills | fetched & (found | invalidates), wanted.warp, 0))
         with m.If(preload.ready | ~preload.valid):
             m.d.sync += self.waited.eq(0)
         with m.Elif(~preloads & (self.waited != PATIENCE)):
             m.d.sync += self.waited.eq(self.waited + 1)
         return m
 
-    def _in_turn(self, m: Module, lines: Signal, name: str) -> Signal:
-        """Of lines of one list, the next in turn: one-hot."""
-        later, chosen = Signal.like(lines, name=f"later_{name}"), Signal.like(lines, name=f"next_{name}")
+    def _named(self, payload: Any) -> Value:
+        """The register of a payload."""
+        return Cat(payload[name] for name in self.pushed.shape().members)
+
+    def _with(self, payload: Any) -> Value:
+        """The lines with the register of a payload: one at most."""
+        return self.valid & Cat(Value.cast(tag) == self._named(payload) for tag in self.tag)
+
+    def _in_turn(self, m: Module, lines: Signal, name: str) -> tuple[Signal, Signal]:
+        """Of lines of one list, the next in turn: one-hot; and those that follow it."""
+        early, first, after = (Signal.like(lines, name=f"{each}_{name}") for each in ("early", "next", "after"))
         m.d.comb += [
-            later.eq(lines & above(self.turn, len(lines), itself=True)),
-            chosen.eq(Mux(later.any(), lowest(later), lowest(lines))),
+            early.eq(lines & Cat(0, self.turn)),
+            first.eq(Mux(early.any(), lowest(early), lowest(lines))),
+            after.eq(Mux(early.any(), beyond(early), beyond(lines))),
         ]
-        return chosen
+        return first, after

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import index_of, next_after, select
+from lockstep.rtl.bits import index_of, multiplex, select
 from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.regless._bank import Bank
 from lockstep.rtl.regless._layouts import (
@@ -149,7 +149,7 @@ class OperandStagingUnit(wiring.Component):
             self.finish.ready.eq(room),
             finishes.eq(self.finish.valid & room),
             pushes.eq(Cat(bank.pushes for bank in self.banks)),
-            granted.eq(Mux(room & ~self.finish.valid, next_after(pushes, self.last), 0)),
+            granted.eq(Mux(room & ~self.finish.valid, self._in_turn(pushes), 0)),
         ]
         m.d.sync += self.entering.eq(finishes | granted.any())
         with m.If(granted.any()):
@@ -209,3 +209,16 @@ class OperandStagingUnit(wiring.Component):
             with m.If(bank.accesses & ~bank.done.result):
                 m.d.comb += operand.payload.words.eq(bank.words)
         return m
+
+    def _in_turn(self, pushes: Signal) -> Value:
+        """One-hot: the first bank after the last one that had the way. Each looks for one before it by itself."""
+        count = len(pushes)
+
+        def before(bank: int) -> Value:
+            """The banks whose turn is before this one's."""
+            turns = ((bank - last - 1) % count for last in range(1 << len(self.last)))
+            return multiplex(
+                self.last, [Const(sum(1 << (bank - k) % count for k in range(1, turn + 1)), count) for turn in turns]
+            )
+
+        return Cat(pushes[bank] & ~(pushes & before(bank)).any() for bank in range(count))

@@ -49,6 +49,7 @@ _SHAPES = {
     "writes": Shape(preload=0.1, access=0.9, write=0.9, erase=0.6),
     "few": Shape(numbers=12, finish=0.002, held=0.5),
     "sparse": Shape(preload=0.02, access=0.1, write=0.1),
+    "short warps": Shape(preload=0.05, access=0.3, last=0.9, accept=0.2, finish=0.5),
 }
 SHAPES = tuple(_SHAPES)
 
