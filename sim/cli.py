@@ -22,7 +22,7 @@ from lockstep.spec.words import closest
 __all__ = ["main"]
 
 CHAPTERS = tuple(sorted(file.stem for file in (Path(__file__).parent / "reproduce" / "chapters").glob("[!_]*.py")))
-VERIFY_LEVELS = ("smoke", "random", "formal", "mutation")
+VERIFY_LEVELS = ("smoke", "random", "formal", "mutation", "kernels")
 EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 
 
@@ -178,6 +178,10 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--jobs", type=int, metavar="N", help="checks at the same time (default: one per core)")
     verify.add_argument("--replay", metavar="FILE", nargs="+", default=[], help="play replay files of `lockstep cosim` "
                         "instead; with mutation, play them to the mutants, too")  # fmt: skip
+    verify.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="with kernels: what they run on "
+                        "(default: gtx480)")  # fmt: skip
+    verify.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="with kernels: a parameter: "
+                        "regless.registers=128")  # fmt: skip
     verify.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
     verify.add_argument("--coverage", metavar="DIR", help="with random: write lcov files, and the Verilog that they "
                         "are about")  # fmt: skip

@@ -209,7 +209,9 @@ def verify(options: Namespace) -> int:
         raise UsageError(f"no block or area {name!r}{suggestion}; there are {', '.join(known)}") from None
     seed = levels.base_seed() if options.seed is None else options.seed
     files = [Path(name) for name in options.replay]
-    wanted = levels.Options(options.level, seed, options.seeds, options.mutants, folder, files)
+    wanted = levels.Options(
+        options.level, seed, options.seeds, options.mutants, folder, files, options.gpu, _settings(options)
+    )
     checks = []
     with Display() as watch:
         watch.phase(f"{options.level}: {len(blocks)} targets")

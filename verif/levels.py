@@ -7,6 +7,7 @@ random   every configuration and shape of stimulus with as many seeds as asked f
          *combinations*: every pair of mechanisms that may be combined, on all kernels
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
+kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's
 ======== ===========================================================================================================
 """
 
@@ -25,10 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.rtl import netlist, registry
-from lockstep.sim import kernels
+from lockstep.sim import comparison, kernels
 from lockstep.sim.cosim.replay import Replay, load
+from lockstep.sim.cosim.run import cosim
+from lockstep.sim.job import Job as KernelJob
 from lockstep.spec.files import write
+from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side
+from lockstep.spec.registry import MECHANISMS
 from lockstep.verif import combinations, formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
@@ -36,7 +41,7 @@ from lockstep.verif.mutation import everywhere, mutate, refute
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, kept, record, replayed
 
-LEVELS = ("smoke", "random", "formal", "mutation")
+LEVELS = ("smoke", "random", "formal", "mutation", "kernels")
 SMOKE_CYCLES = 300
 MUTANTS = 300
 MUTATED = "odd"  # small enough to decide about survivors, and nothing in it is a power of two
@@ -65,7 +70,7 @@ class Check:
 class Options:
     """``seed`` is the first of ``seeds``. ``folder``: where coverage reports go, if anywhere.
 
-    ``replays`` of kernels are played to mutants, beside the random runs.
+    ``replays`` of kernels are played to mutants, beside the random runs. Kernels run on ``gpu`` with ``settings``.
     """
 
     level: str
@@ -74,6 +79,8 @@ class Options:
     mutants: int = MUTANTS
     folder: Path | None = None
     replays: Sequence[Path] = ()
+    gpu: str = "gtx480"
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 Job = Callable[[], Check]
@@ -109,11 +116,7 @@ def find(names: Sequence[str]) -> list[str]:
 
 def verify(names: Sequence[str], options: Options, jobs: int | None = None) -> Iterator[Check]:
     """Do all checks of a level on blocks, several at a time; yields them in order."""
-    planned = [
-        (name, job)
-        for name in names
-        for job in (_combinations(options) if name == combinations.TARGET else _plan(declaration(name), options))
-    ]
+    planned = list(_planned(names, options))
 
     def run(block: str, job: tuple[str, Job]) -> Check:
         name, function = job
@@ -125,6 +128,16 @@ def verify(names: Sequence[str], options: Options, jobs: int | None = None) -> I
         return Check(block, name, check.errors, check.detail, check.data, time.monotonic() - started)
 
     yield from side_by_side(lambda item: run(*item), planned, jobs)
+
+
+def _planned(names: Sequence[str], options: Options) -> Iterator[tuple[str, tuple[str, Job]]]:
+    """All checks of a level: of which block, and its name."""
+    if options.level == "kernels":
+        yield from _on_kernels(names, options)
+        return
+    for name in names:
+        checks = _combinations(options) if name == combinations.TARGET else _plan(declaration(name), options)
+        yield from ((name, check) for check in checks)
 
 
 def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
@@ -151,6 +164,30 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
         for name, proof in proofs(declared.block).items():
             if proof.mode != "cover":
                 yield f"mutation, proof {name!r}", partial(_refutation, declared, name, proof, options)
+
+
+def _on_kernels(names: Sequence[str], options: Options) -> Iterator[tuple[str, tuple[str, Job]]]:
+    """The checks of blocks by the mechanism that has them; those that the frame has, without a mechanism."""
+    frame = {block for each in (FRAME, *DEFAULTS) for block in each.blocks}
+    having = {"baseline": frame, **{name: set(each.blocks) for name, each in MECHANISMS.items()}}
+    for mechanism, its in having.items():
+        chosen = [name for name in names if name in its]
+        for kernel in kernels.names() if chosen else ():
+            job = KernelJob(
+                kernel, options.gpu, "tiny", mechanisms=comparison.mechanisms(mechanism),
+                settings={"core.sms": 2, **options.settings},
+            )  # fmt: skip
+            yield mechanism, (kernel, partial(_kernel, mechanism, job, ",".join(chosen)))
+
+
+def _kernel(mechanism: str, job: KernelJob, rtl: str) -> Check:
+    result = cosim(job, rtl)
+    errors = [] if result["checked"] else [result["message"]]
+    if result["mismatches"]:
+        errors.append(f"again: {result['difference']['again']}")
+    detail = f"{result['compared_cycles']:,} cycles of blocks compared, {result['mismatches']} mismatches"
+    shown = ("cycles", "compared_cycles", "cycles_per_second", "mismatches")
+    return Check(mechanism, "", errors, detail, {name: result[name] for name in shown if name in result})
 
 
 def _combinations(options: Options) -> Iterator[tuple[str, Job]]:

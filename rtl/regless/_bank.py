@@ -88,7 +88,7 @@ class Bank(wiring.Component):
         oldest_dirty, after_dirty = self._in_turn(m, dirty, "dirty")
         m.d.comb += [
             hits.eq(Mux(begins, self.preloaded, self.accessed)),
-            found.eq(hits.any()),
+            found.eq(Mux(begins, self.preloaded.any(), self.accessed.any())),
             vacant.eq(~self.valid),
             clean.eq(self.valid & ~self.held & ~self.dirty),
             dirty.eq(self.valid & ~self.held & self.dirty),
