@@ -128,11 +128,11 @@ class OperandStagingUnit(wiring.Component):
         )
         self.banks = [Bank(lanes=lanes, lines=lines, **size) for _ in range(banks)]
         self.queue = Buffer(self.request.p.shape())
-        # The way to the compressor: whose turn it is not, and what enters the queue in this cycle.
+        # The way to the compressor: the bank that had it last, and what enters the queue in this cycle.
         self.last = Signal(bits_for(banks - 1))
+        self.room = Signal(init=1)  # for one more
         self.entering = Signal()
         self.entry = Signal(data.StructLayout({"kind": Request, **named(**size)}), reset_less=True)
-        self.source = Signal(bits_for(banks - 1), reset_less=True)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -142,20 +142,23 @@ class OperandStagingUnit(wiring.Component):
         m.submodules.queue = queue = self.queue
 
         # Who has the way to the compressor.
-        room, finishes = Signal(name="room"), Signal(name="finishes")
+        room, finishes, enters = self.room, Signal(name="finishes"), Signal(name="enters")
+        waiting = Signal(2, name="waiting")  # in the queue, in the next cycle
         granted, pushes = Signal(count, name="granted"), Signal(count, name="pushes")
         m.d.comb += [
-            room.eq(queue.count + self.entering < 2),
             self.finish.ready.eq(room),
             finishes.eq(self.finish.valid & room),
             pushes.eq(Cat(bank.pushes for bank in self.banks)),
             granted.eq(Mux(room & ~self.finish.valid, self._in_turn(pushes), 0)),
         ]
-        m.d.sync += self.entering.eq(finishes | granted.any())
+        m.d.comb += [
+            enters.eq(finishes | granted.any()),
+            waiting.eq(queue.count + self.entering - (self.request.valid & self.request.ready)),
+        ]
+        m.d.sync += [self.entering.eq(enters), room.eq((waiting == 0) | (waiting == 1) & ~enters)]
         with m.If(granted.any()):
             m.d.sync += [
                 self.last.eq(index_of(granted)),
-                self.source.eq(index_of(granted)),
                 self.entry.kind.eq(select(granted, [Value.cast(bank.kind) for bank in self.banks])),
                 self.entry.warp.eq(select(granted, [bank.pushed.warp for bank in self.banks])),
                 self.entry.number.eq(select(granted, [bank.pushed.number for bank in self.banks])),
@@ -164,7 +167,7 @@ class OperandStagingUnit(wiring.Component):
             m.d.sync += [self.entry.kind.eq(Request.FINISH), self.entry.warp.eq(self.finish.p.warp)]
             m.d.sync += self.entry.number.eq(0)
         stores = Signal(count)
-        m.d.comb += stores.eq(Mux(self.entry.kind == Request.STORE, 1 << self.source, 0))
+        m.d.comb += stores.eq(Mux(self.entry.kind == Request.STORE, 1 << self.last, 0))
         m.d.comb += [
             queue.i.valid.eq(self.entering),
             queue.i.p.kind.eq(self.entry.kind),

@@ -159,7 +159,11 @@ class Traffic(Elaboratable):
     def lists(self, m: Module, dut: OperandStagingUnit, held: Signal) -> None:
         """The lines, and their lists."""
         [bank], [access], [preload] = dut.banks, [dut.banks[0].access.o], [dut.banks[0].preload.o]
+        for oldest, line in (access, bank.accessed), (preload, bank.preloaded):
+            found = bank.valid & Cat(tag.warp == oldest.p.warp for tag in bank.tag)
+            m.d.comb += Assert(~oldest.valid | (line == found))
         m.d.comb += [
+            Assert(dut.room == (dut.queue.count + dut.entering < 2)),
             Assert(~(bank.valid.all() & (bank.tag[0].warp == bank.tag[1].warp))),
             Assert((bank.held & ~bank.valid) == 0),
             Assert(popcount(bank.valid & bank.held) <= popcount(held) + LINES),
@@ -184,8 +188,9 @@ PROOFS = {
     "values stay": Proof(
         Traffic, "bmc", 8,
         "in 8 cycles of any traffic within the contract, what is read or stored is what was written last (a fill and "
-        "its read need more cycles); no register has two lines; what is answered was asked; a dirty line leaves by a "
-        "store, an invalidation or its warp's end alone: 3 registers, 2 lines, 1 lane",
+        "its read need more cycles); no register has two lines, and the lines that are found early are those; what is "
+        "answered was asked; a dirty line leaves by a store, an invalidation or its warp's end alone: 3 registers, 2 "
+        "lines, 1 lane",
     ),
     "a value is filled and read, and stored": Proof(Traffic, "cover", 12, "each by itself; dirty lines alone"),
 }  # fmt: skip
