@@ -11,13 +11,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 def lowest(mask: Value) -> Value:
     """One-hot: the lowest bit of a mask; zero if the mask is."""
-    return mask & ~beyond(mask)
+    return (mask & -mask)[: len(mask)]
 
 
 def beyond(mask: Value) -> Value:
     """Ones above the lowest bit of a mask; zero if the mask is.
 
-    Found in as many steps as an index of the mask has bits: the carry of a subtraction may become a ripple.
+    Found in as many steps as an index of the mask has bits; the carry of :func:`lowest` may become a ripple.
     """
     width, filled = len(mask), mask
     for distance in (1 << step for step in range((width - 1).bit_length())):

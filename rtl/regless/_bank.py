@@ -10,7 +10,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import beyond, index_of, lowest, select
+from lockstep.rtl.bits import beyond, index_of, select
 from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.regless._layouts import WORD, access_of, fill_layout, named, preload_of, values, write_of
 from lockstep.spec.register_regions import ERASE, LAST, Entry
@@ -83,7 +83,7 @@ class Bank(wiring.Component):
         # Its line, the one that it would take, and the one that would have to leave.
         hits, vacant, clean, dirty = (Signal(count, name=name) for name in ("hits", "vacant", "clean", "dirty_lines"))
         found, available = Signal(name="found"), Signal(name="available")
-        taken, leaving = Signal(count, name="taken"), Signal(count, name="leaving")
+        taken, leaving, after_vacant = (Signal(count, name=name) for name in ("taken", "leaving", "after_vacant"))
         oldest_clean, after_clean = self._in_turn(m, clean, "clean")
         oldest_dirty, after_dirty = self._in_turn(m, dirty, "dirty")
         m.d.comb += [
@@ -93,7 +93,8 @@ class Bank(wiring.Component):
             clean.eq(self.valid & ~self.held & ~self.dirty),
             dirty.eq(self.valid & ~self.held & self.dirty),
             available.eq(~(self.valid & (self.held | self.dirty)).all()),
-            taken.eq(Mux(vacant.any(), lowest(vacant), oldest_clean)),
+            after_vacant.eq(beyond(vacant)),
+            taken.eq(Mux(vacant.any(), vacant & ~after_vacant, oldest_clean)),
             leaving.eq(oldest_dirty),
         ]
 
@@ -157,7 +158,7 @@ class Bank(wiring.Component):
         with m.If(allocates):
             m.d.sync += [tag.eq(Mux(one, wanted, tag)) for tag, one in zip(self.tag, taken, strict=True)]
         with m.If(evicts | allocates):
-            after_taken = Mux(vacant.any(), beyond(vacant), after_clean)
+            after_taken = Mux(vacant.any(), after_vacant, after_clean)
             m.d.sync += self.turn.eq(Mux(evicts, after_dirty, after_taken)[1:])
         for buffer, line in (self.access, self.accessed), (self.preload, self.preloaded):
             following, oldest = (self._named(each) == self._named(wanted) for each in (buffer.following, buffer.head))
@@ -210,10 +211,10 @@ class Bank(wiring.Component):
 
     def _in_turn(self, m: Module, lines: Signal, name: str) -> tuple[Signal, Signal]:
         """Of lines of one list, the next in turn: one-hot; and those that follow it."""
-        early, first, after = (Signal.like(lines, name=f"{each}_{name}") for each in ("early", "next", "after"))
+        early, those, after = (Signal.like(lines, name=f"{each}_{name}") for each in ("early", "those", "after"))
         m.d.comb += [
             early.eq(lines & Cat(0, self.turn)),
-            first.eq(Mux(early.any(), lowest(early), lowest(lines))),
+            those.eq(Mux(early.any(), early, lines)),
             after.eq(Mux(early.any(), beyond(early), beyond(lines))),
         ]
-        return first, after
+        return those & ~after, after
