@@ -476,6 +476,21 @@ def test_a_block_without_proofs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check.errors == ["there is none: nothing about this block is proved"]
 
 
+def test_kernels_with_blocks_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels.kernels, "names", lambda: ["saxpy"])
+    options = levels.Options("kernels", 1, settings={"core.sms": 1})
+    names = ["cta.cta_dispatcher", "sharing.share_locks", "regless.regless_shard"]
+    planned = [(mechanism, kernel) for mechanism, (kernel, _) in levels._planned(names, options)]
+    locks = [name for name, each in MECHANISMS.items() if "sharing.share_locks" in each.blocks]
+    assert planned == [("baseline", "saxpy"), *((name, "saxpy") for name in locks)] and locks
+    [check] = levels.verify(names[:1], options)
+    assert check.passed and check.data["compared_cycles"] == check.data["cycles"] > 0
+    wrong = {"checked": False, "mismatches": 1, "message": "they differ", "difference": {"again": "this command"}}
+    monkeypatch.setattr(levels, "cosim", lambda job, rtl: {**check.data, **wrong})
+    [check] = levels.verify(names[:1], options)
+    assert check.errors == ["they differ", "again: this command"]
+
+
 def test_names_of_blocks() -> None:
     assert levels.find(["intra_warp_coalescer", "lsu.intra_warp_coalescer"]) == [BLOCK]
     assert BLOCK in levels.find(["warppool"])

@@ -102,9 +102,7 @@ class Bank(wiring.Component):
         action = preload.p.action
         last, invalidates = action == Entry.PRELOAD_LAST, action == Entry.INVALIDATE
         misses, stores, sends = (Signal(name=name) for name in ("misses", "stores", "sends"))
-        allocates, evicts, reserves, fetched = (
-            Signal(name=name) for name in ("allocates", "evicts", "reserves", "fetched")
-        )
+        evicts, reserves, fetched, takes = (Signal(name=name) for name in ("evicts", "reserves", "fetched", "takes"))
         m.d.comb += [
             misses.eq(~found & (reads & access.p.result | preloads & ~invalidates)),
             stores.eq(misses & ~available),
@@ -122,11 +120,11 @@ class Bank(wiring.Component):
             evicts.eq(stores & self.granted),
             reserves.eq(access.ready & access.p.result),
             fetched.eq(preload.ready & ~invalidates),
-            allocates.eq(~found & (reserves | fetched)),
+            takes.eq(reserves | fetched),
         ]  # fmt: skip
 
         # Lines.
-        written, new, place = Signal(count, name="written"), Signal(count, name="new"), Signal(count, name="place")
+        written, new, place, lacking = (Signal(count, name=name) for name in ("written", "new", "place", "lacking"))
         arrives = Signal.like(wanted, name="arrives")
         freed, released = Signal(count, name="freed"), Signal(count, name="released")
         # A line that is taken in this cycle is the new register's, whatever its tag still says.
@@ -136,8 +134,9 @@ class Bank(wiring.Component):
         m.d.comb += [
             *(arrives[name].eq(Mux(self.writes, self.write[name], self.fill[name])) for name in wanted.shape().members),
             written.eq(self._with(arrives)),
-            new.eq(Mux(allocates, taken, 0)),
-            place.eq(new | hits),
+            lacking.eq(Mux(found, 0, taken)),
+            place.eq(lacking | hits),
+            new.eq(Mux(takes, lacking, 0)),
             released.eq(Mux(uses, self.accessed, 0) | Mux(ends, written, 0)),
             freed.eq(
                 Mux(uses & (access.p.flags & ERASE).any(), self.accessed, 0)
@@ -149,22 +148,20 @@ class Bank(wiring.Component):
         ]
         m.d.sync += [
             self.valid.eq((self.valid | new) & ~freed),
-            self.held.eq((self.held | Mux(reserves | fetched, place, 0)) & ~(released | freed)),
+            self.held.eq((self.held | Mux(takes, place, 0)) & ~(released | freed)),
             self.dirty.eq(self.dirty & ~new | Mux(self.writes, written, 0) | Mux(fetched & last, place, 0)),
-            self.fresh.eq(
-                self.fresh & ~(new | Mux(self.writes, written, 0)) | Mux(reserves, new | hits & ~self.held, 0)
-            ),
+            self.fresh.eq(self.fresh & ~(new | Mux(self.writes, written, 0)) | Mux(reserves, place & ~self.held, 0)),
         ]
-        with m.If(allocates):
+        with m.If(takes & ~found):
             m.d.sync += [tag.eq(Mux(one, wanted, tag)) for tag, one in zip(self.tag, taken, strict=True)]
-        with m.If(evicts | allocates):
+        with m.If(evicts | takes & ~found):
             after_taken = Mux(vacant.any(), after_vacant, after_clean)
             m.d.sync += self.turn.eq(Mux(evicts, after_dirty, after_taken)[1:])
         for buffer, line in (self.access, self.accessed), (self.preload, self.preloaded):
             following, oldest = (self._named(each) == self._named(wanted) for each in (buffer.following, buffer.head))
-            takes = Mux(buffer.moves, following, oldest)
+            is_new = Mux(buffer.moves, following, oldest)
             found_next = Mux(buffer.moves, self._with(buffer.following), line)
-            m.d.sync += line.eq(found_next & ~(freed | new) | Mux(takes, new, 0))
+            m.d.sync += line.eq(found_next & ~(freed | new) | Mux(is_new, new, 0))
 
         # Values.
         read, write = self._memory.read_port(), self._memory.write_port(granularity=1)
