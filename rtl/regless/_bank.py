@@ -22,8 +22,8 @@ PATIENCE = 7  # cycles in which others go before a preload
 class Bank(wiring.Component):
     """Does one thing in a cycle: a write, a fill, an access, a preload; or it stores a dirty line to make room.
 
-    ``write``, ``finish`` and ``fill`` cannot be refused here. ``pushes`` asks for the way to the compressor, for
-    ``kind``; with ``granted`` it is done in the same cycle, and the line's words follow on ``words`` in the next.
+    ``write``, ``finish`` and ``fill`` cannot be refused here. ``pushes`` asks for the way to the compressor; with
+    ``granted`` it is done in the same cycle, and ``kind``, ``pushed`` and the line's ``words`` follow in the next.
     """
 
     def __init__(self, *, lanes: int, warps: int, registers: int, lines: int) -> None:
@@ -40,7 +40,7 @@ class Bank(wiring.Component):
                 "room": In(1),
                 "granted": In(1),
                 "pushes": Out(1),
-                "kind": Out(Request),
+                "kind": Out(2),  # a Request, not FINISH
                 "pushed": Out(data.StructLayout(name)),
                 "words": Out(words),
                 "done": Out(data.StructLayout({**name, "result": 1})),
@@ -108,20 +108,22 @@ class Bank(wiring.Component):
             stores.eq(misses & ~available),
             sends.eq(preloads & (~found & (available | invalidates) | found & (last | invalidates))),
             self.pushes.eq(sends | stores),
-            self.kind.eq(
-                Mux(
-                    stores, Request.STORE,
-                    Mux(found | invalidates, Request.DROP, Mux(last, Request.FETCH_LAST, Request.FETCH)),
-                )
-            ),
-            self.pushed.eq(Mux(stores, select(leaving, [Value.cast(tag) for tag in self.tag]), wanted)),
             access.ready.eq(reads & (found | ~access.p.result | available)),
             preload.ready.eq(preloads & Mux(sends, self.granted, found)),
             evicts.eq(stores & self.granted),
             reserves.eq(access.ready & access.p.result),
             fetched.eq(preload.ready & ~invalidates),
             takes.eq(reserves | fetched),
-        ]  # fmt: skip
+        ]
+        # The tag of a line that leaves is still there in the next cycle.
+        asked = Signal(self.pushed.shape(), name="asked", reset_less=True)
+        left = Signal(count, name="left", reset_less=True)
+        m.d.comb += self.pushed.eq(
+            Mux(self.kind == Request.STORE, select(left, [Value.cast(tag) for tag in self.tag]), asked)
+        )
+        with m.If(self.granted):
+            asks = Mux(found | invalidates, Request.DROP, Mux(last, Request.FETCH_LAST, Request.FETCH))
+            m.d.sync += [self.kind.eq(Mux(stores, Request.STORE, asks)), asked.eq(wanted), left.eq(leaving)]
 
         # Lines.
         written, new, place, lacking = (Signal(count, name=name) for name in ("written", "new", "place", "lacking"))

@@ -128,11 +128,12 @@ class OperandStagingUnit(wiring.Component):
         )
         self.banks = [Bank(lanes=lanes, lines=lines, **size) for _ in range(banks)]
         self.queue = Buffer(self.request.p.shape())
-        # The way to the compressor: the bank that had it last, and what enters the queue in this cycle.
+        # The way to the compressor: which bank had it last; and what enters the queue in this cycle, or a warp's end.
         self.last = Signal(bits_for(banks - 1))
         self.room = Signal(init=1)  # for one more
-        self.entering = Signal()
-        self.entry = Signal(data.StructLayout({"kind": Request, **named(**size)}), reset_less=True)
+        self.entering, self.finishing = Signal(), Signal()
+        self.finished = Signal(bits_for(warps - 1), reset_less=True)
+        self.entry = Signal(data.StructLayout({"kind": Request, **named(**size)}))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -150,24 +151,30 @@ class OperandStagingUnit(wiring.Component):
             finishes.eq(self.finish.valid & room),
             pushes.eq(Cat(bank.pushes for bank in self.banks)),
             granted.eq(Mux(room & ~self.finish.valid, self._in_turn(pushes), 0)),
-        ]
-        m.d.comb += [
             enters.eq(finishes | granted.any()),
             waiting.eq(queue.count + self.entering - (self.request.valid & self.request.ready)),
         ]
-        m.d.sync += [self.entering.eq(enters), room.eq((waiting == 0) | (waiting == 1) & ~enters)]
+        m.d.sync += [
+            self.entering.eq(enters),
+            self.finishing.eq(finishes),
+            room.eq((waiting == 0) | (waiting == 1) & ~enters),
+        ]
         with m.If(granted.any()):
-            m.d.sync += [
-                self.last.eq(index_of(granted)),
-                self.entry.kind.eq(select(granted, [Value.cast(bank.kind) for bank in self.banks])),
-                self.entry.warp.eq(select(granted, [bank.pushed.warp for bank in self.banks])),
-                self.entry.number.eq(select(granted, [bank.pushed.number for bank in self.banks])),
-            ]
+            m.d.sync += self.last.eq(index_of(granted))
         with m.If(finishes):
-            m.d.sync += [self.entry.kind.eq(Request.FINISH), self.entry.warp.eq(self.finish.p.warp)]
-            m.d.sync += self.entry.number.eq(0)
-        stores = Signal(count)
-        m.d.comb += stores.eq(Mux(self.entry.kind == Request.STORE, 1 << self.last, 0))
+            m.d.sync += self.finished.eq(self.finish.p.warp)
+
+        # What enters the queue.
+        source, stores = Signal(count, name="source"), Signal(count, name="stores")
+        m.d.comb += [
+            source.eq(Mux(self.finishing, 0, 1 << self.last)),
+            self.entry.kind.eq(select(source, [Value.cast(bank.kind) for bank in self.banks])),
+            self.entry.warp.eq(select(source, [bank.pushed.warp for bank in self.banks])),
+            self.entry.number.eq(select(source, [bank.pushed.number for bank in self.banks])),
+            stores.eq(Mux(self.entry.kind == Request.STORE, source, 0)),
+        ]
+        with m.If(self.finishing):
+            m.d.comb += [self.entry.kind.eq(Request.FINISH), self.entry.warp.eq(self.finished)]
         m.d.comb += [
             queue.i.valid.eq(self.entering),
             queue.i.p.kind.eq(self.entry.kind),
