@@ -17,6 +17,7 @@ from lockstep.rtl.registry import select, selectable
 from lockstep.sim.cosim import build, library
 from lockstep.sim.cosim.replay import SIDES, Differing, Replay, differing, recorded
 from lockstep.sim.errors import UsageError
+from lockstep.spec.registry import MECHANISMS
 from lockstep.spec.words import closest
 
 MODES = ("shadow", "replace")
@@ -63,13 +64,19 @@ def named(text: str, there: Iterable[str], joined: Collection[str] = ()) -> set[
     for name in filter(None, text.split(",")):
         blocks = select(name, fine) or select(name, there)
         if not blocks:
-            suggestion = closest(name, selectable(there))
-            known = ", ".join(there) or "none"
-            raise UsageError(f"--rtl {name}: not in this configuration{suggestion}, which has {known}")
+            raise UsageError(f"--rtl {name}: not in this configuration{_hint(name, there)}")
         meant |= {*blocks}
     if not meant:
         raise UsageError(f"--rtl {text}: does not name a block")
     return meant
+
+
+def _hint(name: str, there: Sequence[str]) -> str:
+    """The mechanisms that would bring what a name means; or what the configuration has."""
+    bringing = [each.name for each in MECHANISMS.values() if select(name, each.blocks)]
+    if bringing:
+        return f"; it comes with --with {' or '.join(bringing)}"
+    return f"{closest(name, selectable(there))}, which has {', '.join(there) or 'none'}"
 
 
 def chosen(text: str, instances: Sequence[Instance], sms: Sequence[int] | None = None) -> list[Instance]:

@@ -326,6 +326,7 @@ def test_what_is_not_there_is_refused() -> None:
     for rtl, sms, message in (
         ("scheduling", None, "which has lsu.intra_warp_coalescer"),
         ("warp", None, "not in this configuration"),
+        ("writeback", None, "it comes with --with warppool"),
         ("", None, "does not name a block"),
         ("all", [2], "--sm 2: must be 0 to 1"),
     ):
