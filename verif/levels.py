@@ -33,7 +33,7 @@ from lockstep.sim.job import Job as KernelJob
 from lockstep.spec.files import write
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side
-from lockstep.spec.registry import MECHANISMS
+from lockstep.spec.registry import MECHANISMS, resolve
 from lockstep.verif import combinations, formal, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
@@ -169,7 +169,7 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
 def _on_kernels(names: Sequence[str], options: Options) -> Iterator[tuple[str, tuple[str, Job]]]:
     """The checks of blocks by the mechanism that has them; those that the frame has, without a mechanism."""
     frame = {block for each in (FRAME, *DEFAULTS) for block in each.blocks}
-    having = {"baseline": frame, **{name: set(each.blocks) for name, each in MECHANISMS.items()}}
+    having = {"baseline": frame, **{name: _blocks_of(name) for name in MECHANISMS}}
     for mechanism, its in having.items():
         chosen = [name for name in names if name in its]
         for kernel in kernels.names() if chosen else ():
@@ -178,6 +178,11 @@ def _on_kernels(names: Sequence[str], options: Options) -> Iterator[tuple[str, t
                 settings={"core.sms": 2, **options.settings},
             )  # fmt: skip
             yield mechanism, (kernel, partial(_kernel, mechanism, job, ",".join(chosen)))
+
+
+def _blocks_of(mechanism: str) -> set[str]:
+    """Those of a mechanism, and of the ones that it requires."""
+    return {block for name in resolve([mechanism]) for block in MECHANISMS[name].blocks}
 
 
 def _kernel(mechanism: str, job: KernelJob, rtl: str) -> Check:
