@@ -131,7 +131,8 @@ class OperandStagingUnit(wiring.Component):
         # The way to the compressor: which bank had it last; and what enters the queue in this cycle, or a warp's end.
         self.last = Signal(bits_for(banks - 1))
         self.room = Signal(init=1)  # for one more
-        self.entering, self.finishing = Signal(), Signal()
+        self.entering = Signal()
+        self.finishing = Signal()
         self.finished = Signal(bits_for(warps - 1), reset_less=True)
         self.entry = Signal(data.StructLayout({"kind": Request, **named(**size)}))
 

@@ -154,7 +154,8 @@ class RegisterCompressor(wiring.Component):
         held |= {name: shape for name, shape in answer_layout(words=words, **size).members.items() if name != "line"}
         self.held = Signal(data.StructLayout(held), reset_less=True)
         self.value = Signal(VALUE_BITS, reset_less=True)  # to be expanded
-        self.filled, self.poisoned = Signal(WORD * lanes), Signal(name="poisoned")  # the words of ``fill``
+        self.filled = Signal(self.fill.p.shape())  # what was fetched: its words, ...
+        self.poisoned = Signal()  # ... unless they are poison
         self.known = Signal(warps * self._rows)  # states of this row have been written
         self.stored = Signal(self._groups)  # the line of this group has left for the L1
         self.valid, self.dirty, self.pending = (Signal(lines, name=n) for n in ("valid", "dirty", "pending"))
@@ -180,11 +181,13 @@ class RegisterCompressor(wiring.Component):
         self._serve_l1(m)
         m.d.sync += fill.valid.eq(fill.valid & ~fill.ready)
         m.d.comb += [
-            Value.cast(fill.p.words).eq(Mux(self.poisoned, Const(POISON, WORD).replicate(self._lanes), self.filled)),
+            fill.p.eq(self.filled),
             room.eq(self.count <= QUEUE - MOST_ACCESSES),
             self.answer.ready.eq((step == Step.IDLE) & ~fill.valid),
             self.request.ready.eq((step == Step.IDLE) & room & (self.loose != MAX_LOOSE) & ~self.answer.valid),
         ]
+        with m.If(self.poisoned):
+            m.d.comb += Value.cast(fill.p.words).eq(Const(POISON, WORD).replicate(self._lanes))
         for each, does in (
             (Step.IDLE, self._begin), (Step.LOOK, self._look), (Step.READ, self._read), (Step.WRITE, self._write),
             (Step.INSTALL, self._install), (Step.EXPAND, self._expand),
@@ -305,13 +308,13 @@ class RegisterCompressor(wiring.Component):
 
     def _fill(self, m: Module, of: Any, words: Value | None = None) -> None:
         """What was fetched; poison if there are no words."""
-        payload = self.fill.p
+        filled = self.filled
         m.d.sync += [
-            self.fill.valid.eq(1), payload.warp.eq(of.warp), payload.number.eq(of.number),
+            self.fill.valid.eq(1), filled.warp.eq(of.warp), filled.number.eq(of.number),
             self.poisoned.eq(words is None),
         ]  # fmt: skip
         if words is not None:
-            m.d.sync += self.filled.eq(words)
+            m.d.sync += Value.cast(filled.words).eq(words)
 
     def _begin(self, m: Module) -> None:
         held, request, answer = self.held, self.request, self.answer
