@@ -178,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--jobs", type=int, metavar="N", help="checks at the same time (default: one per core)")
     verify.add_argument("--replay", metavar="FILE", nargs="+", default=[], help="play replay files of `lockstep cosim` "
                         "instead; with mutation, play them to the mutants, too")  # fmt: skip
-    verify.add_argument("--gpu", default="gtx480", metavar="NAME|FILE.toml", help="with kernels: what they run on "
+    verify.add_argument("--gpu", metavar="NAME|FILE.toml", help="with kernels: what they run on "
                         "(default: gtx480)")  # fmt: skip
     verify.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="with kernels: a parameter: "
                         "regless.registers=128")  # fmt: skip

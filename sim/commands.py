@@ -197,6 +197,8 @@ def verify(options: Namespace) -> int:
         check_writable(target)
     if options.seeds < 1 or options.mutants < 1:
         raise UsageError("--seeds and --mutants must be at least 1")
+    if options.level != "kernels" and (options.gpu or options.set):
+        raise UsageError("--gpu and --set work with --level kernels only: the other levels have the benches' sizes")
     folder = None
     if options.coverage:
         folder = Path(options.coverage)
@@ -210,7 +212,7 @@ def verify(options: Namespace) -> int:
     seed = levels.base_seed() if options.seed is None else options.seed
     files = [Path(name) for name in options.replay]
     wanted = levels.Options(
-        options.level, seed, options.seeds, options.mutants, folder, files, options.gpu, _settings(options)
+        options.level, seed, options.seeds, options.mutants, folder, files, options.gpu or "gtx480", _settings(options)
     )
     checks = []
     with Display() as watch:

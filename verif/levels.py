@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.rtl import netlist, registry
-from lockstep.sim import comparison, kernels
+from lockstep.sim import comparison, description, kernels
 from lockstep.sim.cosim.replay import Replay, load
 from lockstep.sim.cosim.run import cosim
+from lockstep.sim.errors import UsageError
 from lockstep.sim.job import Job as KernelJob
 from lockstep.spec.files import write
 from lockstep.spec.frame import DEFAULTS, FRAME
@@ -167,17 +168,22 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
 
 
 def _on_kernels(names: Sequence[str], options: Options) -> Iterator[tuple[str, tuple[str, Job]]]:
-    """The checks of blocks by the mechanism that has them; those that the frame has, without a mechanism."""
+    """The checks of blocks by the mechanism that has them; those that the frame has, without a mechanism.
+
+    Raises :class:`UsageError` if no kernel has any of them, or for a GPU or settings that there are not.
+    """
     frame = {block for each in (FRAME, *DEFAULTS) for block in each.blocks}
     having = {"baseline": frame, **{name: _blocks_of(name) for name in MECHANISMS}}
-    for mechanism, its in having.items():
-        chosen = [name for name in names if name in its]
-        for kernel in kernels.names() if chosen else ():
-            job = KernelJob(
-                kernel, options.gpu, "tiny", mechanisms=comparison.mechanisms(mechanism),
-                settings={"core.sms": 2, **options.settings},
-            )  # fmt: skip
-            yield mechanism, (kernel, partial(_kernel, mechanism, job, ",".join(chosen)))
+    chosen = {name: there for name, its in having.items() if (there := [block for block in names if block in its])}
+    if not chosen:
+        raise UsageError(f"{', '.join(names)}: no kernel has it: it is verified by itself, at the other levels")
+    settings = {"core.sms": 2, **options.settings}
+    for name, there in chosen.items():
+        mechanisms = comparison.mechanisms(name)
+        description.load(options.gpu, settings, mechanisms)
+        for kernel in kernels.names():
+            job = KernelJob(kernel, options.gpu, "tiny", mechanisms=mechanisms, settings=settings)
+            yield name, (kernel, partial(_kernel, name, job, ",".join(there)))
 
 
 def _blocks_of(mechanism: str) -> set[str]:

@@ -491,6 +491,24 @@ def test_kernels_with_blocks_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check.errors == ["they differ", "again: this command"]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("regless_shard --level kernels", "no kernel has it"),
+        ("combinations --level kernels", "no kernel has it"),
+        ("shard_arbiter --level kernels --gpu gtx98", "did you mean gtx980"),
+        ("shard_arbiter --level kernels --set regless.registers=100", "regless.registers"),
+        ("shard_arbiter --level random --gpu gtx980", "--level kernels only"),
+    ],
+)
+def test_kernels_that_cannot_run_are_refused_before_any_does(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["verify", *words.split()]) == 2
+    errors = capsys.readouterr().err.strip().splitlines()
+    assert message in errors[-1] and sum(line.startswith("lockstep:") for line in errors) == 1
+
+
 def test_names_of_blocks() -> None:
     assert levels.find(["intra_warp_coalescer", "lsu.intra_warp_coalescer"]) == [BLOCK]
     assert BLOCK in levels.find(["warppool"])
