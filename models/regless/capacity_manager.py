@@ -80,10 +80,10 @@ def _start(state, io):
     place = i64(0) if overdue else i64(state.depth) - 1
     chosen = i64(state.stack[place])
     warp = state.warp[chosen]
-    for b in range(state.banks):
+    for b in range(BANKS):
         if warp.need[b] > state.free[b]:
             return False
-    for b in range(state.banks):
+    for b in range(BANKS):
         state.free[b] -= warp.need[b]
     state.starts = 0 if overdue or state.depth == 1 else state.starts + 1
     state.depth -= 1
@@ -112,9 +112,18 @@ def _come(state, io):
 @jit
 def _give_back(state, warp):
     """Of a region that has issued everything, all lines but those that are to be written."""
-    for b in range(state.banks):
+    for b in range(BANKS):
         state.free[b] += warp.need[b] - warp.pending[b]
         warp.need[b] = warp.pending[b]
+
+
+@inline
+def _hears_banks(i):
+    """Whether any bank says something."""
+    heard = i64(0)
+    for b in range(BANKS):
+        heard |= i.answered[b].valid | i.reserved[b].valid | i.written[b].valid
+    return heard != 0
 
 
 @inline
@@ -141,7 +150,7 @@ def step(state, io):
         warp = state.warp[i.sent.payload.warp]
         warp.due += i.sent.payload.entries
         warp.complete |= i.sent.payload.last
-    for b in range(state.banks):
+    for b in range(BANKS if _hears_banks(i) else 0):
         if i.answered[b].valid != 0:
             state.warp[i.answered[b].payload.warp].due -= 1
         if i.reserved[b].valid != 0:
@@ -200,9 +209,7 @@ def idle(state, io):
     i, o = io.i, io.o
     busy = i64(i.begin.valid | i.region.valid | i.sent.valid | i.last.valid | i.delivered.valid)
     busy |= i64(o.start.valid) | i64(o.ended)
-    for b in range(state.banks):
-        busy |= i.answered[b].valid | i.reserved[b].valid | i.written[b].valid
-    if busy != 0:
+    if busy != 0 or _hears_banks(i):
         return i64(0)
     if i64(state.those[KNOWN]) & ~i64(i.barred) != 0:
         return i64(0)
@@ -214,7 +221,7 @@ def idle(state, io):
     if state.depth == 0:
         return i64(NEVER)
     chosen = i64(state.stack[0 if state.starts == PATIENCE else state.depth - 1])
-    for b in range(state.banks):
+    for b in range(BANKS):
         if state.warp[chosen].need[b] > state.free[b]:
             return i64(NEVER)
     return i64(0)

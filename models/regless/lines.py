@@ -129,9 +129,7 @@ def accepted(state, lsu):
     else:
         counts.raw_stores += kind == STORE
         counts.line_stores += kind == STORE_LINE
-        first = i64(_line(config, kind, i64(payload.number), i64(payload.group), slot)) * LANES
-        for lane in range(LANES):
-            state.kept.line[first + lane] = payload.words[lane]
+        assign(state.kept[_line(config, kind, i64(payload.number), i64(payload.group), slot)], payload)
     return i64(0)
 
 
@@ -155,9 +153,7 @@ def answered(state, lsu):
     answer.token = token
     schedulers = i64(config.core.schedulers)
     group, _ = group_and_slot(state.shard[slot % schedulers].register_compressor.state, slot // schedulers, number)
-    first = i64(_line(config, kind, number, group, slot)) * LANES
-    for lane in range(LANES):
-        answer.words[lane] = state.kept.line[first + lane]
+    assign(answer, state.kept[_line(config, kind, number, group, slot)])
     return i64(0)
 
 
@@ -180,8 +176,7 @@ def show_answer(queues, compressor, schedulers):
     payload.pattern = (token >> PATTERN) & 7
     payload.expand = (token >> EXPAND) & 1
     payload.install = (token >> INSTALL) & 1
-    for lane in range(LANES):
-        payload.words[lane] = answer.words[lane]
+    assign(payload, answer)
     if io.o.answer.ready != 0:
         queues.first = (queues.first + 1) % ANSWERS
         queues.answers -= 1

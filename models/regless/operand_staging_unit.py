@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import assign, clear, ctz, i64, inline, jit, record, slots, u32, without_lowest
+from lockstep.models.masks import next_after
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.register_regions import BANKS, ERASE, LAST, Entry
@@ -15,6 +16,7 @@ ACCESS, PRELOAD, REQUEST = (
 )
 DEPTH = 2  # of the buffers
 PATIENCE = 7
+WORDS = MAX_BANK_LINES // 64  # of a mask of a bank's lines
 
 NOTHING, WRITE, FILL, OPERAND, BEGIN = range(5)
 """What a bank looks at."""
@@ -40,8 +42,10 @@ BANK = record(
         ("preload", PRELOAD, (DEPTH,)),
         ("preloads", "i8"),
         ("first", "i8"),  # of its lines
-        ("free", "i8"),  # lines without a register
-        ("turn", "i8"),  # the line that leaves next, if its list has it
+        ("free", "i8", (WORDS,)),  # its lists, as masks of its lines: those without a register, ...
+        ("clean", "i8", (WORDS,)),  # ... that another register can take ...
+        ("dirty", "i8", (WORDS,)),  # ... and that must be stored before
+        ("turn", "i8"),  # which of its lines leaves next, if its list has it
         ("waited", "i8"),  # cycles, of the preload
         ("looks", "i8"),  # in this cycle: at what ...
         ("place", "i8"),  # ... at which line, -1 if there is none with the tag
@@ -83,16 +87,16 @@ def reset(state, io):
     for b in range(state.banks):
         bank = state.bank[b]
         bank.first = b * state.lines
-        bank.free = state.lines
         for k in range(bank.first, bank.first + state.lines):
             line = state.line[k]
             line.tag = FREE
             line.held = 0
             line.dirty = 0
             line.fresh = 0
+            _list(state, bank, k)
         bank.accesses = 0
         bank.preloads = 0
-        bank.turn = bank.first
+        bank.turn = 0
         bank.waited = 0
         _rest(bank)
         io.o.access[b].ready = 1
@@ -132,42 +136,59 @@ def _find(state, payload):
 
 
 @inline
-def _free(state, bank, line):
+def _list(state, bank, place):
+    """A line has changed: it is in the list of its bank that it belongs to."""
+    line, at = state.line[place], place - i64(bank.first)
+    word, bit = at >> 6, i64(1) << (at & 63)
+    bank.free[word] &= ~bit
+    bank.clean[word] &= ~bit
+    bank.dirty[word] &= ~bit
+    if line.tag == FREE:
+        bank.free[word] |= bit
+    elif line.held == 0:
+        if line.dirty == 0:
+            bank.clean[word] |= bit
+        else:
+            bank.dirty[word] |= bit
+
+
+@inline
+def _free(state, bank, place):
     """A line's register is gone."""
+    line = state.line[place]
     line.held = 0
     if line.tag != FREE:
         state.place[line.tag] = -1
         line.tag = FREE
-        bank.free += 1
+    _list(state, bank, place)
 
 
 @inline
-def _after(state, bank, place):
-    """The bank's next line, circularly."""
-    return place + 1 if place + 1 < bank.first + state.lines else i64(bank.first)
+def _pass_on(state, bank, place):
+    """The line after this one is the next in turn."""
+    after = place + 1 - i64(bank.first)
+    bank.turn = after if after < state.lines else 0
 
 
-@jit
-def _in_turn(state, bank, dirty):
-    """The next in turn of the clean or of the dirty lines; -1 if there is none."""
-    place = i64(bank.turn)
-    for _ in range(state.lines):
-        line = state.line[place]
-        if line.tag != FREE and line.held == 0 and line.dirty == dirty:
-            return place
-        place = _after(state, bank, place)
-    return i64(-1)
+@inline
+def _first(state, bank, lines, start):
+    """The first of some lines of a bank from line ``start`` on, circularly; -1 if there is none."""
+    words = (i64(state.lines) + 63) >> 6
+    word = start >> 6
+    left = i64(lines[word]) & (i64(-1) << (start & 63))
+    for _ in range(words):
+        if left != 0:
+            break
+        word = word + 1 if word + 1 < words else i64(0)
+        left = i64(lines[word])
+    return i64(bank.first) + 64 * word + ctz(left) if left != 0 else i64(-1)
 
 
-@jit
+@inline
 def _room_in(state, bank):
     """The line that a new register would take; -1 if a dirty one must leave first."""
-    if bank.free == 0:
-        return _in_turn(state, bank, i64(0))
-    place = i64(bank.first)
-    while state.line[place].tag != FREE:
-        place += 1
-    return place
+    place = _first(state, bank, bank.free, i64(0))
+    return place if place >= 0 else _first(state, bank, bank.clean, i64(bank.turn))
 
 
 @jit
@@ -219,13 +240,12 @@ def _enter(state, kind, warp, number):
 @jit
 def _store(state, bank):
     """A dirty line leaves."""
-    place = _in_turn(state, bank, i64(1))
-    line = state.line[place]
-    _enter(state, STORE, i64(line.tag) // MAX_REGISTERS, i64(line.tag) % MAX_REGISTERS)
-    for lane in range(state.lanes):
-        state.entry.words[lane] = state.value[place].words[lane]
-    _free(state, bank, line)
-    bank.turn = _after(state, bank, place)
+    place = _first(state, bank, bank.dirty, i64(bank.turn))
+    tag = i64(state.line[place].tag)
+    _enter(state, STORE, tag // MAX_REGISTERS, tag % MAX_REGISTERS)
+    assign(state.entry, state.value[place])
+    _free(state, bank, place)
+    _pass_on(state, bank, place)
 
 
 @jit
@@ -233,26 +253,26 @@ def _allocate(state, bank, warp, number):
     """A line for a register that has none."""
     place = _room_in(state, bank)
     line = state.line[place]
-    if line.tag == FREE:
-        bank.free -= 1
-    else:
+    if line.tag != FREE:
         state.place[line.tag] = -1
     line.tag = _tag(warp, number)
     state.place[line.tag] = place
     line.held = 1
     line.dirty = 0
     line.fresh = 0
-    bank.turn = _after(state, bank, place)
+    _list(state, bank, place)
+    _pass_on(state, bank, place)
     return line
 
 
 @jit
-def _used(state, bank, line, flags):
+def _used(state, bank, place, flags):
     """The region's last use of a line, if the flags say so."""
     if flags & LAST != 0:
-        line.held = 0
+        state.line[place].held = 0
         if flags & ERASE != 0:
-            _free(state, bank, line)
+            _free(state, bank, place)
+    _list(state, bank, place)
 
 
 @inline
@@ -263,15 +283,19 @@ def _found(bank):
 
 @jit
 def _write(state, bank, payload):
-    line, value = state.line[_found(bank)], state.value[_found(bank)]
-    for lane in range(state.lanes):
-        if (i64(payload.mask) >> lane) & 1 != 0:
-            value.words[lane] = payload.words[lane]
-        elif line.fresh != 0:
-            value.words[lane] = u32(POISON)
+    place = _found(bank)
+    line, value, mask = state.line[place], state.value[place], i64(payload.mask)
+    if mask == (i64(1) << i64(state.lanes)) - 1:
+        assign(value, payload)
+    else:
+        for lane in range(state.lanes):
+            if (mask >> lane) & 1 != 0:
+                value.words[lane] = payload.words[lane]
+            elif line.fresh != 0:
+                value.words[lane] = u32(POISON)
     line.fresh = 0
     line.dirty = 1
-    _used(state, bank, line, i64(payload.flags))
+    _used(state, bank, place, i64(payload.flags))
 
 
 @jit
@@ -291,11 +315,10 @@ def _operand(state, io, b):
             line = state.line[bank.place]
             line.fresh |= 1 - line.held
             line.held = 1
+            _list(state, bank, i64(bank.place))
     else:
-        value = state.value[_found(bank)]
-        for lane in range(state.lanes):
-            operand.payload.words[lane] = value.words[lane]
-        _used(state, bank, state.line[_found(bank)], i64(access.flags))
+        assign(operand.payload, state.value[_found(bank)])
+        _used(state, bank, _found(bank), i64(access.flags))
     bank.accesses -= 1
     assign(bank.access[0], bank.access[1])
 
@@ -319,12 +342,13 @@ def _begin(state, io, b, granted):
     if bank.sends >= 0:
         _enter(state, i64(bank.sends), warp, number)
     if bank.place >= 0:
-        line = state.line[bank.place]
         if preload.action == INVALIDATE:
-            _free(state, bank, line)
+            _free(state, bank, i64(bank.place))
         else:
+            line = state.line[bank.place]
             line.held = 1
             line.dirty |= preload.action == PRELOAD_LAST
+            _list(state, bank, i64(bank.place))
     elif preload.action != INVALIDATE:
         _allocate(state, bank, warp, number).dirty = preload.action == PRELOAD_LAST
     if bank.place >= 0 or preload.action == INVALIDATE:
@@ -345,11 +369,8 @@ def _do(state, io, b, granted):
     if bank.looks == WRITE:
         _write(state, bank, io.i.write[b].payload)
     elif bank.looks == FILL:
-        fill = io.i.fill.payload
-        value = state.value[bank.place]
-        for lane in range(state.lanes):
-            value.words[lane] = fill.words[lane]
-        _answer(state, io, b, i64(fill.warp))
+        assign(state.value[bank.place], io.i.fill.payload)
+        _answer(state, io, b, i64(io.i.fill.payload.warp))
     elif bank.looks == OPERAND:
         _operand(state, io, b)
     elif bank.looks == BEGIN:
@@ -361,11 +382,10 @@ def _do(state, io, b, granted):
 
 @jit
 def _finish(state, warp):
-    for b in range(state.banks):
-        bank = state.bank[b]
-        for k in range(bank.first, bank.first + state.lines):
-            if state.line[k].tag // MAX_REGISTERS == warp:
-                _free(state, bank, state.line[k])
+    for number in range(MAX_REGISTERS):
+        place = i64(state.place[_tag(warp, number)])
+        if place >= 0:
+            _free(state, state.bank[place // i64(state.lines)], place)
     _enter(state, FINISH, warp, i64(0))
 
 
@@ -416,28 +436,27 @@ def _load(state, io, b):
 @jit
 def step(state, io):
     """One clock edge."""
-    banks = i64(state.banks)
     room = state.queued + state.entering < DEPTH
     finishes = room and io.i.finish.valid != 0
     filled = _bank_of(state, io.i.fill.payload) if io.i.fill.valid != 0 else i64(-1)
-    busy = i64(state.loaded)
-    for b in range(banks):
-        if io.i.write[b].valid != 0 or b == filled:
-            busy |= i64(1) << b
-    left = busy
+    busy, loads = i64(state.loaded), i64(0)
+    if filled >= 0:
+        busy |= i64(1) << filled
+    for b in range(BANKS):
+        busy |= i64(io.i.write[b].valid) << b
+        loads |= i64(io.i.access[b].valid | io.i.preload[b].valid) << b
+    sending, left = i64(0), busy
     while left != 0:
-        _look(state, io, ctz(left), filled, room)
+        b = ctz(left)
         left = without_lowest(left)
+        _look(state, io, b, filled, room)
+        if state.bank[b].sends >= 0:
+            sending |= i64(1) << b
     _clear_answers(state, io)
     _queue(state, io)
     granted = i64(-1)
-    if room and io.i.finish.valid == 0:
-        b = i64(state.last)
-        for _ in range(banks if busy != 0 else 0):
-            b = b + 1 if b + 1 < banks else i64(0)
-            if granted < 0 and state.bank[b].sends >= 0:
-                granted = b
-    if granted >= 0:
+    if room and io.i.finish.valid == 0 and sending != 0:
+        granted = i64(next_after(sending, i64(state.last)))
         state.last = granted
     left = busy
     while left != 0:
@@ -445,14 +464,15 @@ def step(state, io):
         left = without_lowest(left)
     if finishes:
         _finish(state, i64(io.i.finish.payload.warp))
-    for b in range(banks):
-        if (busy >> b) & 1 | io.i.access[b].valid | io.i.preload[b].valid != 0:
-            _load(state, io, i64(b))
-    io.o.request.valid = state.queued != 0
+    left = busy | loads
+    while left != 0:
+        _load(state, io, ctz(left))
+        left = without_lowest(left)
     if state.queued != 0:
         assign(io.o.request.payload, state.queue[0])
-    else:
+    elif io.o.request.valid != 0:
         clear(io.o.request.payload)
+    io.o.request.valid = state.queued != 0
     io.o.finish.ready = state.queued + state.entering < DEPTH
     return i64(0)
 
@@ -464,10 +484,10 @@ def idle(state, io):
         return i64(0)
     if io.i.finish.valid & io.o.finish.ready | state.loaded | state.shown | state.told != 0:
         return i64(0)
-    for b in range(state.banks):
-        if io.i.write[b].valid | io.i.access[b].valid | io.i.preload[b].valid != 0:
-            return i64(0)
-    return i64(NEVER)
+    offered = i64(0)
+    for b in range(BANKS):
+        offered |= io.i.write[b].valid | io.i.access[b].valid | io.i.preload[b].valid
+    return i64(NEVER) if offered == 0 else i64(0)
 
 
 SLOTS = slots(STATE, PORTS, comb=comb, step=step, idle=idle)

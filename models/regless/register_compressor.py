@@ -385,11 +385,11 @@ def step(state, io):
         for lane in range(state.lanes):
             fill.payload.words[lane] = u32(_word(state, lane))
         state.step = IDLE
-    access.valid = state.queued != 0
-    if access.valid != 0:
+    if state.queued != 0:
         assign(access.payload, state.queue[0])
-    else:
+    elif access.valid != 0:
         clear(access.payload)
+    access.valid = state.queued != 0
     io.o.answer.ready = state.step == IDLE and fill.valid == 0
     return i64(0)
 

@@ -158,7 +158,7 @@ STATE = record(
         ("queues", QUEUES, (MAX_SCHEDULERS,)),
         ("shard", SHARD, (MAX_SCHEDULERS,)),
         ("hardware", record([("shard_arbiter", instance(ARBITER, shard_arbiter.STATE))])),
-        ("kept", record([("line", "u4", (LINES_OF_SM * LANES,))])),  # below the L1: registers, then compressed lines
+        ("kept", operand_staging_unit.VALUE, (LINES_OF_SM,)),  # below the L1: registers, then compressed lines
     ]
 )
 

@@ -26,6 +26,7 @@ from lockstep.models.jit import (
     i64,
     inline,
     jit,
+    pointer_to,
     popcount,
     slots,
     u32,
@@ -38,6 +39,7 @@ from lockstep.models.jit import (
 from lockstep.models.masks import next_after
 from lockstep.models.observe import causes
 from lockstep.models.regless import lines
+from lockstep.models.regless.operand_staging_unit import VALUE
 from lockstep.models.regless.state import ALL, CM, COMP, MD, OSU, STATE, at_config
 from lockstep.models.regless.wires import busy, connect, edge, reset_inputs, with_neighbours
 from lockstep.models.time import NEVER
@@ -54,6 +56,8 @@ from lockstep.spec.register_regions import (
 from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_REGISTERS, POISON
 
 PAIR = 256  # in the table of operands: the lower register of a pair
+
+at_value = pointer_to(VALUE)
 
 
 # ------------------------------------------------------------------------------------------------------- instructions
@@ -205,14 +209,14 @@ def _operands(state, sm, queues, shard):
             bank.first += 1
             if bank.first == bank.next:
                 queues.awaited &= ~(i64(1) << b)
+            if bank.first == bank.last:  # the ring is empty, and begins again where memory is in the cache
+                bank.first = bank.next = bank.last = 0
             slot, number = i64(access.slot), i64(access.number)
             if operand.payload.number != number:
                 sm.fault = Fault.DIFFERENCE
             if access.result == 0:
                 state.counts.reads += 1
-                words = words_u32(register_address(sm.warps[slot], number), LANES)
-                for lane in range(LANES):
-                    words[lane] = operand.payload.words[lane]
+                assign(at_value(register_address(sm.warps[slot], number)), operand.payload)
             waiting = state.waiting[slot]
             waiting.left[access.place] -= 1
             if access.written != 0:
@@ -352,10 +356,8 @@ def _write(state, sm, config, queues, osu, cm, b, schedulers, now):
     event.payload.number = number
     event.payload.flags = state.flags[place]
     event.payload.mask = state.lanes[place]
-    words = words_u32(register_address(sm.warps[slot], number), LANES)
-    for lane in range(LANES):
-        event.payload.words[lane] = words[lane]
-        words[lane] = POISON
+    assign(event.payload, at_value(register_address(sm.warps[slot], number)))
+    _poison(sm.warps[slot], number)
     cm.i.written[b].valid = 1
     cm.i.written[b].payload.warp = slot // schedulers
     state.counts.writes += 1

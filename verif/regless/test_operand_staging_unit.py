@@ -77,6 +77,36 @@ def test_a_dirty_line_is_stored_when_its_place_is_needed_and_an_erased_one_is_no
         assert seen == kinds
 
 
+@pytest.mark.parametrize("lines", [3, 64, 90])
+def test_lines_leave_in_turn(lines: int) -> None:
+    """The first ones are dirty, and are stored in the order in which they came."""
+    made = bench(lines)
+    registers = [(warp, number) for number in range(63) for warp in range(24) if (warp + number) % 8 == BANK]
+    access, write, preload = (made.i[port][BANK] for port in ("access", "write", "preload"))
+    access["payload"]["result"] = 1
+    for warp, number in registers[:lines]:
+        for event, seen in ((access, "operand"), (write, "")):
+            event["valid"] = 1
+            event["payload"]["warp"], event["payload"]["number"] = warp, number
+            event["payload"]["flags"] = LAST if event is write else 0
+            made.cycle()
+            event["valid"] = 0
+            made.cycle()
+            assert not seen or made.o[seen][BANK]["valid"]
+    stored = []
+    for warp, number in registers[lines : 2 * lines]:
+        preload["valid"] = 1
+        preload["payload"]["warp"], preload["payload"]["number"] = warp, number
+        preload["payload"]["action"] = Entry.PRELOAD
+        for _ in range(8):
+            made.cycle()
+            preload["valid"] = 0
+            request = made.o["request"]
+            if request["valid"] and request["payload"]["kind"] == Request.STORE:
+                stored.append((int(request["payload"]["warp"]), int(request["payload"]["number"])))
+    assert stored == registers[:lines]
+
+
 def test_banks_are_a_power_of_two() -> None:
     with pytest.raises(ValueError, match="banks must be a power of two, not 3"):
         registry.component("regless.operand_staging_unit")(banks=3)  # type: ignore[call-arg]
