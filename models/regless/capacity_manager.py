@@ -31,6 +31,8 @@ STATE = record(
     [
         ("warp", WARP, (MAX_WARPS,)),
         ("those", "i8", (STATES,)),  # the warps in each state
+        ("loaded", "i8"),  # those of whose region all entries were sent, and are answered, ...
+        ("drained", "i8"),  # ... and those whose region has all its operands, and has written all its results
         ("free", "i8", (BANKS,)),
         ("stack", "i8", (MAX_WARPS,)),  # from the bottom on
         ("depth", "i8"),
@@ -51,6 +53,8 @@ def reset(state, io):
         clear(state.warp[w])
     for k in range(STATES):
         state.those[k] = 0
+    state.loaded = 0
+    state.drained = 0
     for b in range(state.banks):
         state.free[b] = state.lines
     for k in range(MAX_WARPS):
@@ -127,47 +131,71 @@ def _hears_banks(i):
 
 
 @inline
-def _is_drained(warp):
-    """Whether a warp that drains has all operands of its region, and has written all results."""
-    return warp.collected != 0 and warp.results == 0
+def _set(mask, w, value):
+    return mask & ~(i64(1) << w) | i64(value) << w
+
+
+@inline
+def _expect(state, w, entries, complete):
+    """More entries of a warp's region are due, or fewer."""
+    warp = state.warp[w]
+    warp.due += entries
+    warp.complete |= complete
+    state.loaded = _set(i64(state.loaded), w, warp.complete != 0 and warp.due == 0)
+
+
+@inline
+def _drain(state, w, results):
+    """More results of a warp's region are to be written, or fewer."""
+    warp = state.warp[w]
+    warp.results += results
+    state.drained = _set(i64(state.drained), w, warp.collected != 0 and warp.results == 0)
+
+
+@inline
+def _hear_banks(state, i):
+    """What the banks say: entries are answered, results have a line, or are written."""
+    answered, reserved, written = i64(0), i64(0), i64(0)
+    for b in range(BANKS):
+        answered |= i64(i.answered[b].valid) << b
+        reserved |= i64(i.reserved[b].valid) << b
+        written |= i64(i.written[b].valid) << b
+    while answered != 0:
+        _expect(state, i64(i.answered[ctz(answered)].payload.warp), i64(-1), i64(0))
+        answered = without_lowest(answered)
+    while reserved != 0:
+        b = ctz(reserved)
+        reserved = without_lowest(reserved)
+        w = i64(i.reserved[b].payload.warp)
+        state.warp[w].pending[b] += 1
+        _drain(state, w, i64(1))
+    while written != 0:
+        b = ctz(written)
+        written = without_lowest(written)
+        w = i64(i.written[b].payload.warp)
+        warp = state.warp[w]
+        warp.pending[b] -= 1
+        _drain(state, w, i64(-1))
+        if warp.collected != 0:
+            warp.need[b] -= 1
+            state.free[b] += 1
 
 
 @jit
 def step(state, io):
     """One clock edge."""
     i = io.i
-    ended = i64(0)
-    drained = i64(0)  # before this cycle's events
-    left = i64(state.those[DRAINING])
-    while left != 0:
-        w = ctz(left)
-        left = without_lowest(left)
-        if _is_drained(state.warp[w]):
-            drained |= i64(1) << w
+    drained = i64(state.those[DRAINING]) & i64(state.drained)  # before this cycle's events
     if not _start(state, io):
         _come(state, io)
     if i.sent.valid != 0:
-        warp = state.warp[i.sent.payload.warp]
-        warp.due += i.sent.payload.entries
-        warp.complete |= i.sent.payload.last
-    for b in range(BANKS if _hears_banks(i) else 0):
-        if i.answered[b].valid != 0:
-            state.warp[i.answered[b].payload.warp].due -= 1
-        if i.reserved[b].valid != 0:
-            warp = state.warp[i.reserved[b].payload.warp]
-            warp.pending[b] += 1
-            warp.results += 1
-        if i.written[b].valid != 0:
-            warp = state.warp[i.written[b].payload.warp]
-            warp.pending[b] -= 1
-            warp.results -= 1
-            if warp.collected != 0:
-                warp.need[b] -= 1
-                state.free[b] += 1
+        _expect(state, i64(i.sent.payload.warp), i64(i.sent.payload.entries), i64(i.sent.payload.last))
+    _hear_banks(state, i)
     if i.delivered.valid != 0:
-        warp = state.warp[i.delivered.payload.warp]
-        warp.collected = 1
-        _give_back(state, warp)
+        w = i64(i.delivered.payload.warp)
+        state.warp[w].collected = 1
+        _give_back(state, state.warp[w])
+        _drain(state, w, i64(0))
     if i.begin.valid != 0:
         _become(state, i64(i.begin.payload.warp), UNKNOWN)
     if i.region.valid != 0:
@@ -177,26 +205,27 @@ def step(state, io):
         _become(state, w, KNOWN)
         warp.due = 0
         warp.complete = 0
+        _expect(state, w, i64(0), i64(0))
         for b in range(state.banks):
             warp.need[(b + w) % i64(state.banks)] = region.usage[b]
     if i.last.valid != 0:
         warp = state.warp[i.last.payload.warp]
         _become(state, i64(i.last.payload.warp), DRAINING)
         warp.ends = i.last.payload.end
+    ended = i64(0)
     while drained != 0:
         w = ctz(drained)
         drained = without_lowest(drained)
         warp = state.warp[w]
         warp.collected = 0
+        _drain(state, w, i64(0))
         if warp.ends != 0:
             ended |= i64(1) << w
         _become(state, w, ABSENT if warp.ends != 0 else UNKNOWN)
-    left = i64(state.those[PRELOADING])
+    left = i64(state.those[PRELOADING]) & i64(state.loaded)
     while left != 0:
-        w = ctz(left)
+        _become(state, ctz(left), ACTIVE)
         left = without_lowest(left)
-        if state.warp[w].complete != 0 and state.warp[w].due == 0:
-            _become(state, w, ACTIVE)
     io.o.wanted = state.those[UNKNOWN]
     io.o.active = state.those[ACTIVE]
     io.o.ended = ended
@@ -213,11 +242,8 @@ def idle(state, io):
         return i64(0)
     if i64(state.those[KNOWN]) & ~i64(i.barred) != 0:
         return i64(0)
-    left = i64(state.those[DRAINING])
-    while left != 0:
-        if _is_drained(state.warp[ctz(left)]):
-            return i64(0)
-        left = without_lowest(left)
+    if i64(state.those[DRAINING]) & i64(state.drained) != 0:
+        return i64(0)
     if state.depth == 0:
         return i64(NEVER)
     chosen = i64(state.stack[0 if state.starts == PATIENCE else state.depth - 1])
