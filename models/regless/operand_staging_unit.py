@@ -47,7 +47,7 @@ BANK = record(
         ("dirty", "i8", (WORDS,)),  # ... and that must be stored before
         ("turn", "i8"),  # which of its lines leaves next, if its list has it
         ("waited", "i8"),  # cycles, of the preload
-        ("looks", "i8"),  # in this cycle: at what ...
+        ("looks", "i8"),  # in this cycle, or since it waits: at what ...
         ("place", "i8"),  # ... at which line, -1 if there is none with the tag
         ("sends", "i8"),  # ... what it asks the compressor, -1 for nothing
     ]
@@ -60,7 +60,8 @@ STATE = record(
         ("place", "i2", (MAX_WARPS * MAX_REGISTERS,)),  # by tag: its line, or -1
         ("shown", "i8"),  # banks with a valid operand, ...
         ("told", "i8"),  # ... that answer an entry of a region, ...
-        ("loaded", "i8"),  # ... with accesses or preloads
+        ("loaded", "i8"),  # ... with accesses or preloads, ...
+        ("waiting", "i8"),  # ... whose preload had not the way to the compressor, which is all that they look at
         ("last", "i8"),  # the bank that had the way to the compressor
         ("entering", "i8"),  # the entry enters the queue
         ("entry", REQUEST),
@@ -106,6 +107,7 @@ def reset(state, io):
     state.shown = 0
     state.told = 0
     state.loaded = 0
+    state.waiting = 0
     state.last = 0
     state.entering = 0
     state.queued = 0
@@ -195,6 +197,7 @@ def _room_in(state, bank):
 def _look(state, io, b, filled, room):
     """Choose what a bank does in this cycle; nothing changes yet. ``filled``: the bank of the fill."""
     bank = state.bank[b]
+    _rest(bank)
     if io.i.write[b].valid != 0:
         bank.looks = WRITE
         bank.place = _find(state, io.i.write[b].payload)
@@ -377,7 +380,6 @@ def _do(state, io, b, granted):
         _begin(state, io, b, granted)
     if granted and bank.sends == STORE:
         _store(state, bank)
-    _rest(bank)
 
 
 @jit
@@ -386,6 +388,7 @@ def _finish(state, warp):
         place = i64(state.place[_tag(warp, number)])
         if place >= 0:
             _free(state, state.bank[place // i64(state.lines)], place)
+    state.waiting = 0  # there may be room now
     _enter(state, FINISH, warp, i64(0))
 
 
@@ -428,9 +431,12 @@ def _load(state, io, b):
         bank.preloads += 1
     io.o.access[b].ready = bank.accesses < DEPTH
     io.o.preload[b].ready = bank.preloads < DEPTH
-    state.loaded &= ~(i64(1) << b)
+    bit = i64(1) << b
+    state.loaded &= ~bit
     if bank.accesses + bank.preloads != 0:
-        state.loaded |= i64(1) << b
+        state.loaded |= bit
+    if bank.accesses != 0:
+        state.waiting &= ~bit
 
 
 @jit
@@ -439,13 +445,15 @@ def step(state, io):
     room = state.queued + state.entering < DEPTH
     finishes = room and io.i.finish.valid != 0
     filled = _bank_of(state, io.i.fill.payload) if io.i.fill.valid != 0 else i64(-1)
-    busy, loads = i64(state.loaded), i64(0)
-    if filled >= 0:
-        busy |= i64(1) << filled
+    writes, loads = i64(0), i64(0)
     for b in range(BANKS):
-        busy |= i64(io.i.write[b].valid) << b
+        writes |= i64(io.i.write[b].valid) << b
         loads |= i64(io.i.access[b].valid | io.i.preload[b].valid) << b
-    sending, left = i64(0), busy
+    if filled >= 0:
+        writes |= i64(1) << filled
+    sending = i64(state.waiting) & ~writes
+    busy = i64(state.loaded) & ~sending | writes
+    left = busy
     while left != 0:
         b = ctz(left)
         left = without_lowest(left)
@@ -458,6 +466,9 @@ def step(state, io):
     if room and io.i.finish.valid == 0 and sending != 0:
         granted = i64(next_after(sending, i64(state.last)))
         state.last = granted
+        busy |= i64(1) << granted
+        sending &= ~(i64(1) << granted)
+    state.waiting = sending
     left = busy
     while left != 0:
         _do(state, io, ctz(left), ctz(left) == granted)
@@ -482,12 +493,15 @@ def idle(state, io):
     """Steps that change nothing while these inputs are held."""
     if state.entering != 0 or io.i.fill.valid != 0 or io.o.request.valid & io.i.request.ready != 0:
         return i64(0)
-    if io.i.finish.valid & io.o.finish.ready | state.loaded | state.shown | state.told != 0:
+    if io.i.finish.valid & io.o.finish.ready | state.loaded & ~state.waiting | state.shown | state.told != 0:
         return i64(0)
-    offered = i64(0)
+    if state.waiting != 0 and state.queued < DEPTH:
+        return i64(0)
+    taken = i64(0)
     for b in range(BANKS):
-        offered |= io.i.write[b].valid | io.i.access[b].valid | io.i.preload[b].valid
-    return i64(NEVER) if offered == 0 else i64(0)
+        taken |= io.i.access[b].valid & io.o.access[b].ready | io.i.preload[b].valid & io.o.preload[b].ready
+        taken |= io.i.write[b].valid
+    return i64(NEVER) if taken == 0 else i64(0)
 
 
 SLOTS = slots(STATE, PORTS, comb=comb, step=step, idle=idle)
