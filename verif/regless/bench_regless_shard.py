@@ -92,7 +92,7 @@ _SHAPES = {
     # A warp with many values in memory brings its counter of entries that are due to the most.
     **{
         f"far, {count} instructions": Shape(
-            sources=18, least=9, results=18, instructions=count, write=1.0, issue=1.0, bar=0.0, accept=1.0, answer=1.0,
+            sources=18, least=18, results=18, instructions=count, write=1.0, issue=1.0, bar=0.0, accept=1.0, answer=1.0,
             hoard=True, live=60, end=0.0, dies=0.0, compressible=0.0, word=1.0,
         )
         for count in (1, 2, 3)
