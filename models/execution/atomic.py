@@ -2,8 +2,9 @@
 
 The lanes operate one after the other in the order of their numbers; each gets the value that it found. Additions of
 f32 treat subnormals as zero in global memory and keep them in shared memory, as PTX states; the other
-floating-point additions keep them. A result that is not a number is the canonical one. Every operation reads, the
-exchange too: where marks are kept (``written``), its place must have been written.
+floating-point additions keep them. A result that is not a number is the canonical one. But an f64 has the bits of an
+operand that is none: in global memory of b before those found there, in shared memory the other way round, and quiet.
+Every operation reads, the exchange too: where marks are kept (``written``), its place must have been written.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ from lockstep.models.jit import (
     words_u32,
 )
 
-NAN_F64 = 0x7FFF_FFFF_FFFF_FFFF
+_INVALID_F64 = -(1 << 51)  # 0xfff8 and zeros
+_QUIET_F64 = 1 << 51
 _SIGN = -(1 << 63)
 
 ADD, EXCH, CAS, INC, DEC = int(Atomic.ADD), int(Atomic.EXCH), int(Atomic.CAS), int(Atomic.INC), int(Atomic.DEC)
@@ -67,9 +69,16 @@ def _add_single(a, b):
 
 
 @inline
-def _add_double(a, b):
-    total = bits_f64(u64(a)) + bits_f64(u64(b))
-    return i64(f64_bits(total)) if total == total else i64(NAN_F64)
+def _add_double(old, b, in_global):
+    """Bits of the sum of two f64."""
+    first, second = bits_f64(u64(old)), bits_f64(u64(b))
+    total = first + second
+    if total == total:
+        return i64(f64_bits(total))
+    if in_global:
+        return i64(b) if second != second else (i64(old) if first != first else i64(_INVALID_F64))
+    nan = i64(old) if first != first else (i64(b) if second != second else i64(_INVALID_F64))
+    return i64(nan | _QUIET_F64)
 
 
 @inline
@@ -83,7 +92,7 @@ def _add_narrow(a, b, precision):
 
 
 @jit
-def combine(op, old, b, c, sign, flushes):
+def combine(op, old, b, c, sign, in_global):
     """The new value of a place. Operands are zero-extended; ``sign`` is their sign bit, 0 for 64 bits."""
     if op == ADD:
         return i64(old + b)
@@ -100,9 +109,9 @@ def combine(op, old, b, c, sign, flushes):
     if op == DEC:
         return i64(b if old == 0 or old > b else old - 1)
     if op == ADD_F32:
-        return flush(_add_single(flush(old), flush(b))) if flushes else _add_single(old, b)
+        return flush(_add_single(flush(old), flush(b))) if in_global else _add_single(old, b)
     if op == ADD_F64:
-        return _add_double(old, b)
+        return _add_double(old, b, in_global)
     if op == ADD_F16 or op == ADD_F16X2 or op == ADD_BF16X2:
         precision = i64(8 if op == ADD_BF16X2 else 11)
         upper = i64(0) if op == ADD_F16 else _add_narrow(old >> 16, b >> 16, precision)

@@ -2,14 +2,16 @@
 
 Narrow floats are widened by the fetch and rounded by the write; a result that will be rounded to 16 bits is first
 rounded to odd, so that the two roundings act as one. A float that is converted to an integer is clamped to its range;
-NaN becomes 0, but the bit pattern 100...0 when the source is f64 or the result has 64 bits.
+NaN becomes 0, but the bit pattern 100...0 when the source is f64 or the result has 64 bits. Between f64 and other
+formats, a NaN keeps its sign and the upper bits of its payload, and becomes quiet; with ``.ftz``, f32's is the
+canonical one.
 """
 
 from __future__ import annotations
 
-from lockstep.models.execution.floating import finish
+from lockstep.models.execution.floating import finish, finish_long
 from lockstep.models.execution.isa import CONTEXT, INSTRUCTION, LANES, Convert, Flag, Integer, Round, Write
-from lockstep.models.execution.numerics import MAGIC, ODD, pack, round_to
+from lockstep.models.execution.numerics import MAGIC, ODD, SIGN_F32, WIDE_F32, narrow, pack, rounds_below_normal
 from lockstep.models.execution.operands import fetch, result_address, scratch_address, write
 from lockstep.models.jit import (
     bits_f64,
@@ -36,20 +38,23 @@ _INTEGRAL = 2.0**52  # f64 values from here on are integers
 _TOO_LARGE = 2.0**63
 _SIGN = -(1 << 63)
 _MAGIC_BITS = 0x4338 << 48
-_NAN_F64 = 0x7FFF_FFFF_E000_0000  # PTX's f32 NaN, widened
+_QUIET = 1 << 51
+_CANONICAL = 0x7FFF_FFFF_E000_0000  # PTX's f32 NaN, widened
+_FTZ, _SAT = int(Flag.FTZ), int(Flag.SAT)
 
 _context, _instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
 
 
 @inline
 def integral(value, rnd):
-    """An f64 rounded to an integer; zero keeps the sign."""
+    """An f64 rounded to an integer; zero keeps the sign, NaN becomes quiet."""
     size = abs(value)
     nearest = (size + _INTEGRAL) - _INTEGRAL if size < _INTEGRAL else size
     away = rnd == (_RM if value < 0.0 else _RP)
     nearest = nearest - 1.0 if nearest > size and rnd != _RN and not away else nearest
     nearest = nearest + 1.0 if nearest < size and away else nearest
-    return bits_f64(u64(i64(f64_bits(nearest)) | (i64(f64_bits(value)) & _SIGN)))
+    quiet = 0 if value == value else _QUIET
+    return bits_f64(u64(i64(f64_bits(nearest)) | (i64(f64_bits(value)) & _SIGN) | quiet))
 
 
 @inline
@@ -152,7 +157,8 @@ def execute_convert(context, instruction):
         if kind >= _U64:
             _to_long(x, kind, rnd, values)
         else:
-            nan = 0 if op == Convert.F32_TO_INT else 1 << ((8 << (kind >> 1)) - 1)
+            least = 1 << ((8 << (kind >> 1)) - 1)
+            nan = 0 if op == Convert.F32_TO_INT else (-least if kind & 1 else least)
             _to_integer(x, kind, rnd, nan, values)
     elif op == Convert.INT_TO_F32:
         if kind < _U64 and rnd == _RN and not twice:
@@ -172,14 +178,18 @@ def execute_convert(context, instruction):
     elif op == Convert.F32_TO_F64:
         for lane in range(x.lanes):
             value = f64(singles[lane])
-            r[lane] = value if value == value else bits_f64(u64(_NAN_F64))
+            r[lane] = bits_f64(u64(_CANONICAL)) if value != value and flags & _FTZ else value
     elif op == Convert.F64_TO_F32:
         if rnd == _RN and not twice:
             for lane in range(x.lanes):
                 r_single[lane] = f32(values[lane])
         else:
             for lane in range(x.lanes):
-                r_bits[lane] = u32(round_to(values[lane], ODD if twice else rnd, i64(32), i64(24)))
+                r_bits[lane] = u32(narrow(values[lane], ODD if twice else rnd, i64(32), i64(24)))
+        if flags & _FTZ:
+            for lane in range(x.lanes):
+                if rounds_below_normal(narrow(values[lane], rnd, i64(WIDE_F32), i64(24))):
+                    r_bits[lane] = u32(i64(r_bits[lane]) & SIGN_F32)
     elif op == Convert.ROUND_F32:
         for lane in range(x.lanes):
             r_single[lane] = f32(integral(values[lane], rnd))
@@ -188,7 +198,9 @@ def execute_convert(context, instruction):
             r[lane] = integral(values[lane], rnd)
     else:
         _clamp(x, kind, (flags & _SIGNED) != 0, a)
-    if op == Convert.INT_TO_F32 or op == Convert.F64_TO_F32 or op == Convert.ROUND_F32:
+    if op == Convert.INT_TO_F32 or op == Convert.ROUND_F32 or (op == Convert.F64_TO_F32 and flags & _SAT):
         finish(x, flags, instruction.write == _F16)
+    if op == Convert.INT_TO_F64 or op == Convert.F32_TO_F64 or op == Convert.ROUND_F64:
+        finish_long(x, flags)
     write(x, instruction)
     return 0

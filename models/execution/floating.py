@@ -3,10 +3,12 @@
 Semantics: PTX ISA 9.0, sections 9.7.3 (floating point) and 9.7.4 (half precision, whose scalars are computed here in
 f32 and rounded once more by the write). Round-to-nearest runs on the host's IEEE arithmetic in loops that vectorise;
 directed rounding goes through :func:`numerics.directed`. f32 results that are NaN become 0x7fffffff; an f64 NaN is
-the first operand that is one, quieted, or 0xfff8000000000000 for an invalid operation.
+the operand that is one, quieted (a before c before b), or 0xfff8000000000000 for an invalid operation.
+
+``.ftz`` flushes results that are subnormal when they are rounded to 24 bits with unlimited exponents.
 
 Error bounds of the approximations in PTX, and the largest errors of these, found by
-``pytest verif/models/core/test_floating.py -k approximation`` on random and directed operands:
+``pytest verif/models/execution/test_floating.py -k approximation`` on random and directed operands:
 
 ===================  ============================================  ==================
 operation            PTX ISA 9.0                                   here
@@ -36,13 +38,23 @@ from lockstep.models.execution.numerics import (
     QUOTIENT,
     ROOT,
     SIGN_F32,
+    WIDE_F32,
     directed,
     ex2,
     hyperbolic_tangent,
     lg2,
+    rounds_below_normal,
     sine,
 )
-from lockstep.models.execution.operands import fill_longs, fill_words, result_address, scratch_address, sources, write
+from lockstep.models.execution.operands import (
+    fill_longs,
+    fill_words,
+    flush_halves,
+    result_address,
+    scratch_address,
+    sources,
+    write,
+)
 from lockstep.models.jit import (
     bits_f32,
     bits_f64,
@@ -53,6 +65,7 @@ from lockstep.models.jit import (
     fma64,
     i64,
     inline,
+    jit,
     pointer_to,
     slot,
     u32,
@@ -64,12 +77,12 @@ from lockstep.models.jit import (
 )
 
 _FTZ, _SAT, _NAN, _XORSIGN = int(Flag.FTZ), int(Flag.SAT), int(Flag.NAN), int(Flag.XORSIGN)
+_RELU = int(Flag.RELU)
 _RN, _NO_KIND, _F16 = int(Round.RN), int(Kind.NONE), int(Write.F16)
 _MAGNITUDE = 0x7FFF_FFFF
 _ONE_F32 = 0x3F80_0000
 _LEAST_NORMAL = 0x0080_0000
-_LEAST_NORMAL_F16 = 0x3880_0000  # 2**-14 as f32
-_LEAST_ROUNDED_F16 = 0x387F_E000  # 2**-14 - 2**-25 as f32, which rounds to it
+_LEAST_ROUNDED_F16 = 0x387F_F000  # 2**-14 - 2**-26 as f32: rounded to 11 bits, it is f16's least normal number
 _LARGE_DIVISOR = 2.0**126
 
 _SIGN_F64 = -(1 << 63)
@@ -84,19 +97,9 @@ _context, _instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
 
 
 @inline
-def flush_halves(x, instruction):
-    """Flush subnormal f16 among the sources: fetched as f32, they lie in the scratch arrays."""
-    if i64(instruction.flags) & _FTZ and instruction.write == _F16:
-        for which in range(3):
-            lanes = words_u32(scratch_address(x, which), LANES)
-            for lane in range(x.lanes):
-                bits = i64(lanes[lane])
-                lanes[lane] = u32(bits & (SIGN_F32 if (bits & _MAGNITUDE) < _LEAST_NORMAL_F16 else 0xFFFF_FFFF))
-
-
-@inline
 def finish(x, flags, half):
-    """Make the f32 results what PTX says: canonical NaN, ``.ftz`` (for a ``half``: of what it rounds to), ``.sat``."""
+    """Make the f32 results what PTX says: canonical NaN, ``.ftz`` (for a ``half``: of what it rounds to), ``.sat``,
+    ``.relu``."""
     r = words_u32(result_address(x), LANES)
     least = (_LEAST_ROUNDED_F16 if half else _LEAST_NORMAL) if flags & _FTZ else 0
     for lane in range(x.lanes):
@@ -109,6 +112,9 @@ def finish(x, flags, half):
             bits = i64(r[lane])
             limited = bits if bits < _ONE_F32 else _ONE_F32
             r[lane] = u32(limited if bits <= INF_F32 else 0)
+    if flags & _RELU:
+        for lane in range(x.lanes):
+            r[lane] = u32(i64(r[lane]) if i64(r[lane]) < SIGN_F32 else 0)
 
 
 @inline
@@ -132,18 +138,38 @@ def _extremum(x, flags, largest, r, a, b):
         r[lane] = u32(NAN_F32 if wrong else chosen ^ sign)
 
 
+@jit
+def _rounded(op, a, b, c, rnd, width):
+    """The bits of a result, rounded to f32's precision in a format of some width."""
+    kind = ROOT if op == Float.SQRT else (QUOTIENT if Float.DIV <= op <= Float.DIV_FULL else PRODUCT)
+    if op == Float.ADD:
+        c = b
+        b = f64(1)
+    elif op == Float.MUL:  # plus a zero of the product's sign
+        c = bits_f64((f64_bits(a) ^ f64_bits(b)) & u64(_SIGN_F64))
+    return i64(directed(kind, a, b, c, rnd, width, i64(24)))
+
+
 @inline
 def _directed(x, op, rnd, r, a, b, c):
     """Rounding towards zero or an infinity."""
-    kind = QUOTIENT if op == Float.DIV else (ROOT if op == Float.SQRT else PRODUCT)
     for lane in range(x.lanes):
-        first, second, third = f64(a[lane]), f64(b[lane]), f64(c[lane])
-        if op == Float.ADD:
-            third = second
-            second = f64(1)
-        elif op == Float.MUL:  # plus a zero of the product's sign
-            third = bits_f64((f64_bits(first) ^ f64_bits(second)) & u64(_SIGN_F64))
-        r[lane] = u32(directed(kind, first, second, third, rnd, i64(32), i64(24)))
+        r[lane] = u32(_rounded(op, f64(a[lane]), f64(b[lane]), f64(c[lane]), rnd, i64(32)))
+
+
+@inline
+def _flush_rounded_up(x, op, rnd, r, a, b, c):
+    """Make results zero that are the least normal number only because there are no smaller exponents."""
+    found = 0
+    for lane in range(x.lanes):
+        found |= i64((i64(r[lane]) & _MAGNITUDE) == _LEAST_NORMAL)
+    if found == 0:
+        return
+    for lane in range(x.lanes):
+        if (i64(r[lane]) & _MAGNITUDE) == _LEAST_NORMAL:
+            wide = _rounded(op, f64(a[lane]), f64(b[lane]), f64(c[lane]), rnd, i64(WIDE_F32))
+            if rounds_below_normal(wide):
+                r[lane] = u32(i64(r[lane]) & SIGN_F32)
 
 
 @slot
@@ -155,7 +181,9 @@ def execute_float(context, instruction):
     flags = i64(instruction.flags)
     rnd = i64(instruction.rnd)
     at_a, at_b, at_c = sources(x, instruction)
-    flush_halves(x, instruction)
+    half = instruction.write == _F16
+    if flags & _FTZ and half:
+        flush_halves(x)
     if op == Float.SUB:  # a + -b
         negated = words_u32(scratch_address(x, i64(1)), LANES)
         b = words_u32(at_b, LANES)
@@ -219,8 +247,10 @@ def execute_float(context, instruction):
         inverted = SIGN_F32 if op == Float.NEG else 0
         for lane in range(x.lanes):
             bits_r[lane] = u32((i64(bits_a[lane]) & kept) ^ (i64(bits_b[lane]) & taken) ^ inverted)
+    if flags & _FTZ and not half and Float.MUL <= op <= Float.DIV_FULL:
+        _flush_rounded_up(x, op, rnd, bits_r, a, b, c)
     if op != Float.COPYSIGN:
-        finish(x, flags, instruction.write == _F16)
+        finish(x, flags, half)
     write(x, instruction)
     return 0
 
@@ -229,14 +259,24 @@ def execute_float(context, instruction):
 
 
 @inline
-def _first_nan(x, r, a, b, c):
-    """Choose the NaN of an f64 result."""
+def _choose_nan(x, r, a, b, c):
+    """Choose the NaN of an f64 result: that of a, of c or of b."""
     for lane in range(x.lanes):
         first, second, third = i64(a[lane]), i64(b[lane]), i64(c[lane])
-        nan = third | _QUIET_F64 if (third & _MAGNITUDE_F64) > _INF_F64 else _INVALID_F64
-        nan = second | _QUIET_F64 if (second & _MAGNITUDE_F64) > _INF_F64 else nan
+        nan = second | _QUIET_F64 if (second & _MAGNITUDE_F64) > _INF_F64 else _INVALID_F64
+        nan = third | _QUIET_F64 if (third & _MAGNITUDE_F64) > _INF_F64 else nan
         nan = first | _QUIET_F64 if (first & _MAGNITUDE_F64) > _INF_F64 else nan
         r[lane] = nan if (i64(r[lane]) & _MAGNITUDE_F64) > _INF_F64 else r[lane]
+
+
+@inline
+def finish_long(x, flags):
+    """Apply ``.sat`` to the f64 results."""
+    if flags & _SAT:
+        r = words_i64(result_address(x), LANES)
+        for lane in range(x.lanes):
+            bits = i64(r[lane])
+            r[lane] = min(bits, _ONE_F64) if 0 <= bits <= _INF_F64 else 0
 
 
 @inline
@@ -267,12 +307,13 @@ def _directed_long(x, op, rnd, r, a, b, c):
 
 @inline
 def _upper_word(x, root, r, a):
-    """rcp.approx.ftz and rsqrt.approx.ftz: upper words only, subnormals are zero."""
+    """rcp.approx.ftz and rsqrt.approx.ftz: upper words only, subnormals are zero, NaN is canonical in that word."""
     for lane in range(x.lanes):
         bits = i64(a[lane]) & _UPPER_WORD
         value = bits_f64(u64(bits & (_SIGN_F64 if (bits & _INF_F64) == 0 else -1)))
         result = i64(f64_bits(f64(1) / (np.sqrt(value) if root else value)))
-        r[lane] = result & (_SIGN_F64 if (result & _INF_F64) == 0 else _UPPER_WORD)
+        kept = result & (_SIGN_F64 if (result & _INF_F64) == 0 else _UPPER_WORD)
+        r[lane] = NAN_F32 << 32 if (result & _MAGNITUDE_F64) > _INF_F64 else kept
 
 
 @slot
@@ -282,15 +323,19 @@ def execute_double(context, instruction):
     instruction = _instruction(instruction)
     op = i64(instruction.op)
     rnd = i64(instruction.rnd)
+    flags = i64(instruction.flags)
+    flushes = flags & _FTZ != 0
     at_a, at_b, at_c = sources(x, instruction)
+    nan_b = words_i64(at_b, LANES)
     if op == Double.SUB:  # a + -b
-        negated = words_i64(scratch_address(x, i64(1)), LANES)
-        b = words_i64(at_b, LANES)
+        at_b = scratch_address(x, i64(3))
+        negated = words_i64(at_b, LANES)
         for lane in range(x.lanes):
-            negated[lane] = i64(b[lane]) ^ _SIGN_F64
+            negated[lane] = i64(nan_b[lane]) ^ _SIGN_F64
         op = i64(Double.ADD)
     elif op == Double.RCP:  # 1 / a
         at_b = at_a
+        nan_b = words_i64(at_b, LANES)
         at_a = scratch_address(x, i64(2))
         fill_longs(at_a, i64(_ONE_F64), x.lanes)
         op = i64(Double.DIV)
@@ -318,7 +363,7 @@ def execute_double(context, instruction):
     elif op == Double.RCP_APPROX:
         _upper_word(x, False, bits_r, bits_a)
     elif op == Double.RSQRT_APPROX:
-        if i64(instruction.flags) & _FTZ:
+        if flushes:
             _upper_word(x, True, bits_r, bits_a)
         else:
             for lane in range(x.lanes):
@@ -331,7 +376,8 @@ def execute_double(context, instruction):
         inverted = _SIGN_F64 if op == Double.NEG else 0
         for lane in range(x.lanes):
             bits_r[lane] = (i64(bits_a[lane]) & kept) ^ (i64(bits_b[lane]) & taken) ^ inverted
-    if op <= Double.MAX:
-        _first_nan(x, bits_r, bits_a, bits_b, bits_c)
+    if op <= Double.NEG and op != Double.RCP_APPROX and not (op == Double.RSQRT_APPROX and flushes):
+        _choose_nan(x, bits_r, bits_a, nan_b, bits_c)
+    finish_long(x, flags)
     write(x, instruction)
     return 0

@@ -68,9 +68,9 @@ def _divide(a, b):
 
 @inline
 def _remainder(a, b):
-    """Remainder with the sign of a; a itself when b is 0."""
+    """Remainder with the sign of a; all ones when b is 0."""
     rest = abs(a) % max(abs(b), 1)
-    return a if b == 0 else (-rest if a < 0 else rest)
+    return -1 if b == 0 else (-rest if a < 0 else rest)
 
 
 @inline
@@ -370,7 +370,8 @@ def _divide_long(a, b):
 
 @inline
 def _remainder_long(a, b):
-    return a if b == u64(0) else a % b
+    """Remainder of two u64; all ones when b is 0."""
+    return u64(-1) if b == u64(0) else a % b
 
 
 @inline
@@ -400,7 +401,7 @@ def _rare_long(op, sub, a, b, c):
         return u64(-i64(quotient)) if b != 0 and (a < 0) != (b < 0) else quotient
     if op == Long.REM_S:
         rest = _remainder_long(_magnitude(a), _magnitude(b))
-        return u64(-i64(rest)) if a < 0 else rest
+        return u64(-i64(rest)) if a < 0 and b != 0 else rest
     if op == Long.CNOT:
         return u64(1) if a == 0 else u64(0)
     if op == Long.BFE_S or op == Long.BFE_U:

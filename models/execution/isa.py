@@ -87,7 +87,7 @@ class Flag(IntEnum):
     """Bits of ``flags``."""
 
     SAT = 1  # f32/f64/f16: clamp the result to [0, 1], NaN to 0
-    FTZ = 2  # flush subnormal f32 results
+    FTZ = 2  # flush subnormal f32 results, and f16 sources and results
     NAN = 4  # min/max propagate NaN
     XORSIGN = 8  # min/max.xorsign.abs
     SIGNED = 16  # loads: sign-extend; also s32 texture results
@@ -324,7 +324,7 @@ class Float(IntEnum):
     ABS = 19
     NEG = 20
     COPYSIGN = 21
-    MOV = 22  # cvt.f32.f32 without rounding: NaN becomes canonical, .sat and .ftz apply
+    MOV = 22  # cvt between floats of 16 and 32 bits: NaN becomes canonical, .sat, .ftz and .relu apply
 
 
 class Double(IntEnum):

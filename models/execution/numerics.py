@@ -26,6 +26,7 @@ NAN_F32 = 0x7FFF_FFFF  # PTX's canonical NaN
 INF_F32 = 0x7F80_0000
 SIGN_F32 = 0x8000_0000
 LOW_HALF = 0xFFFF
+WIDE_F32 = 1 + 11 + 23  # bits of a format with the precision of f32 and the exponents of f64
 
 
 @inline
@@ -81,13 +82,32 @@ def round_to(value, rnd, width, precision):
 
 
 @inline
+def narrow(value, rnd, width, precision):
+    """As :func:`round_to`, but a NaN keeps its sign and the upper bits of its payload, and becomes quiet."""
+    bits = i64(f64_bits(value))
+    payload = (bits & ((1 << 52) - 1)) >> (53 - precision)
+    quiet = (1 << (width - 1)) - (1 << (precision - 2))
+    nan = ((bits >> 63) & 1) << (width - 1) | quiet | payload
+    return round_to(value, rnd, width, precision) if value == value else i64(nan)
+
+
+@inline
+def rounds_below_normal(bits):
+    """Whether a number is below f32's least normal one; ``bits`` are in the format WIDE_F32.
+
+    That decides what ``.ftz`` makes zero: numbers too that f32 only rounds up to its least normal one because it has no
+    smaller exponents.
+    """
+    return (bits & ((1 << (WIDE_F32 - 1)) - 1)) < (1023 - 126) << 23
+
+
+@inline
 def half_to_single(word):
-    """The low half of a word, an f16, as bits of an f32. Exact; NaN becomes canonical."""
+    """The low half of a word, an f16, as bits of an f32. Exact; NaN keeps its sign and its payload."""
     magnitude = i64(word) & 0x7FFF
     scaled = i64(f32_bits(bits_f32(u32(magnitude << 13)) * f32(2.0**112)))
-    special = INF_F32 if magnitude == 0x7C00 else NAN_F32
-    sign = 0 if magnitude > 0x7C00 else (i64(word) & 0x8000) << 16
-    return (scaled if magnitude < 0x7C00 else special) | sign
+    special = INF_F32 | (magnitude << 13)
+    return (scaled if magnitude < 0x7C00 else special) | (i64(word) & 0x8000) << 16
 
 
 @inline

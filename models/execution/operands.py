@@ -10,7 +10,7 @@ Order matters: immediates pass through ``r``, so all sources are fetched before 
 from __future__ import annotations
 
 from lockstep.models.execution.isa import CONTEXT, LANES, PT, RZ, Fetch, Kind, Write
-from lockstep.models.execution.numerics import LOW_HALF, flush, half_to_single, round_to
+from lockstep.models.execution.numerics import LOW_HALF, SIGN_F32, flush, half_to_single, narrow
 from lockstep.models.jit import addressof, bits_f32, f64, i64, inline, u32, u64, words_u32, words_u64
 
 REGISTER_BYTES = 4 * LANES
@@ -26,6 +26,7 @@ _S16_LONG, _U16_LONG = int(Fetch.S16_LONG), int(Fetch.U16_LONG)
 _S8_LONG, _U8_LONG = int(Fetch.S8_LONG), int(Fetch.U8_LONG)
 _WRITE_NONE, _WRITE_PAIR, _HALF = int(Write.NONE), int(Write.PAIR), int(Write.HALF)
 _WRITE_F16, _WRITE_BF16 = int(Write.F16), int(Write.BF16)
+_LEAST_NORMAL_F16 = 0x3880_0000  # 2**-14 as f32
 
 
 @inline
@@ -132,6 +133,16 @@ def fetch(x, instruction, which):
 
 
 @inline
+def flush_halves(x):
+    """Make subnormal f16 among the sources zero; they were fetched as f32, into the scratch arrays."""
+    for which in range(3):
+        lanes = words_u32(scratch_address(x, which), LANES)
+        for lane in range(x.lanes):
+            bits = i64(lanes[lane])
+            lanes[lane] = u32(bits & (SIGN_F32 if (bits & 0x7FFF_FFFF) < _LEAST_NORMAL_F16 else 0xFFFF_FFFF))
+
+
+@inline
 def sources(x, instruction):
     """Host addresses of the lanes of the sources a, b and c."""
     return fetch(x, instruction, 0), fetch(x, instruction, 1), fetch(x, instruction, 2)
@@ -188,7 +199,7 @@ def write_result(x, mode, rnd, register):
     elif mode == _WRITE_F16 or mode == _WRITE_BF16:
         precision = 11 if mode == _WRITE_F16 else 8
         for lane in range(x.lanes):
-            words[lane] = u32(round_to(f64(bits_f32(words[lane])), rnd, i64(16), precision))
+            words[lane] = u32(narrow(f64(bits_f32(words[lane])), rnd, i64(16), precision))
     store_words(x, register, source)
 
 

@@ -2,13 +2,13 @@
 
 Semantics: PTX ISA 9.0, sections on half precision arithmetic, ``cvt``, ``dp4a``, ``dp2a`` and the SIMD video
 instructions. Half precision is computed in f64 and rounded once; ``fma`` by :func:`numerics.directed`. NaN results are
-0x7fff.
+0x7fff. ``.ftz`` makes f16 sources and results zero that are subnormal, or round to the least normal number only because
+there are no smaller exponents.
 """
 
 from __future__ import annotations
 
-from lockstep.models.execution.floating import flush_halves
-from lockstep.models.execution.isa import CONTEXT, INSTRUCTION, LANES, Flag, Packed, Round
+from lockstep.models.execution.isa import CONTEXT, INSTRUCTION, LANES, Flag, Packed, Round, Write
 from lockstep.models.execution.numerics import (
     LOW_HALF,
     NAN_F16,
@@ -19,15 +19,17 @@ from lockstep.models.execution.numerics import (
     hyperbolic_tangent,
     round_to,
 )
-from lockstep.models.execution.operands import result_address, sources, write
+from lockstep.models.execution.operands import flush_halves, result_address, sources, write
 from lockstep.models.execution.predicate import outcome
-from lockstep.models.jit import bits_f32, f32, f64, i64, inline, pointer_to, slot, u32, words_f32, words_u32
+from lockstep.models.jit import bits_f32, f32, f64, fma64, i64, inline, pointer_to, slot, u32, words_f32, words_u32
 
 _FTZ, _SAT, _NAN, _XORSIGN = int(Flag.FTZ), int(Flag.SAT), int(Flag.NAN), int(Flag.XORSIGN)
 _RELU, _RN = int(Flag.RELU), int(Round.RN)
 _SIGN, _MAGNITUDE = 0x8000, 0x7FFF
 _LEAST_NORMAL_F16 = 0x0400
+_LEAST_ROUNDED_F16 = 2.0**-14 - 2.0**-26  # rounded to 11 bits, it is f16's least normal number
 _F16, _BF16 = 11, 8  # precisions
+_WRITE_F16 = int(Write.F16)
 
 _context, _instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
 
@@ -39,13 +41,17 @@ def _value(word, precision):
 
 
 @inline
+def _flush(half):
+    """The bits of an f16, or a zero of its sign."""
+    return half & (_SIGN if half & _MAGNITUDE < _LEAST_NORMAL_F16 else LOW_HALF)
+
+
+@inline
 def _limit(half, flags, precision):
-    """``.sat``, ``.relu`` and ``.ftz`` on half-precision bits."""
+    """``.sat`` and ``.relu`` on half-precision bits."""
     infinity = _SIGN - (1 << (precision - 1))
     one = 0x3C00 if precision == _F16 else 0x3F80
     size = half & _MAGNITUDE
-    if flags & _FTZ and precision == _F16 and size < _LEAST_NORMAL_F16:
-        half &= _SIGN
     if flags & _RELU and half & _SIGN and size <= infinity:
         half = 0
     if flags & _SAT:
@@ -71,11 +77,11 @@ def _extremum(flags, largest, a, b, precision):
 
 
 @inline
-def _arithmetic(op, a, b, c, precision):
+def _arithmetic(op, flushes, a, b, c, precision):
     """Sums and products of f64 values, rounded to half precision; f16x2 operations stand for the others."""
     if op == Packed.FMA_F16X2:
-        return directed(PRODUCT, a, b, c, i64(_RN), i64(16), precision)
-    if op == Packed.EX2_F16X2:
+        result = fma64(a, b, c)
+    elif op == Packed.EX2_F16X2:
         result = f64(ex2(f32(a)))
     elif op == Packed.TANH_F16X2:
         result = f64(hyperbolic_tangent(f32(a)))
@@ -85,27 +91,30 @@ def _arithmetic(op, a, b, c, precision):
         result = a - b
     else:
         result = a * b
-    return round_to(result, i64(_RN), i64(16), precision)
+    if op == Packed.FMA_F16X2:
+        half = directed(PRODUCT, a, b, c, i64(_RN), i64(16), precision)
+    else:
+        half = round_to(result, i64(_RN), i64(16), precision)
+    return half & (_SIGN if flushes and abs(result) < _LEAST_ROUNDED_F16 else LOW_HALF)
 
 
 @inline
 def _half(op, sub, flags, a, b, c, precision):
     """One half of an f16x2 operation, on bits."""
-    if op == Packed.NEG_F16X2:
-        return a ^ _SIGN
-    if op == Packed.ABS_F16X2:
-        return a & _MAGNITUDE
+    flushes = flags & _FTZ != 0 and precision == _F16
+    if flushes:
+        a, b, c = _flush(a), _flush(b), _flush(c)
+    if op == Packed.NEG_F16X2 or op == Packed.ABS_F16X2:
+        if a & _MAGNITUDE > _SIGN - (1 << (precision - 1)):
+            return NAN_F16
+        return a ^ _SIGN if op == Packed.NEG_F16X2 else a & _MAGNITUDE
     if op == Packed.MIN_F16X2 or op == Packed.MAX_F16X2:
         return _extremum(flags, op == Packed.MAX_F16X2, a, b, precision)
-    if flags & _FTZ and precision == _F16:
-        a = _limit(a, i64(_FTZ), precision)
-        b = _limit(b, i64(_FTZ), precision)
-        c = _limit(c, i64(_FTZ), precision)
     first, second = _value(a, precision), _value(b, precision)
     if op == Packed.SET_F16X2:
         true = 0x3C00 if flags & _SAT else LOW_HALF
         return true if (sub >> outcome(first, second)) & 1 else 0
-    return _limit(_arithmetic(op, first, second, _value(c, precision), precision), flags, precision)
+    return _limit(_arithmetic(op, flushes, first, second, _value(c, precision), precision), flags, precision)
 
 
 @inline
@@ -157,7 +166,9 @@ def execute_packed(context, instruction):
     flags = i64(instruction.flags)
     rnd = i64(instruction.rnd)
     at_a, at_b, at_c = sources(x, instruction)
-    flush_halves(x, instruction)
+    flushes = flags & _FTZ != 0 and instruction.write == _WRITE_F16
+    if flushes:
+        flush_halves(x)
     a, b, c = words_u32(at_a, LANES), words_u32(at_b, LANES), words_u32(at_c, LANES)
     fa, fb, fc = words_f32(at_a, LANES), words_f32(at_b, LANES), words_f32(at_c, LANES)
     r = words_u32(result_address(x), LANES)
@@ -167,7 +178,8 @@ def execute_packed(context, instruction):
         # Scalars come as f32 lanes and leave as such; the write then has nothing to round.
         for lane in range(x.lanes):
             first, second, third = f64(fa[lane]), f64(fb[lane]), f64(fc[lane])
-            half = _limit(_arithmetic(i64(Packed.FMA_F16X2), first, second, third, precision), flags, precision)
+            half = _arithmetic(i64(Packed.FMA_F16X2), flushes, first, second, third, precision)
+            half = _limit(half, flags, precision)
             r[lane] = u32(i64(half) << 16 if bfloat else half_to_single(half))
     elif op == Packed.CVT_F16X2 or op == Packed.CVT_BF16X2:
         for lane in range(x.lanes):

@@ -25,6 +25,7 @@ from lockstep.models.execution.numerics import INF_F32
 from lockstep.models.execution.operands import (
     ALL,
     fill_words,
+    flush_halves,
     read_predicate,
     result_address,
     scratch_address,
@@ -46,7 +47,7 @@ from lockstep.models.jit import (
     words_u64,
 )
 
-_SAT, _GE = int(Flag.SAT), int(Compare.GE)
+_SAT, _FTZ, _GE = int(Flag.SAT), int(Flag.FTZ), int(Compare.GE)
 _ONE_F32 = 0x3F80_0000
 _MAGNITUDE, _MAGNITUDE_F64 = 0x7FFF_FFFF, (1 << 63) - 1
 _INF_F64 = 0x7FF0_0000_0000_0000
@@ -186,6 +187,8 @@ def execute_predicate(context, instruction):
         write_predicate(x, i64(instruction.pdst), result)
         return 0
     at_a, at_b, at_c = sources(x, instruction)
+    if i64(instruction.flags) & _FTZ:  # of f16; f32 is flushed by the fetch
+        flush_halves(x)
     slct = Predicate.SLCT_S32 <= op <= Predicate.SLCT64_F32
     mask = first
     if op <= Predicate.SET_F64 or slct:

@@ -268,7 +268,7 @@ def _comparison(scope: Scope, instruction: ast.Instruction, modifiers: Modifiers
     sub = code | (_BOOLS[combine] if combine else Bool.NONE) << 4
     return Micro(
         Group.PREDICATE, Predicate[f"{prefix}_{suffix}"], Category.COMPARE, sources, sub=sub, psrc=psrc,
-        psrc_not=negated,
+        psrc_not=negated, flags=Flag.FTZ if flush and kind == "f16" else 0,
     )  # fmt: skip
 
 
@@ -291,6 +291,7 @@ def set_(scope: Scope, instruction: ast.Instruction) -> Micro:
     result = modifiers.kind(("u16", "s16", "u32", "s32", "f16", "bf16", "f32", "f16x2"))
     if kind == "f16x2":
         code = look_up(_FLOAT_COMPARISONS, modifiers.need(_FLOAT_COMPARISONS))
+        flush = modifiers.has("ftz")
         modifiers.finish()
         target, a, b = operands(instruction, 3)
         if result not in ("f16x2", "u32", "s32"):
@@ -298,7 +299,7 @@ def set_(scope: Scope, instruction: ast.Instruction) -> Micro:
         sources = (scope.source(a, kind), scope.source(b, kind))
         return Micro(
             Group.PACKED, Packed.SET_F16X2, Category.COMPARE, sources, scope.result(target, result), Write.WORD, code,
-            flags=Flag.SAT if result == "f16x2" else 0,
+            flags=(Flag.SAT if result == "f16x2" else 0) | (Flag.FTZ if flush else 0),
         )  # fmt: skip
     if result == "f16x2":
         raise UnknownInstruction
@@ -417,7 +418,7 @@ def cvt(scope: Scope, instruction: ast.Instruction) -> Micro:
     source = _relaxed(scope, value, source_kind)
     if flush and source_kind == "f32":
         source = source._replace(fetch=Fetch.FTZ)
-        if kind == "f32":
+        if kind in ("f32", "f64"):
             flags |= Flag.FTZ
     elif flush:
         flags |= Flag.FTZ
@@ -494,6 +495,8 @@ def _cvt_floats(
         raise UnknownInstruction
     rnd = ROUNDING[rounding] if rounding else Round.RN
     group, op = Group.FLOAT, int(Float.MOV)
+    if kind == "f32" and source_kind in ("f32", "bf16") and source.fetch != Fetch.FTZ and not (integral or flags):
+        group, op = Group.INT, int(Int.MOV)  # a NaN stays as it is
     if integral is not None:
         group, op = Group.CONVERT, int(Convert.ROUND_F64 if kind == "f64" else Convert.ROUND_F32)
         # The halves are integers after the rounding, so the write's own rounding mode does not matter.

@@ -79,7 +79,26 @@ class Format:
         return encoded | (self.sign if negative else 0)
 
 
+@dataclass(frozen=True)
+class Flushing(Format):
+    """A format whose operations have ``.ftz``: results that are subnormal with unlimited exponents are zero."""
+
+    def round(self, value: Number, rnd: int, negative_zero: bool = False, root: bool = False) -> int:
+        bits = super().round(value, rnd, negative_zero, root)
+        wide = Format(self.width + 4, self.precision)
+        unlimited = wide.value(wide.round(value, rnd, negative_zero, root))
+        flushes = isinstance(unlimited, Fraction) and abs(unlimited) < Fraction(2) ** (1 - self.bias)
+        return bits & self.sign if flushes else bits
+
+
 F16, BF16, F32, F64 = Format(16, 11), Format(16, 8), Format(32, 24), Format(64, 53)
+
+
+def resized(source: Format, form: Format, bits: int) -> int:
+    """A NaN in another format: its sign and the upper bits of its payload, quiet."""
+    payload = (bits & (1 << source.precision - 1) - 1) << 64 - source.precision
+    sign = form.sign if bits & source.sign else 0
+    return sign | form.infinity | 1 << form.precision - 2 | payload >> 64 - form.precision
 
 
 def fused(form: Format, a: int, b: int, c: int, rnd: int) -> int:

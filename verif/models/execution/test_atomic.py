@@ -55,9 +55,12 @@ def single(a: int, b: int, flushes: bool) -> int:
     return flushed(bits) if flushes else bits
 
 
-def double(a: int, b: int) -> int:
+def double(a: int, b: int, in_global: bool) -> int:
     total = np.float64(convert("d", a)) + np.float64(convert("d", b))
-    return 0x7FFF_FFFF_FFFF_FFFF if np.isnan(total) else int(total.view(np.uint64))
+    if not np.isnan(total):
+        return int(total.view(np.uint64))
+    nans = [bits for bits in ((b, a) if in_global else (a, b)) if bits & (1 << 63) - 1 > 0x7FF << 52]
+    return (nans[0] | (0 if in_global else 1 << 51)) if nans else 0xFFF8 << 48
 
 
 def signed(value: int, width: int) -> int:
@@ -82,7 +85,7 @@ def combined(op: Atomic, width: int, old: int, b: int, c: int, space: Space) -> 
             Atomic.DEC: lambda: b if old == 0 or old > b else old - 1,
             Atomic.CAS: lambda: c if old == b else old,
             Atomic.ADD_F32: lambda: single(old, b, space == Space.GLOBAL),
-            Atomic.ADD_F64: lambda: double(old, b),
+            Atomic.ADD_F64: lambda: double(old, b, space == Space.GLOBAL),
             Atomic.ADD_F16: lambda: half(old, b),
             Atomic.ADD_F16X2: lambda: half(old & 0xFFFF, b & 0xFFFF) | half(old >> 16, b >> 16) << 16,
             Atomic.ADD_BF16X2: lambda: bfloat(old & 0xFFFF, b & 0xFFFF) | bfloat(old >> 16, b >> 16) << 16,

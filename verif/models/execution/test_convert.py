@@ -15,10 +15,11 @@ from lockstep.models.execution.convert import execute_convert
 from lockstep.models.execution.isa import Convert, Fetch, Flag, Integer, Round, Write
 from lockstep.verif.bench import interpreted
 from lockstep.verif.models.execution.lanes import Warp, floats, generator, words
-from lockstep.verif.models.execution.rationals import BF16, F16, F32, F64, Format
+from lockstep.verif.models.execution.rationals import BF16, F16, F32, F64, Flushing, Format, resized
 
 MODES = (Round.RN, Round.RZ, Round.RM, Round.RP)
 COUNT = 640
+FLUSHING = Flushing(32, 24)
 WIDE = {"fetch": Fetch.PAIR, "write": Write.PAIR}
 
 
@@ -60,7 +61,7 @@ def test_float_to_integer(form: Format, kind: Integer) -> None:
         for lane in range(COUNT):
             value = form.value(int(a[lane]))
             if value != value:
-                expected = 0 if form is F32 and bits < 64 else 1 << bits - 1
+                expected = 0 if form is F32 and bits < 64 else least or 1 << bits - 1
             elif isinstance(value, float):
                 expected = most if value > 0 else least
             else:
@@ -108,17 +109,51 @@ def test_f64_to_narrower_floats(rnd: Round) -> None:
     for form, write in ((F32, Write.WORD), (F16, Write.F16), (BF16, Write.BF16)):
         actual = warp.map(Convert.F64_TO_F32, [a], rnd=rnd, fetch=Fetch.PAIR, write=write)
         for lane in range(len(a)):
-            expected = form.round(F64.value(int(a[lane])), rnd, bool(a[lane] >> np.uint64(63)))
+            value = F64.value(int(a[lane]))
+            expected = form.round(value, rnd, bool(a[lane] >> np.uint64(63)))
+            expected = expected if value == value else resized(F64, form, int(a[lane]))
             assert int(actual[lane]) == expected, [form, hex(int(a[lane])), hex(int(actual[lane])), hex(expected)]
 
 
-def test_f32_to_f64() -> None:
+@pytest.mark.parametrize("rnd", MODES, ids=lambda rnd: rnd.name)
+def test_f64_to_f32_flushes(rnd: Round) -> None:
+    """Around the least normal number and far from it."""
+    rng = generator()
+    near = (1 + np.floor(rng.uniform(-9, 9, COUNT)) * 2.0**-26) * 2.0**-126 * rng.choice([-1, 1], COUNT)
+    a = np.where(rng.random(COUNT) < 0.5, near.view(np.uint64), floats(rng, COUNT, 64))
+    actual = Warp(execute_convert).map(Convert.F64_TO_F32, [a], rnd=rnd, flags=Flag.FTZ, fetch=Fetch.PAIR)
+    for lane in range(COUNT):
+        value = F64.value(int(a[lane]))
+        expected = FLUSHING.round(value, rnd, bool(a[lane] >> np.uint64(63)))
+        expected = expected if value == value else resized(F64, F32, int(a[lane]))
+        assert int(actual[lane]) == expected, [hex(int(a[lane])), hex(int(actual[lane])), hex(expected)]
+
+
+@pytest.mark.parametrize("flags", [0, Flag.FTZ])
+def test_f32_to_f64(flags: int) -> None:
     a = floats(generator(), COUNT)
-    actual = Warp(execute_convert).map(Convert.F32_TO_F64, [a], write=Write.PAIR)
+    actual = Warp(execute_convert).map(Convert.F32_TO_F64, [a], write=Write.PAIR, flags=flags)
     for lane in range(COUNT):
         value = F32.value(int(a[lane]))
-        expected = F64.round(value, Round.RN, bool(a[lane] >> 31)) if value == value else 0x7FFF_FFFF_E000_0000
+        nan = 0x7FFF_FFFF_E000_0000 if flags else resized(F32, F64, int(a[lane]))
+        expected = F64.round(value, Round.RN, bool(a[lane] >> 31)) if value == value else nan
         assert int(actual[lane]) == expected
+
+
+def test_saturated_f64() -> None:
+    """.sat on results of 64 bits: between 0 and 1, NaN and -0 as 0."""
+    rng = generator()
+    warp = Warp(execute_convert)
+    small = rng.integers(0, 5, COUNT, np.uint64) - np.uint64(2)
+    for op, a, options in (
+        (Convert.INT_TO_F64, small, {"sub": Integer.S64, "fetch": Fetch.PAIR}),
+        (Convert.F32_TO_F64, floats(rng, COUNT), {}),
+        (Convert.ROUND_F64, floats(rng, COUNT, 64), {"fetch": Fetch.PAIR}),
+    ):
+        plain, actual = (warp.map(op, [a], write=Write.PAIR, flags=flags, **options) for flags in (0, Flag.SAT))
+        values = plain.view(np.float64)
+        expected = np.where(np.isnan(values) | (values <= 0), 0.0, np.minimum(values, 1.0))
+        assert (actual == expected.view(np.uint64)).all()
 
 
 @pytest.mark.parametrize("rnd", MODES, ids=lambda rnd: rnd.name)
@@ -133,7 +168,9 @@ def test_round_to_integral(form: Format, rnd: Round) -> None:
         if isinstance(value, Fraction):
             expected = form.round(Fraction(whole(value, rnd)), Round.RN, negative)
         else:
-            expected = form.nan if form is F32 and value != value else int(a[lane])
+            expected = int(a[lane])
+            if value != value:
+                expected = form.nan if form is F32 else resized(F64, F64, expected)
         assert int(actual[lane]) == expected, [hex(int(a[lane])), hex(int(actual[lane])), hex(expected)]
 
 

@@ -14,13 +14,23 @@ from lockstep.models.execution.floating import execute_double, execute_float
 from lockstep.models.execution.isa import Double, Fetch, Flag, Float, Round, Write
 from lockstep.verif.bench import interpreted
 from lockstep.verif.models.execution.lanes import ALL, Warp, floats, generator
-from lockstep.verif.models.execution.rationals import F16, F32, F64, Format, fused, quotient, square_root
+from lockstep.verif.models.execution.rationals import (
+    F16,
+    F32,
+    F64,
+    Flushing,
+    Format,
+    fused,
+    quotient,
+    square_root,
+)
 
 MODES = (Round.RN, Round.RZ, Round.RM, Round.RP)
 SLOTS = {32: execute_float, 64: execute_double}
 OPS = {32: Float, 64: Double}
 WIDE = {32: {}, 64: {"fetch": Fetch.PAIR, "write": Write.PAIR}}
 COUNT = 640
+FLUSHING = Flushing(32, 24)
 
 
 def is_nan(form: Format, bits: int) -> bool:
@@ -28,9 +38,10 @@ def is_nan(form: Format, bits: int) -> bool:
 
 
 def nan_of(form: Format, *operands: int) -> int:
-    """The NaN that an operation gives: canonical in f32, else the first operand that is one, or the default."""
+    """The NaN that an operation gives: canonical in f32, else that of a, c or b, or the default."""
     quiet = form.sign >> form.width - form.precision + 1
-    first = next((v | quiet for v in operands if is_nan(form, v)), 0xFFF8 << 48)
+    order = (operands[0], *reversed(operands[1:]))
+    first = next((v | quiet for v in order if is_nan(form, v)), 0xFFF8 << 48)
     return form.nan if form.width == 32 else first
 
 
@@ -63,8 +74,7 @@ def test_rounding(form: Format, name: str, rnd: Round) -> None:
         values = [int(v[lane]) for v in operands]
         expected = operation(form, rnd, *values)
         if is_nan(form, expected):
-            signs = [values[0], values[1] ^ form.sign] if name == "SUB" else values
-            expected = nan_of(form, *signs)
+            expected = nan_of(form, *values)
         assert int(actual[lane]) == expected, [hex(v) for v in (*values, int(actual[lane]), expected)]
 
 
@@ -107,6 +117,29 @@ def flushed(bits: int) -> int:
     return bits & F32.sign if bits & F32.infinity == 0 else bits
 
 
+def meeting_the_least_normal(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers whose products, and then whose quotients, lie within some units of f32's least normal number."""
+    factors, half, least = rng.uniform(1, 2, COUNT).astype(np.float32), COUNT // 2, np.float32(2.0**-126)
+    first = np.concatenate([factors[:half] / np.float32(2), factors[half:] * least]).view(np.uint32)
+    second = np.concatenate([2 * least / factors[:half], factors[half:]]).view(np.uint32)
+    steps = rng.integers(-1, 2, (2, COUNT))
+    return (first + steps[0]).astype(np.uint32), (second + steps[1]).astype(np.uint32)
+
+
+@pytest.mark.parametrize("rnd", MODES, ids=lambda rnd: rnd.name)
+@pytest.mark.parametrize("name", ["MUL", "FMA", "DIV"])
+def test_flush_around_the_least_normal(name: str, rnd: Round) -> None:
+    """What is subnormal with unlimited exponents is flushed, even where f32 rounds it up to a normal number."""
+    arity, operation = ARITHMETIC[name]
+    operands = [*meeting_the_least_normal(generator()), np.zeros(COUNT, np.uint32)][:arity]
+    actual = Warp(execute_float).map(Float[name], operands, flags=Flag.FTZ, fetch=Fetch.FTZ, rnd=rnd)
+    for lane in range(COUNT):
+        values = [flushed(int(v[lane])) for v in operands]
+        expected = operation(FLUSHING, rnd, *values)
+        assert int(actual[lane]) == expected, [hex(v) for v in (*values, int(actual[lane]), expected)]
+    assert {0, 0x0080_0000} <= set(actual.tolist())
+
+
 @pytest.mark.parametrize("name", ["ADD", "MUL", "FMA", "DIV", "RCP", "SQRT"])
 def test_flush_and_saturate(name: str) -> None:
     rng = generator()
@@ -119,8 +152,7 @@ def test_flush_and_saturate(name: str) -> None:
         for lane in range(COUNT):
             values = [int(v[lane]) for v in operands]
             used = [flushed(v) for v in values] if flags & Flag.FTZ else values
-            expected = operation(F32, Round.RN, *used)
-            expected = flushed(expected) if flags & Flag.FTZ else expected
+            expected = operation(FLUSHING if flags & Flag.FTZ else F32, Round.RN, *used)
             if flags & Flag.SAT:
                 value = F32.value(expected)
                 expected = 0 if value != value or value <= 0 else (0x3F80_0000 if value > 1 else expected)
@@ -176,8 +208,8 @@ def test_signs_and_moves(form: Format) -> None:
         actual = warp.map(OPS[form.width][name], [a, b] if name == "COPYSIGN" else [a], **WIDE[form.width])
         for lane in range(COUNT):
             expected = operation(int(a[lane]), int(b[lane]))
-            if form is F32 and name != "COPYSIGN" and is_nan(form, expected):
-                expected = form.nan
+            if is_nan(form, expected) and (form is F32 or name in ("ABS", "NEG")) and name != "COPYSIGN":
+                expected = nan_of(form, int(a[lane]))
             assert int(actual[lane]) == expected
 
 
@@ -190,9 +222,11 @@ def test_half_precision_results(rnd: Round) -> None:
     # Around f16's range, with ties.
     a = np.where(rng.random(len(a)) < 0.7, (a & 0x8FFF_F000) + np.uint32(0x3300_0000), a)
     for write, form in ((Write.F16, F16), (Write.BF16, Format(16, 8))):
-        actual = warp.map(Float.MOV, [a], write=write, rnd=rnd)
-        for lane in range(len(a)):
-            assert int(actual[lane]) == form.round(F32.value(int(a[lane])), rnd, bool(a[lane] & F32.sign))
+        for flags in (0, Flag.RELU):
+            actual = warp.map(Float.MOV, [a], write=write, rnd=rnd, flags=flags)
+            for lane in range(len(a)):
+                expected = form.round(F32.value(int(a[lane])), rnd, bool(a[lane] & F32.sign))
+                assert int(actual[lane]) == (0 if flags and expected & form.sign else expected)
     halves = np.arange(1 << 16, dtype=np.uint32)
     for fetch, form in ((Fetch.F16, F16), (Fetch.BF16, Format(16, 8))):
         actual = warp.map(Float.MOV, [halves | 0xABCD_0000], fetch=fetch)
@@ -311,6 +345,9 @@ def test_special_values_of_approximations(op: Float) -> None:
 def test_f64_approximations() -> None:
     rng = generator()
     warp = Warp(execute_double)
+    nan = np.array([0x7FF8_0000_0000_0001, 0xFFF8 << 48], np.uint64)
+    for op in (Double.RCP_APPROX, Double.RSQRT_APPROX):
+        assert (warp.map(op, [nan], flags=Flag.FTZ, **WIDE[64]) == 0x7FFF_FFFF << 32).all()
     values = np.concatenate([np.exp2(rng.uniform(-1000, 1000, 4000)), [0.0, INF, 5e-324]])
     for op, function in ((Double.RCP_APPROX, lambda v: 1 / v), (Double.RSQRT_APPROX, lambda v: 1 / np.sqrt(v))):
         actual = warp.map(op, [values.view(np.uint64)], flags=Flag.FTZ, **WIDE[64])

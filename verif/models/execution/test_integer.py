@@ -27,7 +27,7 @@ def divide(a: int, b: int) -> int:
 
 
 def remainder(a: int, b: int) -> int:
-    return a if b == 0 else a - b * divide(a, b)
+    return -1 if b == 0 else a - b * divide(a, b)
 
 
 def clamp(value: int) -> int:

@@ -12,7 +12,7 @@ from lockstep.models.execution.integer import execute_int, execute_long
 from lockstep.models.execution.isa import RZ, Fetch, Int, Kind, Long, Write
 from lockstep.verif.bench import interpreted
 from lockstep.verif.models.execution.lanes import ALL, DESTINATION, LONG, POISON, Warp, floats, generator, words
-from lockstep.verif.models.execution.rationals import BF16, F16, F32
+from lockstep.verif.models.execution.rationals import BF16, F16, F32, resized
 
 MODES = [mode for mode in Fetch if mode != Fetch.NONE]
 
@@ -29,6 +29,8 @@ def fetched(mode: Fetch, low: int, high: int) -> int:
     if mode == Fetch.BF16:
         return (low & 0xFFFF) << 16
     if mode == Fetch.F16:
+        if low & 0x7FFF > 0x7C00:
+            return (low & 0x8000) << 16 | 0x7F80_0000 | (low & 0x3FF) << 13
         return F32.round(F16.value(low & 0xFFFF), 0, bool(low & 0x8000))
     bits = int(name[1:])
     value = low & (1 << bits) - 1
@@ -93,7 +95,9 @@ def test_write_under_a_mask(write: Write) -> None:
                 value &= 0xFFFF
             elif write in (Write.F16, Write.BF16):
                 form = F16 if write == Write.F16 else BF16
-                value = form.round(F32.value(value), 0, bool(value >> 31))
+                number = F32.value(value)
+                rounded = form.round(number, 0, bool(value >> 31))
+                value = rounded if number == number else resized(F32, form, value)
             expected = value if mask >> lane & 1 and write != Write.NONE else old
             assert int((warp.long if long else warp.word)[lane]) == expected
     assert (warp.registers[DESTINATION + 2 :] == POISON).all()

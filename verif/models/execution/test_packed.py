@@ -16,12 +16,13 @@ from lockstep.models.execution.isa import Compare, Fetch, Flag, Float, Packed, R
 from lockstep.models.execution.packed import execute_packed
 from lockstep.verif.bench import interpreted
 from lockstep.verif.models.execution.lanes import ALL, Warp, floats, generator, words
-from lockstep.verif.models.execution.rationals import BF16, F16, F32, Format, fused
+from lockstep.verif.models.execution.rationals import BF16, F16, F32, Flushing, Format, fused
 from lockstep.verif.models.execution.test_floating import extremum, is_nan
 from lockstep.verif.models.execution.test_predicate import true
 
 COUNT = 512
 FORMATS = {"F16": F16, "BF16": BF16}
+FLUSHING = Flushing(16, 11)
 
 
 def halves(rng: np.random.Generator, form: Format, count: int) -> np.ndarray:
@@ -37,8 +38,6 @@ def halves(rng: np.random.Generator, form: Format, count: int) -> np.ndarray:
 
 def limited(form: Format, bits: int, flags: int) -> int:
     value = form.value(bits)
-    if flags & Flag.FTZ and form is F16 and bits & 0x7C00 == 0:
-        bits &= 0x8000
     if flags & Flag.RELU and value == value and bits & 0x8000:
         bits = 0
     if flags & Flag.SAT:
@@ -46,17 +45,23 @@ def limited(form: Format, bits: int, flags: int) -> int:
     return bits
 
 
-@pytest.mark.parametrize("factor, product", [(0x0C24, 0), (0x0C25, 0x0400)])
-def test_a_product_that_rounds_to_a_normal_number_is_not_flushed(factor: int, product: int) -> None:
-    values = [np.full(COUNT, bits, np.uint32) for bits in (factor, 0x33B8)]
+@pytest.mark.parametrize("factor, other, product", [(0x0C25, 0x33B8, 0), (0x0C24, 0x33BA, 0x0400)])
+def test_a_product_that_rounds_to_a_normal_number_is_not_flushed(factor: int, other: int, product: int) -> None:
+    """The first would be 0x0400, too, if it were not flushed: f16 has no smaller exponent for 11 bits of it."""
+    values = [np.full(COUNT, bits, np.uint32) for bits in (factor, other)]
     options = {"fetch": Fetch.F16, "write": Write.F16, "flags": Flag.FTZ}
-    assert arithmetic(F16, "MUL", [factor, 0x33B8, 0], Flag.FTZ) == product
+    assert arithmetic(F16, "MUL", [factor, other, 0], Flag.FTZ) == product
     assert set(Warp(execute_float).map(Float.MUL, values, **options)[:COUNT]) == {product}
+
+
+def flushed(half: int) -> int:
+    return half & 0x8000 if half & 0x7C00 == 0 else half
 
 
 def arithmetic(form: Format, name: str, values: list[int], flags: int) -> int:
     if flags & Flag.FTZ and form is F16:
-        values = [v & 0x8000 if v & 0x7C00 == 0 else v for v in values]
+        values = [flushed(v) for v in values]
+        form = FLUSHING
     a, b, c = values
     one = form.bias << form.precision - 1
     if name == "MUL":
@@ -102,9 +107,23 @@ def test_extrema_and_signs(kind: str) -> None:
                 wrong = all(nans) or (any(nans) and flags & Flag.NAN)
                 expected = 0x7FFF if wrong else extremum(form, largest, *values, flags)
                 assert int(actual[lane]) == expected << 16
-    both = a | b << 16
-    assert (warp.map(Packed[f"NEG_{kind}X2"], [both]) == both ^ np.uint32(0x8000_8000)).all()
-    assert (warp.map(Packed[f"ABS_{kind}X2"], [both]) == both & np.uint32(0x7FFF_7FFF)).all()
+    for name, changed in (("NEG", lambda bits: bits ^ 0x8000), ("ABS", lambda bits: bits & 0x7FFF)):
+        actual = warp.map(Packed[f"{name}_{kind}X2"], [a | b << 16])
+        for lane in range(COUNT):
+            low, high = (0x7FFF if is_nan(form, int(v[lane])) else changed(int(v[lane])) for v in (a, b))
+            assert int(actual[lane]) == low | high << 16
+
+
+def test_flush_of_pairs() -> None:
+    """.ftz where nothing is rounded: the sources count as zero."""
+    rng = generator()
+    warp = Warp(execute_packed)
+    a, b = ((halves(rng, F16, COUNT) & rng.choice([0x83FF, 0xFFFF], COUNT)).astype(np.uint32) for _ in range(2))
+    zeroed = [np.array([flushed(int(v)) for v in values], np.uint32) for values in (a, b)]
+    for name in ("MIN", "MAX", "NEG", "ABS", "SET"):
+        arity, options = (1 if name in ("NEG", "ABS") else 2), {"sub": Compare.LT} if name == "SET" else {}
+        actual = warp.map(Packed[f"{name}_F16X2"], [a, b][:arity], flags=Flag.FTZ, **options)
+        assert (actual == warp.map(Packed[f"{name}_F16X2"], zeroed[:arity], **options)).all()
 
 
 @pytest.mark.parametrize("kind", FORMATS)

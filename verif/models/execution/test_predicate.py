@@ -94,6 +94,15 @@ def test_setp(kind: str) -> None:
     assert (warp.word == POISON).all()
 
 
+def test_flush_of_halves() -> None:
+    """.ftz of f16, which are fetched as f32: subnormal ones are equal to zero."""
+    warp = Warp(execute_predicate)
+    a = np.arange(0x3F0, 0x410, dtype=np.uint32)
+    for flags, least in ((0, 1), (Flag.FTZ, 0x400)):
+        warp.execute(Predicate.SET_F32, [a, 0], sub=Compare.GT, flags=flags, fetch=Fetch.F16)
+        assert ((warp.word == ALL) == (a >= least)).all()
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_set(kind: str) -> None:
     rng = generator()
