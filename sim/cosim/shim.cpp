@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "unity.h"
@@ -176,11 +177,23 @@ int64_t array(const std::vector<T> &items, int64_t *count) {
     return reinterpret_cast<int64_t>(items.data());
 }
 
-const char *type_of(uint8_t) { return "u1"; }
-const char *type_of(uint16_t) { return "u2"; }
-const char *type_of(uint32_t) { return "u4"; }
-const char *type_of(uint64_t) { return "u8"; }
-const char *type_of(int64_t) { return "i8"; }
+constexpr const char *type_of(uint8_t) { return "u1"; }
+constexpr const char *type_of(uint16_t) { return "u2"; }
+constexpr const char *type_of(uint32_t) { return "u4"; }
+constexpr const char *type_of(uint64_t) { return "u8"; }
+constexpr const char *type_of(int64_t) { return "i8"; }
+
+struct Leaf {
+    const char *path;
+    size_t offset;
+    const char *type, *port;
+    int bit, width;
+};
+#define LEAF(path, port, bit, width) \
+    {#path, offsetof(Io, path), type_of(std::decay_t<decltype(std::declval<Io>().path)>()), port, bit, width},
+constexpr Leaf LEAVES[] = {
+@table@
+};
 
 }  // namespace
 
@@ -194,11 +207,9 @@ EXPORT const char *layout() {
     static std::string text;
     if (text.empty()) {
         text = "size " + std::to_string(sizeof(Io)) + "\n";
-        Io *none = nullptr;
-#define LEAF(path, port, bit, width)                                                                        \
-    text += std::string(#path " ") + std::to_string(offsetof(Io, path)) + " " + type_of(std::decay_t<decltype(none->path)>()) + \
-            " " port " " #bit " " #width "\n";
-@table@
+        for (const Leaf &leaf : LEAVES)
+            text += std::string(leaf.path) + " " + std::to_string(leaf.offset) + " " + leaf.type + " " + leaf.port + " " +
+                    std::to_string(leaf.bit) + " " + std::to_string(leaf.width) + "\n";
     }
     return text.c_str();
 }
