@@ -26,7 +26,7 @@ Make = Callable[..., Any]
 """Makes a component from its parameters: one with a fault in it, for tests, or one of gates."""
 
 HERE = Path(__file__).parent
-# Of the export's netlist, but with processes: with multiplexers in their place, wide blocks are slower to simulate.
+# Of the export's netlist, for waves and for what runs briefly.
 VERILOG = ("read_rtlil block.il", "proc -nomux -norom", "memory_collect", "write_verilog -norename block.v")
 LIBRARY = "block.so"
 VERILATE = ("--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing")
@@ -36,8 +36,11 @@ LINK = ("-shared", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
 
 @dataclass(frozen=True)
 class Sources:
-    """What a library is made from: the block's Verilog, the module around it with the model's outputs, the shim."""
+    """What a library is made from: the block's Verilog, for whole runs or to be looked into; the module around it with
+    the model's outputs; the shim.
+    """
 
+    simplified: str
     verilog: str
     traced: str
     shim: str
@@ -71,13 +74,13 @@ def _sources(request: Request) -> Sources:
     block, parameters = request.block, request.parameters
     if request.make:
         return generate(block, parameters, request.make)
-    files = HERE / "shim.py", HERE / "shim.cpp", Path(__file__)
+    files = HERE / "shim.py", HERE / "shim.cpp", HERE / "simplify.py", Path(__file__)
     return Sources(**kept(block, parameters, "sources", lambda: vars(generate(block, parameters)), *files))
 
 
 def _library(request: Request, sources: Sources) -> Path:
     program = Program(
-        sources.verilog, request.block.split(".")[1], sources.shim, LIBRARY, verilate=VERILATE, compile=COMPILE,
+        sources.simplified, request.block.split(".")[1], sources.shim, LIBRARY, verilate=VERILATE, compile=COMPILE,
         link=LINK, optimise=UNOPTIMISED if request.make else OPTIMISED,
     )  # fmt: skip
     if request.traced:
@@ -120,7 +123,7 @@ def rtl_files(block: str) -> list[Path]:
 def generate(block: str, parameters: Mapping[str, int], make: Make | None = None) -> Sources:
     """Elaborate a block; imports Amaranth."""
     from lockstep.rtl import export, yosys
-    from lockstep.sim.cosim import shim
+    from lockstep.sim.cosim import shim, simplify
     from lockstep.synth.mapped import Mapped
 
     component = instance(block, parameters, make)
@@ -129,10 +132,10 @@ def generate(block: str, parameters: Mapping[str, int], make: Make | None = None
     source = shim.text(block, component, kind)
     traced = _traced(name, shim.ports(component, kind))
     if isinstance(component, Mapped):
-        text = component.verilog
-    else:
-        text = yosys.run(VERILOG, {"block.il": export.rtlil(component, name)}, ["block.v"])["block.v"]
-    return Sources(text, traced, source)
+        return Sources(component.verilog, component.verilog, traced, source)
+    netlist = export.rtlil(component, name)
+    text = yosys.run(VERILOG, {"block.il": netlist}, ["block.v"])["block.v"]
+    return Sources(text if make else simplify.simplified(netlist), text, traced, source)
 
 
 def _traced(name: str, places: list[Any]) -> str:
