@@ -10,6 +10,7 @@ import pytest
 
 from lockstep.sim import Gpu, UsageError
 from lockstep.verif.silicon import kernels, recording
+from lockstep.verif.silicon.__main__ import main
 from lockstep.verif.silicon.approximations import error
 from lockstep.verif.silicon.cases import Case
 from lockstep.verif.silicon.recording import Recording
@@ -67,6 +68,17 @@ def test_errors_of_approximations() -> None:
     wanted = np.array([0x3F80_0000, 0x3F80_0000, 0x3F80_0000, 0x7FFF_FFFF, 0x7F80_0000, 0x8000_0000], np.uint64)
     got = np.array([0x3F80_0000, 0x3F80_0002, 0x3F80_0003, 0x3F80_0000, 0x7F7F_FFFF, 0x0000_0000], np.uint64)
     assert error(case, [got], got, wanted).tolist() == [0, 1, 1.5, np.inf, np.inf, 0]
+
+
+def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    monkeypatch.setattr("sys.argv", ["silicon", "record", str(tmp_path / "new.npz")])
+    assert main() == 2
+    assert capsys.readouterr().err == "there is no NVIDIA driver here (libcuda.so.1)\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_recordings_that_do_not_fit(tmp_path: Path, gpu: Gpu) -> None:
