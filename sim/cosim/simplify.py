@@ -12,8 +12,8 @@ import re
 from lockstep.rtl import yosys
 
 _SCRIPT = (
-    "read_rtlil block.il", "proc -norom", "flatten", "opt", "wreduce", "peepopt", "opt_clean", "splitnets -driver",
-    "opt_clean", "memory_collect", "opt_clean", "write_verilog -norename -noattr block.v",
+    "read_rtlil block.il", "proc -norom", "flatten", "opt", "splitnets -driver", "opt_clean", "memory_collect",
+    "opt_clean", "write_verilog -norename -noattr block.v",
 )  # fmt: skip
 # Enable, memory, address, bounds, value.
 _LANE = re.compile(r" +if \((.+)\)\n +(\S+) ?\[(.+?) ?\]\[(\d+):(\d+)\] <= (.+?) ?;\n")
