@@ -223,7 +223,7 @@ class Module:
         """
         self._require_loaded()
         kernel = self.kernel(name)
-        grid, block = _extent(name, "grid", grid), _extent(name, "block", block)
+        grid, block = extent(name, "grid", grid), extent(name, "block", block)
         self._check_extents(kernel, grid, block)
         self._check_resources(kernel, math.prod(grid), math.prod(block), shared_bytes)
         params = pack(self.gpu.memory, kernel, args)
@@ -283,9 +283,9 @@ class Module:
 
     def occupancy(self, name: str, block: Extent, shared_bytes: int = 0) -> Occupancy:
         """How many CTAs of a kernel an SM holds, and what limits them. With none, a launch is refused."""
-        kernel, extent = self.kernel(name), _extent(name, "block", block)
-        self._check_extents(kernel, (1, 1, 1), extent)
-        return self._fit(kernel, math.prod(extent), shared_bytes)
+        kernel, threads = self.kernel(name), extent(name, "block", block)
+        self._check_extents(kernel, (1, 1, 1), threads)
+        return self._fit(kernel, math.prod(threads), shared_bytes)
 
     def _fit(self, kernel: Kernel, threads: int, shared_bytes: int) -> Occupancy:
         description = self.gpu.description
@@ -421,7 +421,8 @@ def _profiler() -> Profiler:
     return Profiler()
 
 
-def _extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:
+def extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:
+    """A launch's grid or block in three dimensions."""
     items = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(items) <= 3 or not all(isinstance(i, int | np.integer) and i >= 1 for i in items):
         raise UsageError(f"{kernel}: {what} = {value}: must be one to three positive integers")

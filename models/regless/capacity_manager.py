@@ -122,15 +122,6 @@ def _give_back(state, warp):
 
 
 @inline
-def _hears_banks(i):
-    """Whether any bank says something."""
-    heard = i64(0)
-    for b in range(BANKS):
-        heard |= i.answered[b].valid | i.reserved[b].valid | i.written[b].valid
-    return heard != 0
-
-
-@inline
 def _set(mask, w, value):
     return mask & ~(i64(1) << w) | i64(value) << w
 
@@ -238,7 +229,9 @@ def idle(state, io):
     i, o = io.i, io.o
     busy = i64(i.begin.valid | i.region.valid | i.sent.valid | i.last.valid | i.delivered.valid)
     busy |= i64(o.start.valid) | i64(o.ended)
-    if busy != 0 or _hears_banks(i):
+    for b in range(BANKS):
+        busy |= i.answered[b].valid | i.reserved[b].valid | i.written[b].valid
+    if busy != 0:
         return i64(0)
     if i64(state.those[KNOWN]) & ~i64(i.barred) != 0:
         return i64(0)

@@ -271,11 +271,13 @@ def _allocate(state, bank, warp, number):
 @jit
 def _used(state, bank, place, flags):
     """The region's last use of a line, if the flags say so."""
-    if flags & LAST != 0:
-        state.line[place].held = 0
-        if flags & ERASE != 0:
-            _free(state, bank, place)
-    _list(state, bank, place)
+    if flags & LAST == 0:
+        return
+    state.line[place].held = 0
+    if flags & ERASE != 0:
+        _free(state, bank, place)
+    else:
+        _list(state, bank, place)
 
 
 @inline

@@ -6,27 +6,9 @@ import math
 
 import numpy as np
 
+from lockstep.verif.models.execution.promised import PROMISED
 from lockstep.verif.silicon.cases import Case
 
-# What PTX ISA 9.0 promises: absolute error, relative error, units in the last place.
-PROMISED = {
-    "div.approx.f32": (0, 0, 2),
-    "div.full.f32": (0, 0, 2),
-    "rcp.approx.f32": (0, 0, 1),
-    "sqrt.approx.f32": (0, 2**-23, 0),
-    "rsqrt.approx.f32": (0, 2**-22.9, 0),
-    "sin.approx.f32": (2**-20.5, 0, 0),
-    "cos.approx.f32": (2**-20.5, 0, 0),
-    "lg2.approx.f32": (2**-22, 2**-22, 0),
-    "ex2.approx.f32": (0, 0, 2),
-    "tanh.approx.f32": (0, 2**-11, 0),
-    "tanh.approx.f16": (2**-10.987, 0, 0),
-    "ex2.approx.f16": (0, 2**-9.9, 0),
-    "tanh.approx.bf16": (2**-8, 0, 0),
-    "ex2.approx.bf16": (0, 2**-7, 0),
-    "rcp.approx.f64": (0, 2**-20, 0),
-    "rsqrt.approx.f64": (0, 2**-20, 0),
-}
 LEAST_NORMAL = 2.0**-126
 FAR = 2 * math.pi  # beyond, sines and cosines have larger errors
 HALVES = {"f16x2": "f16", "bf16x2": "bf16"}

@@ -19,6 +19,7 @@ from lockstep.models.execution.isa import POISON
 from lockstep.sim.buffers import Buffer, Texture, as_array
 from lockstep.sim.errors import UsageError
 from lockstep.sim.gpu import Gpu
+from lockstep.sim.module import extent
 from lockstep.sim.ptx import names
 
 LOG_BYTES = 8192
@@ -206,14 +207,9 @@ class SiliconModule:
             self._driver.call("cuFuncSetAttribute", function, SHARED_LIMIT, shared_bytes)
         values = [ctypes.create_string_buffer(_bytes(value)) for value in args]
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        extents = [*_extent(grid), *_extent(block)]
+        extents = [*extent(found, "grid", grid), *extent(found, "block", block)]
         self._driver.call("cuLaunchKernel", function, *extents, shared_bytes, None, pointers, None)
         self._driver.call("cuCtxSynchronize")
-
-
-def _extent(value: int | Sequence[int]) -> tuple[int, ...]:
-    items = tuple(value) if isinstance(value, tuple | list) else (value,)
-    return tuple(int(item) for item in (*items, 1, 1)[:3])
 
 
 def _bytes(value: Any) -> bytes:

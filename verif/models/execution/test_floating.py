@@ -14,6 +14,7 @@ from lockstep.models.execution.floating import execute_double, execute_float
 from lockstep.models.execution.isa import Double, Fetch, Flag, Float, Round, Write
 from lockstep.verif.bench import interpreted
 from lockstep.verif.models.execution.lanes import ALL, Warp, floats, generator
+from lockstep.verif.models.execution.promised import PROMISED, Promise
 from lockstep.verif.models.execution.rationals import (
     F16,
     F32,
@@ -269,22 +270,26 @@ def log_wide(rng: np.random.Generator) -> np.ndarray:
     return values[(values <= 0.5) | (values >= 2)]
 
 
+def of(name: str) -> Promise:
+    return PROMISED[f"{name}.approx.f32"]
+
+
 # Operation, operands, exact function, error measure, bound of PTX, bound that this implementation keeps.
 Array = Callable[..., np.ndarray]
 APPROXIMATIONS: dict[str, tuple[Float, Array, Array, Array, float, float]] = {
-    "rcp": (Float.RCP_APPROX, positive, lambda v: 1 / v, ulps, 1, 0.5),
-    "sqrt": (Float.SQRT_APPROX, positive, np.sqrt, relative, 2**-23, 2**-24),
-    "rsqrt": (Float.RSQRT_APPROX, positive, lambda v: 1 / np.sqrt(v), relative, 2**-22.9, 2**-23),
-    "sin": (Float.SIN, around(2 * math.pi), np.sin, absolute, 2**-20.5, 2**-24.9),
-    "cos": (Float.COS, around(2 * math.pi), np.cos, absolute, 2**-20.5, 2**-24.9),
+    "rcp": (Float.RCP_APPROX, positive, lambda v: 1 / v, ulps, of("rcp").units, 0.5),
+    "sqrt": (Float.SQRT_APPROX, positive, np.sqrt, relative, of("sqrt").relative, 2**-24),
+    "rsqrt": (Float.RSQRT_APPROX, positive, lambda v: 1 / np.sqrt(v), relative, of("rsqrt").relative, 2**-23),
+    "sin": (Float.SIN, around(2 * math.pi), np.sin, absolute, of("sin").absolute, 2**-24.9),
+    "cos": (Float.COS, around(2 * math.pi), np.cos, absolute, of("cos").absolute, 2**-24.9),
     "sin wide": (Float.SIN, around(100 * math.pi), np.sin, absolute, 2**-14.7, 2**-24.9),
     "cos wide": (Float.COS, around(1e6), np.cos, absolute, math.inf, 2**-24.9),
-    "lg2 near 1": (Float.LG2, lambda rng: rng.uniform(0.5, 2, 32_000), np.log2, absolute, 2**-22, 2**-24.9),
-    "lg2": (Float.LG2, log_wide, np.log2, relative, 2**-22, 2**-23.9),
+    "lg2 near 1": (Float.LG2, lambda rng: rng.uniform(0.5, 2, 32_000), np.log2, absolute, of("lg2").absolute, 2**-24.9),
+    "lg2": (Float.LG2, log_wide, np.log2, relative, of("lg2").relative, 2**-23.9),
     "lg2 ulp": (Float.LG2, positive, np.log2, ulps, math.inf, 0.51),
-    "ex2": (Float.EX2, around(128), np.exp2, ulps, 2, 0.51),
-    "ex2 small": (Float.EX2, lambda rng: rng.uniform(-149, -126, 32_000), np.exp2, ulps, 2, 0.51),
-    "tanh": (Float.TANH, around(12), np.tanh, relative, 2**-11, 2**-23),
+    "ex2": (Float.EX2, around(128), np.exp2, ulps, of("ex2").units, 0.51),
+    "ex2 small": (Float.EX2, lambda rng: rng.uniform(-149, -126, 32_000), np.exp2, ulps, of("ex2").units, 0.51),
+    "tanh": (Float.TANH, around(12), np.tanh, relative, of("tanh").relative, 2**-23),
 }
 
 
