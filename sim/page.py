@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph, in which `code` and *emphasis* are marked as in Markdown, or a heading of ``level`` 2 or 3."""
+    """A paragraph, or a heading of ``level`` 2 or 3. `code`, *emphasis* and links to pages of the documentation,
+    [Timing](../timing.md), are marked as in Markdown."""
 
     text: str
     level: int = 0
@@ -73,8 +74,8 @@ def svg(figure: Figure) -> str:
 
 
 def _prose(text: str) -> markupsafe.Markup:
-    """A paragraph's `code` and *emphasis*."""
-    escaped = str(markupsafe.escape(text))
+    """A paragraph's `code`, *emphasis* and names of pages: beside the HTML there is no documentation to link to."""
+    escaped = re.sub(r"\[([^\]]+)\]\(\.\./[\w-]+\.md\)", r"*\1* in the documentation", str(markupsafe.escape(text)))
     escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
     return markupsafe.Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped))
 

@@ -218,8 +218,8 @@ VARIATION = (
 )
 LARGER = (
     "56 and 110 cores stand on meshes of 8 by 8 and 11 by 11 nodes, with as many memory controllers as the mesh has "
-    "rows (`docs/timing.md`). Speed-ups of DYNCORE, which has DYNCTA in it, over the baseline of the same mesh, for "
-    "the applications above and the one that gains most. *Waves* are those of a launch, by N."
+    "rows (see [Timing](../timing.md)). Speed-ups of DYNCORE, which has DYNCTA in it, over the baseline of the same "
+    "mesh, for the applications above and the one that gains most. *Waves* are those of a launch, by N."
 )
 LARGER_WHY = (
     "The paper's 1.09 and 1.27 are means over 31 applications with the paper's inputs, and depend on which are in "

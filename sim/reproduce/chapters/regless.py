@@ -147,7 +147,8 @@ REASONS = (
     "values. With {whole} registers, the {studied} benchmarks of the table of capacities take {most:.3f} of the "
     "baseline's time: that is what regions and later operands cost by themselves. With {registers} it is {own:.3f}: "
     "a region starts when its last preload is there. The L1 of `{gpu}`, which takes {latency} cycles to hit, has a "
-    "part in it: with 8 cycles it is {near:.3f}. `docs/regless-hardware.md` has more about where cycles go."
+    "part in it: with 8 cycles it is {near:.3f}. More about where cycles go: "
+    "[RegLess: the hardware](../regless-hardware.md)."
 )
 
 

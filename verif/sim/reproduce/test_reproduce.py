@@ -70,7 +70,7 @@ def test_runs_in_several_processes_give_the_same(folder: Path) -> None:
 PAGE = page.Page(
     "A <page>",
     [
-        page.Text("What `--size` and *that* mean: a < b."),
+        page.Text("What `--size` and *that* mean: a < b. See [Timing](../timing.md)."),
         page.Table("counts", "Counts", ("name", "cycles", "ratio"), [("a|b", 1234567, 0.5), ("c", None, 2.0)]),
         page.Plot("line", "A line", "<?xml?><svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>"),
     ],
@@ -104,6 +104,7 @@ def test_a_page_is_one_html_file() -> None:
     for shown in ("A <page>", "a < b.", "1,234,567", "0.500", "a|b"):
         assert shown in tags.text
     assert "<code>--size</code>" in text and "<em>that</em>" in text and "<path d=" in text
+    assert "See <em>Timing</em> in the documentation." in text, "a page of its own has no other beside it"
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", text), "nothing is loaded from elsewhere"
 
 
