@@ -33,13 +33,13 @@ def run(script: Sequence[str], files: Mapping[str, str | bytes], wanted: Sequenc
         folder = Path(name)
         for file, content in files.items():
             (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
-        (folder / "script.ys").write_text("\n".join(script) + "\n")
+        (folder / "script.ys").write_text("\n".join(script) + "\n", encoding="utf-8")
         command = [sys.executable, "-c", _START, "-q", "-s", "script.ys"]
         done = processes.run(command, folder)
         if done.returncode:
             lines = [f"exit code {done.returncode}", *(done.stdout + done.stderr).split("\n")]
             raise YosysError(next((line for line in lines if "ERROR" in line), [line for line in lines if line][-1]))
-        return {file: (folder / file).read_text() for file in wanted}
+        return {file: (folder / file).read_text(encoding="utf-8") for file in wanted}
 
 
 def version() -> str:

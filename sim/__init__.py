@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lockstep.sim.errors import KernelFault, UsageError
+    from lockstep.sim.gpu import Gpu
 
 __all__ = ["Gpu", "KernelFault", "UsageError"]
 

@@ -8,6 +8,7 @@ RTL nor, with a module that was loaded before, the PTX parser.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -278,9 +279,11 @@ def _hardware(command: Callable[[str, str], argparse.ArgumentParser]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # None is a closed one, as with `2>&-`
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # None is a closed one, as with `2>&-`
     if sys.stdout is None:
         return _fail("standard output: closed; send it to /dev/null to have none", 2)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error, for what the locale has no letter
     try:
         parser = _parser()
         if "_ARGCOMPLETE" in os.environ:

@@ -181,7 +181,7 @@ def machine() -> str:
 
     model = platform.processor() or platform.machine()
     try:
-        with open("/proc/cpuinfo") as file:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
             model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), model)
     except OSError:
         pass  # not Linux

@@ -172,7 +172,7 @@ def _files(gpu: str) -> list[tuple[Path, dict[str, Any]]]:
 
 def _table(path: Path) -> dict[str, Any]:
     try:
-        return _parsed(path.read_text())
+        return _parsed(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot read the GPU description: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # also integers beyond Python's limit, and nested too deep
@@ -202,7 +202,7 @@ def _comments(path: Path) -> Iterator[tuple[str, str]]:
     import tomlkit
     from tomlkit.items import InlineTable, Table
 
-    for section, table in tomlkit.parse(path.read_text()).items():
+    for section, table in tomlkit.parse(path.read_text(encoding="utf-8")).items():
         for key in table if isinstance(table, Table) else ():
             item = table.value.item(key)
             comment = item.trivia.comment.lstrip("# ")

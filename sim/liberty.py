@@ -16,7 +16,7 @@ def read(path: str) -> Library:
     from lockstep.synth.liberty import Library
 
     try:
-        library = Library.parse(Path(path).read_text())
+        library = Library.parse(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--liberty {path}: cannot be read: {error}") from None
     if not library.sequential:

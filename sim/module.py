@@ -361,7 +361,7 @@ class Module:
 
     def _places(self) -> Places:
         try:
-            text = self._text if self._text is not None else Path(self.program.path).read_text()
+            text = self._text if self._text is not None else Path(self.program.path).read_text(encoding="utf-8")
         except OSError:
             text = ""
         return Places(text, _is_users)
@@ -392,8 +392,8 @@ class Module:
         if self._cuda is not None and Path(file).name == "<text>":
             return self._cuda.text.splitlines()
         try:
-            return Path(file).read_text(errors="replace").splitlines()
-        except OSError:
+            return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+        except (OSError, ValueError):  # or no name of a file
             return []
 
     def _nearest(self, address: int) -> str:

@@ -73,7 +73,7 @@ def compile_text(
             raise
         found = _kept(source, name, options, tuple(names))  # not all that the host launches needs to be valid here
     place = folder() / "nvrtc" / f"{Path(name).stem.strip('<>')}-{found['key'][:16]}.ptx"
-    ptx = found["ptx"].encode()
+    ptx = _bytes(found["ptx"])
     if not place.is_file() or place.read_bytes() != ptx:
         place.parent.mkdir(parents=True, exist_ok=True)
         files.write(place, ptx)
@@ -87,7 +87,7 @@ def _kept(source: Source, name: str, options: Options, names: tuple[str, ...]) -
     library.nvrtcVersion(ctypes.byref(version[0]), ctypes.byref(version[1]))
     _check_architecture(library, options.arch)
     arguments = [*options.arguments(), *ALWAYS]
-    own = {PRELUDE.name: PRELUDE.read_text(), **headers.umbrellas(), **source.headers}
+    own = {PRELUDE.name: PRELUDE.read_text(encoding="utf-8"), **headers.umbrellas(), **source.headers}
     packages = [f"{package} {number}" for package, number, _ in headers.installed()]
     place = str(Path(name).absolute())  # which the PTX names
     key = hashlib.sha256(
@@ -116,10 +116,10 @@ def _compile(
 ) -> tuple[str, dict[str, str]]:
     program = ctypes.c_void_p()
     texts, titles = _strings(own.values()), _strings(own)
-    library.nvrtcCreateProgram(ctypes.byref(program), source.text.encode(), name.encode(), len(own), texts, titles)
+    library.nvrtcCreateProgram(ctypes.byref(program), *_strings([source.text, name]), len(own), texts, titles)
     try:
         for each in names:
-            library.nvrtcAddNameExpression(program, each.encode())
+            library.nvrtcAddNameExpression(program, _bytes(each))
         if library.nvrtcCompileProgram(program, len(arguments), _strings(arguments)):
             log = _result(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)
             raise UsageError(_error(log, name, source))
@@ -131,7 +131,7 @@ def _compile(
 
 def _lowered(library: Any, program: ctypes.c_void_p, name: str) -> str:
     lowered = ctypes.c_char_p()
-    library.nvrtcGetLoweredName(program, name.encode(), ctypes.byref(lowered))
+    library.nvrtcGetLoweredName(program, _bytes(name), ctypes.byref(lowered))
     return (lowered.value or b"").decode()
 
 
@@ -154,8 +154,13 @@ def _error(log: str, name: str, source: Source) -> str:
     return error
 
 
+def _bytes(text: str) -> bytes:
+    """As UTF-8, names of files in it as their bytes."""
+    return text.encode(errors="surrogateescape")
+
+
 def _strings(items: Any) -> Any:
-    encoded = [item.encode() for item in items]
+    encoded = [*map(_bytes, items)]
     return (ctypes.c_char_p * len(encoded))(*encoded)
 
 
@@ -164,7 +169,7 @@ def _result(size_of: Any, get: Any, program: ctypes.c_void_p) -> str:
     size_of(program, ctypes.byref(size))
     text = ctypes.create_string_buffer(size.value)
     get(program, text)
-    return text.value.decode()
+    return text.value.decode(errors="surrogateescape")
 
 
 def _library() -> Any:

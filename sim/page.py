@@ -95,7 +95,7 @@ def html(page: Page, whole: bool = True) -> str:
     environment.filters["inline"] = _inline
     environment.globals["numeric"] = numeric
     environment.tests["number"] = lambda value: isinstance(value, int | float)
-    template = environment.from_string((Path(__file__).parent / "page.html").read_text())
+    template = environment.from_string((Path(__file__).parent / "page.html").read_text(encoding="utf-8"))
     return template.render(page=page, whole=whole, kinds=[type(block).__name__ for block in page.blocks])
 
 

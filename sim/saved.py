@@ -22,7 +22,7 @@ RULE = "it must be what `lockstep run --json` writes"
 def read(file: str) -> list[Saved]:
     """The runs of a file, of which there is at least one. Raises :class:`UsageError`."""
     try:
-        value = json.loads(Path(file).read_text())
+        value = json.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import os
 import re
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def kernel_files(kernel: str) -> list[Path]:
         path = todo.pop()
         if path not in found:
             found.add(path)
-            words = set(re.findall(r"[\w./+-]+", path.read_text(errors="replace"))) if path.suffix in TEXTS else ()
+            text = path.read_text(encoding="utf-8", errors="replace") if path.suffix in TEXTS else ""
+            words = set(re.findall(r"[\w./+-]+", text))
             named = (path.parent / ending for word in words for ending in (word, f"{word}.py"))
             todo += [each.resolve() for each in named if _is_file(each)]
     return sorted(found)
@@ -55,10 +57,10 @@ def kernel_files(kernel: str) -> list[Path]:
 
 def kernel_version(kernel: str) -> str:
     """A hash of the kernel's name and of :func:`kernel_files`."""
-    digest = hashlib.sha256(kernels.name_of(kernels.file_of(kernel)).encode())
+    digest = hashlib.sha256(os.fsencode(kernels.name_of(kernels.file_of(kernel))))
     for path in kernel_files(kernel):
         content = path.read_bytes()
-        digest.update(f"{path.name} {len(content)} ".encode() + content)
+        digest.update(os.fsencode(f"{path.name} {len(content)} ") + content)
     return digest.hexdigest()
 
 

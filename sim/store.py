@@ -51,7 +51,7 @@ def unchanged(job: Job, expected: str) -> None:
 def find(job: Job, key: str) -> Result | None:
     """The result of a job that was run before, by its key."""
     try:
-        seal, _, text = _place(key).read_text().partition("\n")
+        seal, _, text = _place(key).read_text(encoding="utf-8").partition("\n")
         if json.loads(seal) != _hash(text):
             return None
     except (OSError, ValueError):  # not there, or damaged

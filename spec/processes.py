@@ -29,8 +29,9 @@ def run(
     """Run a program to its end, and take what it writes. An interrupt, or the end of the time, ends all of it."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, process_group=0
-    ) as process:
+        command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, encoding="utf-8",
+        errors="replace", process_group=0,
+    ) as process:  # fmt: skip
         _running.add(process)
         try:
             output, errors = process.communicate(timeout=timeout)

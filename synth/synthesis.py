@@ -262,9 +262,9 @@ def _timing(
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "cells.lib").write_text(library.text)
-        (folder / "net.v").write_text(verilog)
-        (folder / "run.tcl").write_text("\n".join(commands) + "\nexit\n")
+        (folder / "cells.lib").write_text(library.text, encoding="utf-8")
+        (folder / "net.v").write_text(verilog, encoding="utf-8")
+        (folder / "run.tcl").write_text("\n".join(commands) + "\nexit\n", encoding="utf-8")
         command = ["sta", "-no_splash", "-exit", "run.tcl"]
         done = processes.run(command, folder)
     ends = {key: re.search(rf"^{key}: (\S+)", done.stdout, re.MULTILINE) for key in ("Startpoint", "Endpoint")}

@@ -131,7 +131,9 @@ def elsewhere(function: Callable[..., Any], *arguments: Any, **environment: str)
     """
     call = f"runpy.run_path({function.__code__.co_filename!r})[{function.__name__!r}](*{arguments!r})"
     command = [sys.executable, "-c", f"import json, runpy; print(json.dumps({call}))"]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, encoding="utf-8", check=False
+    )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return json.loads(done.stdout)
 

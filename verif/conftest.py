@@ -59,8 +59,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
             with path.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not path.exists():
-                    path.write_text(json.dumps(make()))
-            known[name] = json.loads(path.read_text())
+                    path.write_text(json.dumps(make()), encoding="utf-8")
+            known[name] = json.loads(path.read_text(encoding="utf-8"))
         return known[name]
 
     return get

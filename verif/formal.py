@@ -89,8 +89,10 @@ def check(
     work = folder / re.sub(r"\W+", "-", name).strip("-")
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    (work / "top.il").write_text(rtlil)
-    (work / "proof.sby").write_text(_SBY.format(mode=mode, depth=depth, timeout=timeout, gates="" if words else _GATES))
+    (work / "top.il").write_text(rtlil, encoding="utf-8")
+    (work / "proof.sby").write_text(
+        _SBY.format(mode=mode, depth=depth, timeout=timeout, gates="" if words else _GATES), encoding="utf-8"
+    )
     scripts = sysconfig.get_path("scripts")  # where the wheel puts z3
     started = time.monotonic()
     done = processes.run(

@@ -340,7 +340,7 @@ class Miter(wiring.Component):
 
 def _reachable(script: Sequence[str], files: dict[str, str], folder: Path) -> Verdict:
     """PDR: can the miter's output become 1, from the initial state on?"""
-    (folder / "miter.blif").write_text(yosys.run(script, files, ["miter.blif"])["miter.blif"])
+    (folder / "miter.blif").write_text(yosys.run(script, files, ["miter.blif"])["miter.blif"], encoding="utf-8")
     command = ["berkeley-abc", "-c", "read_blif miter.blif; strash; &get; &scl; &lcorr; &scorr; &put; dc2; pdr"]
     try:
         done = processes.run(command, folder, timeout=PDR_SECONDS)

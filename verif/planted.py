@@ -39,7 +39,7 @@ class Fault:
     @property
     def source(self) -> str:
         """The file's text with the fault."""
-        text = self.path.read_text()
+        text = self.path.read_text(encoding="utf-8")
         if text.count(self.old) != 1:
             raise ValueError(f"{self.path}: {text.count(self.old)} times, not once: {self.old}")
         return text.replace(self.old, self.new)

@@ -104,7 +104,7 @@ def simulate(
             build = verilated.simulator(text, top, ports, inner)
         else:
             build = folder
-            (folder / f"{top}.v").write_text(text)
+            (folder / f"{top}.v").write_text(text, encoding="utf-8")
             log = folder / "build.log"
             runner.build(
                 sources=[folder / f"{top}.v"], hdl_toplevel=top, build_dir=build, log_file=log, timescale=("1ns", "1ps")
@@ -179,4 +179,4 @@ def _results(path: Path) -> list[str]:
 
 def _tail(folder: Path) -> str:
     log = folder / "simulator.log"
-    return "\n".join(log.read_text().splitlines()[-30:]) if log.exists() else "(no log)"
+    return "\n".join(log.read_text(encoding="utf-8").splitlines()[-30:]) if log.exists() else "(no log)"

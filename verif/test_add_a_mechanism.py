@@ -37,10 +37,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(EXAMPLE, root, dirs_exist_ok=True)
     shutil.rmtree(root / EXAMPLE.relative_to(cache.ROOT))
     registry = root / "spec" / "registry.py"
-    text = registry.read_text().replace("from lockstep.spec import ", "from lockstep.spec import odd_gate, ", 1)
+    text = registry.read_text(encoding="utf-8").replace(
+        "from lockstep.spec import ", "from lockstep.spec import odd_gate, ", 1
+    )
     text, changed = re.subn(r"\bmrpb\.MECHANISM,", "mrpb.MECHANISM, odd_gate.MECHANISM,", text)
     assert changed == 1
-    registry.write_text(text)
+    registry.write_text(text, encoding="utf-8")
     _share_compiled_code(root)
     return root
 
@@ -65,7 +67,9 @@ def lockstep(tree: Path) -> Command:
 
     def run(*arguments: str) -> str:
         command = [sys.executable, "-m", *arguments]
-        done = subprocess.run(command, cwd=tree.parent, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=tree.parent, env=environment, capture_output=True, encoding="utf-8", check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

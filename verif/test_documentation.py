@@ -58,7 +58,7 @@ def test_pages_are_linked(page: str) -> None:
 def test_the_tutorial(tmp_path: Path) -> None:
     """All but the installation, which these tests run in, and the hardware, which ``sim/cosim`` has."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    steps = list(tutorial.steps(tutorial.PAGE.read_text()))
+    steps = list(tutorial.steps(tutorial.PAGE.read_text(encoding="utf-8")))
     assert [step.file for step in steps if step.file] == [
         "row_sums.cu", "row_sums.py", "mine.toml", "waits.cu", "waits.py",
     ]  # fmt: skip

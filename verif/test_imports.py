@@ -36,7 +36,7 @@ def modules() -> dict[str, str]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
-            result[".".join([PACKAGE, *parts]).removesuffix(".__init__")] = path.read_text()
+            result[".".join([PACKAGE, *parts]).removesuffix(".__init__")] = path.read_text(encoding="utf-8")
     return result
 
 

@@ -67,7 +67,7 @@ def test_only_the_registry_names_mechanisms() -> None:
 
 def named(path: Path) -> Iterator[str]:
     """The identifiers and the words of a file's code, lower case; prose, which has spaces, says what it likes."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Name):
             yield node.id.lower()
         elif isinstance(node, ast.Attribute):

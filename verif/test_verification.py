@@ -188,7 +188,7 @@ def test_verilog_is_kept_until_its_sources_change(tmp_path: Path, monkeypatch: p
     number = itertools.count(1)
 
     def kept(text: str, **parameters: int) -> Any:
-        source.write_text(text)
+        source.write_text(text, encoding="utf-8")
         return build.kept(BLOCK, parameters, "text", lambda: next(number), source)
 
     assert [kept("a"), kept("a"), kept("b"), kept("a"), kept("a", lanes=4)] == [1, 1, 2, 1, 3]
@@ -455,7 +455,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     arguments = ["verify", "intra_warp_coalescer", "--json", str(report), "--junit", str(suites)]
     assert cli.main(arguments) == 0
     assert "LOCKSTEP_SEED=7" in capsys.readouterr().out
-    done = json.loads(report.read_text())
+    done = json.loads(report.read_text(encoding="utf-8"))
     assert done["seed"] == 7 and len(done["checks"]) == 7 and all(check["passed"] for check in done["checks"])
     root = ElementTree.parse(suites).getroot()
     assert [suite.get("failures") for suite in root] == ["0"]

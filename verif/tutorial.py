@@ -68,10 +68,10 @@ def _commands(text: str) -> Iterator[Step]:
 def play(step: Step, folder: Path) -> float:
     """Do a step in a folder; returns the seconds it took."""
     if step.file:
-        (folder / step.file).write_text(step.text)
+        (folder / step.file).write_text(step.text, encoding="utf-8")
         return 0.0
     start = time.monotonic()
-    done = subprocess.run(step.command, shell=True, cwd=folder, text=True, capture_output=True)
+    done = subprocess.run(step.command, shell=True, cwd=folder, encoding="utf-8", capture_output=True)
     if done.returncode:
         raise Wrong(f"{step.command}: exit code {done.returncode}: {done.stderr}")
     output = [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
@@ -91,7 +91,7 @@ def main() -> int:
         clone = Path(place) / "lockstep"
         total = 0.0
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-        for step in steps(PAGE.read_text()):
+        for step in steps(PAGE.read_text(encoding="utf-8")):
             step.command = f"export LOCKSTEP_CACHE={place}/cache; {step.command}" if step.command else ""
             seconds = play(step, clone)
             total += seconds

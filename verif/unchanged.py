@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
         for gpu in options.gpus.split(",")
         for kernel in options.kernels.split(",")
     ]
-    before = json.loads(options.file.read_text()) if options.action == "compare" else {}
+    before = json.loads(options.file.read_text(encoding="utf-8")) if options.action == "compare" else {}
     if missing := [name for name in map(" ".join, runs) if options.action == "compare" and name not in before]:
         print(f"{options.file}: {len(missing)} of these runs were not recorded, such as {missing[0]}", file=sys.stderr)
         return 2

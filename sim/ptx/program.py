@@ -37,8 +37,8 @@ def load(
         raise UsageError(f"registers per thread: {registers_per_thread} is outside 16..{isa.MAX_REGISTERS}")
     chosen = ordered(passes)
     key = "\n".join([_sources(chosen), *map(repr, chosen), str(registers_per_thread), path, text])
-    name = f"ptx/{hashlib.sha256(key.encode()).hexdigest()}"
-    kept = cache.kept(name, lambda: _build(text, path, registers_per_thread, chosen))
+    digest = hashlib.sha256(key.encode(errors="surrogateescape"))
+    kept = cache.kept(f"ptx/{digest.hexdigest()}", lambda: _build(text, path, registers_per_thread, chosen))
     return pickle.loads(kept)
 
 
@@ -53,7 +53,7 @@ def _build(text: str, path: str, registers_per_thread: int, passes: Sequence[Pas
 def read(path: str | os.PathLike[str]) -> str:
     """The text of a PTX file. Raises :class:`UsageError`."""
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{os.fspath(path)}: cannot read the PTX file: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -40,7 +40,7 @@ DEFAULTS = {"gpu": "gtx480", "with": comparison.BASELINE, "size": "small", "seed
 def load(path: Path) -> tuple[Axes, dict[str, Any]]:
     """The axes of a sweep, checked, and what it says about Slurm. Raises :class:`UsageError`; loads no kernel."""
     try:
-        table = tomllib.loads(path.read_text())
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot read the sweep: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # also integers beyond Python's limit, and nested too deep

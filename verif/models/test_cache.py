@@ -57,7 +57,9 @@ class Tree:
     def start(self) -> subprocess.Popen[str]:
         """Print what the top function returns, and how often the cache had it."""
         code = "from lockstep.models.top import run; print(run(20), sum(run.stats.cache_hits.values()))"
-        return subprocess.Popen([sys.executable, "-c", code], env=self._environment, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [sys.executable, "-c", code], env=self._environment, stdout=subprocess.PIPE, encoding="utf-8"
+        )
 
     def result(self) -> str:
         return self.start().communicate()[0].strip()
@@ -68,9 +70,11 @@ def _tree(tmp_path: Path) -> Path:
     models.mkdir(parents=True)
     (tmp_path / "lockstep" / "spec").mkdir()
     for name in ("models/__init__", "models/jit", "models/cache", "spec/__init__", "spec/files"):
-        (tmp_path / "lockstep" / f"{name}.py").write_text((cache.ROOT / f"{name}.py").read_text())
+        (tmp_path / "lockstep" / f"{name}.py").write_text(
+            (cache.ROOT / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8"
+        )
     for name, text in (("leaf", _LEAF), ("middle", _MIDDLE), ("top", _TOP)):
-        (models / f"{name}.py").write_text(text)
+        (models / f"{name}.py").write_text(text, encoding="utf-8")
     return models
 
 
@@ -78,7 +82,7 @@ def test_an_edit_two_imports_away_is_seen(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     assert tree.result() == "42 0"
     assert tree.result() == "42 1"
-    (tree.models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"))
+    (tree.models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"), encoding="utf-8")
     assert tree.result() == "44 0"
 
 
@@ -101,7 +105,7 @@ def test_the_code_of_another_source_is_not_taken(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.result()
     old = {file: file.read_bytes() for file in tree.cache.rglob("*.nbc")}
-    (tree.models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"))
+    (tree.models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"), encoding="utf-8")
     tree.result()
     for file, content in old.items():
         file.write_bytes(content)
@@ -137,7 +141,7 @@ def test_all_imports_of_the_project_are_found() -> None:
     """The quick search finds what a parse of the whole file finds."""
     for folder in cache.FOLDERS:
         for path in (cache.ROOT / folder).rglob("*.py"):
-            source = path.read_text()
+            source = path.read_text(encoding="utf-8")
             parsed = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Import | ast.ImportFrom)]
             found = {ast.unparse(node) for node in cache.import_statements(source)}
             assert {ast.unparse(node) for node in parsed} <= found, path

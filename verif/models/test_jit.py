@@ -171,10 +171,12 @@ def test_slots_come_from_the_cache_and_see_edits(tmp_path: Path) -> None:
     models = tmp_path / "lockstep" / "models"
     models.mkdir(parents=True)
     for name in ("__init__", "jit", "cache"):
-        (models / f"{name}.py").write_text((cache.ROOT / "models" / f"{name}.py").read_text())
-    (models / "leaf.py").write_text(_LEAF)
+        (models / f"{name}.py").write_text(
+            (cache.ROOT / "models" / f"{name}.py").read_text(encoding="utf-8"), encoding="utf-8"
+        )
+    (models / "leaf.py").write_text(_LEAF, encoding="utf-8")
     for name, step in (("one", 1), ("two", 2)):  # alike but for a word
-        (models / f"{name}.py").write_text(_MODEL.replace("+= steps", f"+= {step} * steps"))
+        (models / f"{name}.py").write_text(_MODEL.replace("+= steps", f"+= {step} * steps"), encoding="utf-8")
 
     def result(**environment: str) -> str:
         variables = {**os.environ, "PYTHONPATH": str(tmp_path), "LOCKSTEP_CACHE": str(tmp_path / "cache")}
@@ -184,14 +186,18 @@ def test_slots_come_from_the_cache_and_see_edits(tmp_path: Path) -> None:
             "*(getattr(slot, 'cache_hits', 0) for m in (one, two) for slot in m.SLOTS.values()))"
         )
         done = subprocess.run(
-            [sys.executable, "-c", code], env=variables | environment, check=True, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code],
+            env=variables | environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
         )
         return done.stdout.strip()
 
     assert result() == "102 202 0 0 0 0"
     assert result() == "102 202 1 1 1 1"
     assert result(NUMBA_DISABLE_JIT="1") == "102 202 0 0 0 0"
-    (models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"))
+    (models / "leaf.py").write_text(_LEAF.replace("+ 1", "+ 2"), encoding="utf-8")
     assert result() == "104 204 0 0 0 0"
 
 

@@ -29,7 +29,7 @@ def compiled(
 
 
 def kernels_of(path: Path, **options: int) -> dict[str, Kernel]:
-    return compiled(path.read_text(), str(path), **options)
+    return compiled(path.read_text(encoding="utf-8"), str(path), **options)
 
 
 def faults(kernel: Kernel, rng: random.Random, warps: int = WARPS) -> list[str]:

@@ -94,7 +94,7 @@ ret;
 def draft(name: str) -> Draft:
     """The first kernel of a folder."""
     path = kernels.find(name).ptx
-    made, *_ = drafts(parse(path.read_text(), str(path)), 63, [REGISTER_NUMBERING])[0].values()
+    made, *_ = drafts(parse(path.read_text(encoding="utf-8"), str(path)), 63, [REGISTER_NUMBERING])[0].values()
     add_deliveries(made)
     return made
 
@@ -135,7 +135,7 @@ def losses(name: str, rng: random.Random) -> dict[str, tuple[list[str], list[str
     """What algorithm 2 loses in the kernels of a folder: by the checker, and by warps that run."""
     path = kernels.find(name).ptx
     found = {}
-    for made in drafts(parse(path.read_text(), str(path)), 63, [REGISTER_NUMBERING])[0].values():
+    for made in drafts(parse(path.read_text(encoding="utf-8"), str(path)), 63, [REGISTER_NUMBERING])[0].values():
         add_deliveries(made)
         code = by_algorithm_2(made)
         checked = [error for error in check(code) if "lost" in error or "not present" in error]

@@ -31,7 +31,7 @@ ret;
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "k.ptx"
-    path.write_text(TEXT)
+    path.write_text(TEXT, encoding="utf-8")
     return path
 
 

@@ -40,7 +40,7 @@ def draft(body: str) -> Draft:
 
 def of_kernel(name: str) -> dict[str, Draft]:
     path = kernels.find(name).ptx
-    return drafts(parse(path.read_text(), str(path)), 63, [REGISTER_NUMBERING])[0]
+    return drafts(parse(path.read_text(encoding="utf-8"), str(path)), 63, [REGISTER_NUMBERING])[0]
 
 
 # -------------------------------------------------------------------------------------------------- what regions obey
@@ -102,7 +102,7 @@ def test_numbering_avoids_bank_conflicts() -> None:
     before = after = 0
     for name in ("gemm", "hotspot", "kmeans", "nw", "spmv"):
         path = kernels.find(name).ptx
-        for made in drafts(parse(path.read_text(), str(path)), 63)[0].values():
+        for made in drafts(parse(path.read_text(encoding="utf-8"), str(path)), 63)[0].values():
             before += bank_conflicts(operations(made))
             renumber(made)
             after += bank_conflicts(operations(made))

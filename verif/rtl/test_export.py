@@ -28,10 +28,10 @@ GPU = description.load("gtx480")
 
 def lint(text: str, folder: Path) -> str:
     """What Verilator's default lint has to say."""
-    (folder / "block.v").write_text(text)
+    (folder / "block.v").write_text(text, encoding="utf-8")
     command = [str(VERILATOR_ROOT / "bin" / "verilator_bin"), "--lint-only", "--quiet-stats", "block.v"]
     environment = {**os.environ, "VERILATOR_ROOT": str(VERILATOR_ROOT)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
     assert (done.returncode == 0) == ("%" not in done.stderr)
     return done.stderr
 
@@ -102,8 +102,8 @@ def test_fusesoc_lints_the_targets(tmp_path: Path) -> None:
     """The core file as FuseSoC itself reads it."""
     blocks = [block for block in registry.blocks() if block.startswith(("warppool.", "lsu."))]
     for block in blocks:
-        (tmp_path / f"{block.partition('.')[2]}.v").write_text(written(block))
-    (tmp_path / "warppool.core").write_text(export.core(blocks, "warppool"))
+        (tmp_path / f"{block.partition('.')[2]}.v").write_text(written(block), encoding="utf-8")
+    (tmp_path / "warppool.core").write_text(export.core(blocks, "warppool"), encoding="utf-8")
     path = os.pathsep.join([str(VERILATOR_ROOT / "bin"), os.environ["PATH"]])
     environment = {**os.environ, "VERILATOR_ROOT": str(VERILATOR_ROOT), "PATH": path, "HOME": str(tmp_path)}
     for target in ("writeback", "warp_pool"):
@@ -111,10 +111,12 @@ def test_fusesoc_lints_the_targets(tmp_path: Path) -> None:
             sys.executable, "-c", "import sys; from fusesoc.main import main; sys.exit(main())", "--cores-root", ".",
             "run", f"--target={target}", f"--work-root={target}", "lockstep:sm:warppool",
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         [made] = (tmp_path / target).glob("*.vc")
-        assert f"--top-module {target}" in made.read_text()
+        assert f"--top-module {target}" in made.read_text(encoding="utf-8")
 
 
 def test_two_processes_write_the_same() -> None:
@@ -122,7 +124,7 @@ def test_two_processes_write_the_same() -> None:
     program = f"from lockstep.verif.rtl import test_export as t; print(t.written({block!r}), end='')"
     first, second = (
         subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True,
+            [sys.executable, "-W", "ignore", "-c", program], capture_output=True, encoding="utf-8", check=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2")
@@ -259,8 +261,10 @@ def test_the_command_writes_a_file_for_each_block_and_a_core(tmp_path: Path, cap
     assert cli.main(arguments) == 0
     names = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
     assert names == ["cta_dispatcher.v", "lockstep_cta.core"]
-    assert "// cta.cta_dispatcher(sms = 3)" in (tmp_path / "new" / "out" / "cta_dispatcher.v").read_text()
-    core = (tmp_path / "new" / "out" / "lockstep_cta.core").read_text()
+    assert "// cta.cta_dispatcher(sms = 3)" in (tmp_path / "new" / "out" / "cta_dispatcher.v").read_text(
+        encoding="utf-8"
+    )
+    core = (tmp_path / "new" / "out" / "lockstep_cta.core").read_text(encoding="utf-8")
     assert core.startswith("CAPI=2:\nname: lockstep:sm:cta:") and "toplevel: cta_dispatcher" in core
 
 
@@ -279,16 +283,14 @@ def test_mistakes(arguments: list[str], message: str, tmp_path: Path, capsys: py
 
 
 def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    (tmp_path / "out").write_text("mine")
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
     assert cli.main(["verilog", "cta", "-o", str(tmp_path / "out")]) == 2
-    assert (tmp_path / "out").read_text() == "mine"
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
 def test_yosys_tells_the_first_error() -> None:
     with pytest.raises(yosys.YosysError, match="ERROR"):
         yosys.run(["read_rtlil missing.il"], {})
-
-
 
 
 @pytest.mark.parametrize("block", registry.blocks())

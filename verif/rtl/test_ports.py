@@ -262,14 +262,16 @@ def tree(tmp_path: Path) -> Path:
     for folder in ("models", "rtl"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(cache.ROOT / folder, tmp_path / "lockstep" / folder, ignore=ignored)
-    (tmp_path / "lockstep" / "models" / "port_reader.py").write_text(_PORT_READER)
+    (tmp_path / "lockstep" / "models" / "port_reader.py").write_text(_PORT_READER, encoding="utf-8")
     return tmp_path
 
 
 def execute(tree: Path, code: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(tree), "LOCKSTEP_CACHE": str(tree / "cache")}
     environment.pop("NUMBA_CACHE_DIR", None)
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, encoding="utf-8", check=False
+    )
     return done.stdout.strip() if done.returncode == 0 else done.stderr
 
 
@@ -291,15 +293,19 @@ def test_an_edited_signature_changes_the_record_and_the_compiled_code(tree: Path
     assert execute(tree, size) == str(before)
     assert list((tree / "cache" / "layouts").iterdir()) == layouts
 
-    text = source.read_text()
-    source.write_text(text.replace('"policy": In', '"extra": In(64).array(4),\n                "policy": In'))
+    text = source.read_text(encoding="utf-8")
+    source.write_text(
+        text.replace('"policy": In', '"extra": In(64).array(4),\n                "policy": In'), encoding="utf-8"
+    )
     assert int(execute(tree, size)) == before + 32
     assert execute(tree, _READS_A_PORT) == "1234 False"
 
 
 def test_a_port_that_breaks_a_rule_is_one_clear_line(tree: Path) -> None:
     source = tree / "lockstep" / "rtl" / "scheduling" / "warp_scheduler.py"
-    source.write_text(source.read_text().replace('"start": In(warps)', '"start": In(2 * warps)'))
+    source.write_text(
+        source.read_text(encoding="utf-8").replace('"start": In(warps)', '"start": In(2 * warps)'), encoding="utf-8"
+    )
     error = execute(tree, "from lockstep.models.blocks import layouts; layouts()").splitlines()[-1]
     assert error.endswith("WarpScheduler.start: has 128 bits; 1 to 64 are allowed")
     assert not (tree / "cache" / "layouts").exists()

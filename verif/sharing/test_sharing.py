@@ -211,7 +211,7 @@ def test_blocks_in_a_run(case: str, mode: str, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     where = ["-o", str(tmp_path / "cosim"), "--json", str(report)]
     assert cli.main(["cosim", name, *options, *values, *where]) == 0
-    result = json.loads(report.read_text())
+    result = json.loads(report.read_text(encoding="utf-8"))
     assert (result["checked"], result["mismatches"]) == (True, 0)
     assert result["stats"]["sharing.register_refusals"] + result["stats"]["sharing.scratchpad_refusals"] > 0
 
@@ -240,7 +240,7 @@ POISON = 0xCBCBCBCB  # bytes that nobody has written
 def test_whoever_takes_a_register_lock_finds_poison_behind_it(tmp_path: Path) -> None:
     """Each CTA reads a shared register before it writes it, and not what its partner left there."""
     file = tmp_path / "k.ptx"
-    file.write_text(READS_WHAT_NOBODY_WROTE)
+    file.write_text(READS_WHAT_NOBODY_WROTE, encoding="utf-8")
     settings = {"core.sms": 1, "core.registers": 6144, "sharing.percent": 99}  # none of 16 is a warp's own
     gpu = Gpu("gtx480", mechanisms=["register-sharing"], settings=settings)
     module = gpu.load(file, registers={"k": 16})

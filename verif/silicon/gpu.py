@@ -158,7 +158,7 @@ class Silicon(Gpu):
         self, path_or_text: str | os.PathLike[str], registers: Mapping[str, int] | None = None
     ) -> SiliconModule:
         is_text = isinstance(path_or_text, str) and "\n" in path_or_text
-        return SiliconModule(self, str(path_or_text) if is_text else Path(path_or_text).read_text())
+        return SiliconModule(self, str(path_or_text) if is_text else Path(path_or_text).read_text(encoding="utf-8"))
 
 
 def _driver_version() -> str:

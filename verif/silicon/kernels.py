@@ -37,6 +37,6 @@ def names(size: str) -> list[str]:
 def run(gpu: Any, name: str, size: str) -> tuple[kernels.Data, kernels.Outputs]:
     """A kernel's inputs, and what it computes on ``gpu`` when it is made exact."""
     kernel = kernels.find(name)
-    module = gpu.load(exact(kernel.ptx.read_text()), kernel.registers)
+    module = gpu.load(exact(kernel.ptx.read_text(encoding="utf-8")), kernel.registers)
     data = kernel.setup(size, SEED)
     return data, kernel.run(gpu, module, data)

@@ -82,7 +82,7 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: 
 
 
 def test_recordings_that_do_not_fit(tmp_path: Path, gpu: Gpu) -> None:
-    (tmp_path / "no.npz").write_text("no")
+    (tmp_path / "no.npz").write_text("no", encoding="utf-8")
     with pytest.raises(UsageError, match="not a recording"):
         Recording.load(tmp_path / "no.npz")
     other = Recording.load(RECORDINGS[0])

@@ -59,9 +59,9 @@ def reference(data):
 
 @pytest.fixture
 def fill(tmp_path: Path) -> Path:
-    (tmp_path / "fill.ptx").write_text(PTX)
+    (tmp_path / "fill.ptx").write_text(PTX, encoding="utf-8")
     file = tmp_path / "fill.py"
-    file.write_text(KERNEL)
+    file.write_text(KERNEL, encoding="utf-8")
     return file
 
 
@@ -81,7 +81,7 @@ def test_run_prints_a_table(capsys: pytest.CaptureFixture[str], fill: Path) -> N
 def test_run_writes_json(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
     target = tmp_path / "run.json"
     code, out, _ = lockstep(capsys, "run", fill, "--set", "core.sms=2", "--set", "l1.mshrs=16", "--json", target)
-    result = json.loads(target.read_text())
+    result = json.loads(target.read_text(encoding="utf-8"))
     assert code == 0 and str(target) in out
     assert all(key in result for key in RUN_KEYS)
     assert result["kernel"] == "fill" and result["gpu"] == "gtx480" and result["checked"] is True
@@ -108,17 +108,17 @@ def test_json_alone_on_standard_output(capsys: pytest.CaptureFixture[str], fill:
 
 
 def test_wrong_results_exit_1(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
-    fill.write_text(KERNEL.replace("np.arange(data", "1 + np.arange(data"))
+    fill.write_text(KERNEL.replace("np.arange(data", "1 + np.arange(data"), encoding="utf-8")
     target = tmp_path / "run.json"
     code, out, err = lockstep(capsys, "run", fill, "--set", "core.sms=2", "--json", target)
     assert code == 1 and "WRONG" in out
     assert err.splitlines()[-1].startswith("lockstep: fill on gtx480: wrong result: out[0]: got 0, expected 1")
-    assert json.loads(target.read_text())["checked"] is False
+    assert json.loads(target.read_text(encoding="utf-8"))["checked"] is False
 
 
 def test_nothing_compared_is_not_checked(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
     fill.write_text(KERNEL.replace('return {"out": gpu.from_device(out)}', "return {}").replace(
-        'return {"out": np.arange(data["n"], dtype=np.uint32)}', "return {}"))  # fmt: skip
+        'return {"out": np.arange(data["n"], dtype=np.uint32)}', "return {}"), encoding="utf-8")  # fmt: skip
     code, out, _ = lockstep(capsys, "run", fill, "--size", "tiny", "--set", "core.sms=2", "--json", "-")
     assert code == 1 and json.loads(out)["checked"] is False
 
@@ -157,14 +157,14 @@ def test_a_gpu_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_version_and_help() -> None:
     for option, text in (("--version", "lockstep 0."), ("--help", "compare")):
-        result = subprocess.run([*COMMAND, option], capture_output=True, text=True)
+        result = subprocess.run([*COMMAND, option], capture_output=True, encoding="utf-8")
         assert result.returncode == 0 and text in result.stdout
 
 
 def test_an_option_given_twice_counts_twice(fill: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.json"
     assert cli.main(["run", str(fill), "--with", "dyncore", "--with", "dyncta,mrpb", "--json", str(out)]) == 0
-    assert json.loads(out.read_text())["mechanisms"] == ["dyncore", "dyncta", "mrpb"]
+    assert json.loads(out.read_text(encoding="utf-8"))["mechanisms"] == ["dyncore", "dyncta", "mrpb"]
 
 
 def test_mechanisms_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,7 +240,7 @@ def test_mistakes_in_a_kernel(
     capsys: pytest.CaptureFixture[str], fill: Path, old: str, new: str, words: tuple[str, ...]
 ) -> None:
     assert KERNEL.count(old) == 1
-    fill.write_text(KERNEL.replace(old, new))
+    fill.write_text(KERNEL.replace(old, new), encoding="utf-8")
     code, _, err = lockstep(capsys, "run", fill, "--size", "tiny", "--set", "core.sms=2")
     assert code == 2 and err.startswith("lockstep: ") and err.count("\n") == 1
     for word in words:
@@ -248,17 +248,19 @@ def test_mistakes_in_a_kernel(
 
 
 def test_an_unknown_instruction(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
-    (fill.parent / "fill.ptx").write_text(PTX.replace("mul.wide.u32 %d, %t, 4;", "frobnicate.u32 %t, %t;"))
+    (fill.parent / "fill.ptx").write_text(
+        PTX.replace("mul.wide.u32 %d, %t, 4;", "frobnicate.u32 %t, %t;"), encoding="utf-8"
+    )
     code, _, err = lockstep(capsys, "run", fill)
     assert code == 2 and "fill.ptx:9" in err and "frobnicate" in err and err.count("\n") == 1
 
 
 def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
-    (tmp_path / "fill.ptx").write_text(PTX.replace("  ret;", "$again:\n  bra $again;"))
+    (tmp_path / "fill.ptx").write_text(PTX.replace("  ret;", "$again:\n  bra $again;"), encoding="utf-8")
     arguments = ["run", str(fill), "--set", "launch.no_progress=1000000000000", "--json", str(tmp_path / "out.json")]
     # A shell's background job ignores interrupts, and hands that on.
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+    process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, encoding="utf-8", preexec_fn=heed)
     assert process.stderr is not None
     while "fill on gtx480" not in process.stderr.readline():  # the progress of a launch that is under way
         assert process.poll() is None
@@ -273,7 +275,7 @@ def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
 
 def test_json_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out.json"
-    target.write_text("before")
+    target.write_text("before", encoding="utf-8")
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -281,15 +283,17 @@ def test_json_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(os, "replace", interrupted)
         output.write_json(str(target), {"a": 1})
-    assert target.read_text() == "before" and len(list(tmp_path.iterdir())) == 1
+    assert target.read_text(encoding="utf-8") == "before" and len(list(tmp_path.iterdir())) == 1
     output.write_json(str(target), {"a": 1})
-    assert json.loads(target.read_text()) == {"a": 1} and len(list(tmp_path.iterdir())) == 1
+    assert json.loads(target.read_text(encoding="utf-8")) == {"a": 1} and len(list(tmp_path.iterdir())) == 1
     with pytest.raises(UsageError):
         output.check_writable(str(tmp_path))
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    result = subprocess.run(f"{' '.join(COMMAND)} gpus --json - | head -1", shell=True, capture_output=True, text=True)
+    result = subprocess.run(
+        f"{' '.join(COMMAND)} gpus --json - | head -1", shell=True, capture_output=True, encoding="utf-8"
+    )
     assert result.stdout == "[\n" and result.stderr == ""
 
 
@@ -314,7 +318,7 @@ def test_a_warm_run_imports_no_more_than_it_needs(fill: Path) -> None:
         assert not [name for name in heavy if name in sys.modules], sys.modules.keys()
     """
     for _ in range(2):  # the first one fills the caches
-        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", env=os.environ)
     assert result.returncode == 0, result.stderr
 
 
@@ -331,9 +335,9 @@ int main() { std::vector<float> v; }
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     (tmp_path / "headers").mkdir()
-    (tmp_path / "headers" / "size.h").write_text("#ifndef SIZE\n#define SIZE 4\n#endif\n")
+    (tmp_path / "headers" / "size.h").write_text("#ifndef SIZE\n#define SIZE 4\n#endif\n", encoding="utf-8")
     file = tmp_path / "whole.cu"
-    file.write_text(WHOLE)
+    file.write_text(WHOLE, encoding="utf-8")
     return file
 
 
@@ -375,7 +379,9 @@ def test_a_whole_program_that_does_not_compile(
 
 
 def test_a_program_of_templates(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole.write_text("".join(line for line in WHOLE.splitlines(keepends=True) if "malloc" not in line))
+    whole.write_text(
+        "".join(line for line in WHOLE.splitlines(keepends=True) if "malloc" not in line), encoding="utf-8"
+    )
     code, _, error = lockstep(capsys, "occupancy", whole, "-D", "SIZE=4")
     assert code == 2 and "whole.cu: has no kernels but templates, of which --name compiles instances: scale" in error
 

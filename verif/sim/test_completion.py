@@ -13,7 +13,7 @@ ASK = "import os, sys; os.dup2(1, 8); from lockstep.sim.cli import main; main()"
 
 def completions(line: str) -> set[str]:
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line, "COMP_POINT": str(len(line))}
-    result = subprocess.run([sys.executable, "-c", ASK], env=os.environ | asked, capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-c", ASK], env=os.environ | asked, capture_output=True, encoding="utf-8")
     assert result.returncode == 0, result.stderr
     return {word.strip() for word in result.stdout.split("\n") if word}
 

@@ -19,15 +19,15 @@ FILES = sorted(description.FOLDER.glob("*.toml"))
 
 
 def lines(file: Path) -> list[str]:
-    return file.read_text().splitlines()
+    return file.read_text(encoding="utf-8").splitlines()
 
 
 def changed(tmp_path: Path, old: str, new: str) -> Path:
     """gtx480 with one line changed."""
-    text = (description.FOLDER / "gtx480.toml").read_text()
+    text = (description.FOLDER / "gtx480.toml").read_text(encoding="utf-8")
     assert len(re.findall(old, text, re.MULTILINE)) == 1
     file = tmp_path / "mine.toml"
-    file.write_text(re.sub(old, new, text, flags=re.MULTILINE))
+    file.write_text(re.sub(old, new, text, flags=re.MULTILINE), encoding="utf-8")
     return file
 
 
@@ -114,9 +114,9 @@ def test_what_the_paper_fixes_of_meshes(name: str, side: int, cores: int, contro
 
 
 def test_a_mesh_is_described_as_a_whole(tmp_path: Path) -> None:
-    text = (description.FOLDER / "dyncta56.toml").read_text()
+    text = (description.FOLDER / "dyncta56.toml").read_text(encoding="utf-8")
     file = tmp_path / "mine.toml"
-    file.write_text(re.sub(r"^routing_delay.*\n", "", text, flags=re.MULTILINE))
+    file.write_text(re.sub(r"^routing_delay.*\n", "", text, flags=re.MULTILINE), encoding="utf-8")
     refused(file, None, "mesh.routing_delay is missing")
 
 
@@ -224,7 +224,7 @@ float = { latency = 30 }
 
 def derived(tmp_path: Path, name: str = "mine", base: str = "gtx480", text: str = MINE) -> Path:
     file = tmp_path / f"{name}.toml"
-    file.write_text(text.replace("gtx480", base))
+    file.write_text(text.replace("gtx480", base), encoding="utf-8")
     return file
 
 

@@ -107,7 +107,7 @@ def test_a_barrier_that_a_warp_does_not_come_to(gpu: Gpu, clock: Buffer) -> None
 
 
 def _ptx_line(place: tuple[str, int, int]) -> str:
-    return Path(place[0]).read_text().splitlines()[place[1] - 1]
+    return Path(place[0]).read_text(encoding="utf-8").splitlines()[place[1] - 1]
 
 
 def test_two_barriers(gpu: Gpu, clock: Buffer) -> None:
@@ -235,8 +235,8 @@ def test_a_fault_survives_its_way_between_processes(gpu: Gpu, clock: Buffer) -> 
 
 
 def test_the_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "k.ptx").write_text(PTX)
-    (tmp_path / "k.py").write_text(KERNEL)
+    (tmp_path / "k.ptx").write_text(PTX, encoding="utf-8")
+    (tmp_path / "k.py").write_text(KERNEL, encoding="utf-8")
     assert main(["run", str(tmp_path / "k.py"), "--size", "tiny", "--set", "core.sms=1"]) == 2
     error = capsys.readouterr().err.splitlines()[-3:]
     assert error[0].startswith("lockstep: half: barrier deadlock")

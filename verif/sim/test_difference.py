@@ -23,7 +23,7 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
     results = []
     for arguments in (RUN, OTHER):
         assert cli.main([*arguments, "--json", str(folder / "run.json")]) == 0
-        results.append(json.loads((folder / "run.json").read_text()))
+        results.append(json.loads((folder / "run.json").read_text(encoding="utf-8")))
     return results
 
 
@@ -36,7 +36,7 @@ def runs(shared: Shared, tmp_path: Path) -> list[dict[str, Any]]:
 def files(runs: list[dict[str, Any]], tmp_path: Path) -> tuple[str, str]:
     places = tmp_path / "first.json", tmp_path / "second.json"
     for place, run in zip(places, runs, strict=True):
-        place.write_text(json.dumps(run))
+        place.write_text(json.dumps(run), encoding="utf-8")
     return str(places[0]), str(places[1])
 
 
@@ -126,7 +126,7 @@ def test_tables_fit(
 def test_json(files: tuple[str, str], runs: list[dict[str, Any]], tmp_path: Path) -> None:
     target = tmp_path / "difference.json"
     assert cli.main(["diff", *files, "--json", str(target)]) == 0
-    assert json.loads(target.read_text()) == json.loads(json.dumps(difference(*runs)))
+    assert json.loads(target.read_text(encoding="utf-8")) == json.loads(json.dumps(difference(*runs)))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_json(files: tuple[str, str], runs: list[dict[str, Any]], tmp_path: Path
 def test_files_that_are_no_run(
     files: tuple[str, str], text: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(files[0]).write_text(text)
+    Path(files[0]).write_text(text, encoding="utf-8")
     assert cli.main(["diff", *files]) == 2
     assert message in capsys.readouterr().err.replace("\n", " ")
 
@@ -149,7 +149,7 @@ def test_files_that_are_no_run(
 def test_files_of_several_runs(
     files: tuple[str, str], runs: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(files[1]).write_text(json.dumps([*runs, *runs]))
+    Path(files[1]).write_text(json.dumps([*runs, *runs]), encoding="utf-8")
     assert len(saved.read(files[1])) == 4
     assert cli.main(["diff", *files]) == 2
     assert "second.json: has 4 runs" in capsys.readouterr().err

@@ -37,7 +37,7 @@ def run(**counts: float) -> dict[str, Any]:
 
 @pytest.fixture
 def process(tmp_path: Path) -> energy.Process:
-    (tmp_path / "own.toml").write_text(PROCESS)
+    (tmp_path / "own.toml").write_text(PROCESS, encoding="utf-8")
     return energy.load(str(tmp_path / "own.toml"))
 
 
@@ -121,7 +121,7 @@ def test_every_energy_has_a_source(name: str) -> None:
 def test_mistakes_in_a_process(tmp_path: Path, old: str, new: str, expected: str) -> None:
     path = tmp_path / "own.toml"
     assert old in PROCESS
-    path.write_text(PROCESS.replace(old, new))
+    path.write_text(PROCESS.replace(old, new), encoding="utf-8")
     with pytest.raises(UsageError) as error:
         energy.load(str(path))
     assert str(error.value).startswith(f"{path}: ") and expected in str(error.value)
@@ -142,9 +142,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert cli.main(["energy", *files, "--json", str(tmp_path / "energy.json")]) == 0
     shown = capsys.readouterr().out
-    found = json.loads((tmp_path / "energy.json").read_text())
+    found = json.loads((tmp_path / "energy.json").read_text(encoding="utf-8"))
     for file, each in zip(files, found, strict=True):
-        stats = json.loads(Path(file).read_text())["stats"]
+        stats = json.loads(Path(file).read_text(encoding="utf-8"))["stats"]
         assert each["total_femtojoules"] == sum(each["femtojoules"].values())
         assert each["femtojoules"]["registers"] == 160_000 * (stats["registers.reads"] + stats["registers.writes"])
         assert each["not_counted"]["idle"] == {"sm.active_core_cycles": stats["sm.active_core_cycles"]}

@@ -393,12 +393,12 @@ def test_kernel_names(memory_only: Gpu) -> None:
 
 def test_files(memory_only: Gpu, tmp_path: Path) -> None:
     file = tmp_path / "echo.ptx"
-    file.write_text(ECHO)
+    file.write_text(ECHO, encoding="utf-8")
     assert "echo" in memory_only.load(file).program.kernels
     assert "echo" in memory_only.load(str(file)).program.kernels
     mistake(lambda: memory_only.load(tmp_path / "none.ptx"), "none.ptx", "No such file")
     mistake(lambda: memory_only.load(tmp_path / "none.cu"), "none.cu", "No such file")
-    file.write_text(ECHO.replace("ld.param.u64 %o, [out];", "frobnicate.u32 %a, %a;", 1))
+    file.write_text(ECHO.replace("ld.param.u64 %o, [out];", "frobnicate.u32 %a, %a;", 1), encoding="utf-8")
     line = ECHO[: ECHO.index("ld.param")].count("\n") + 1
     module = memory_only.load(file)
     mistake(lambda: module.launch("echo", 1, 1), "echo.ptx", "frobnicate", f":{line}")
@@ -531,7 +531,7 @@ def line_of(text: str) -> int:
 
 def test_out_of_bounds(gpu: Gpu, tmp_path: Path) -> None:
     file = tmp_path / "faulty.ptx"
-    file.write_text(FAULTY)
+    file.write_text(FAULTY, encoding="utf-8")
     module, out = gpu.load(file), gpu.to_device(np.zeros(25, np.uint32))
     module.launch("store", 1, 64, [out, 96])
     assert gpu.from_device(out)[24] == 96

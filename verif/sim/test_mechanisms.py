@@ -47,8 +47,8 @@ def test_sizes_that_nobody_uses_are_not_checked() -> None:
 
 
 def test_a_description_may_set_a_mechanism(tmp_path: Path) -> None:
-    text = (description.FOLDER / "gtx480.toml").read_text() + "\n[warppool]\nqueues = 16\n"
-    (tmp_path / "mine.toml").write_text(text)
+    text = (description.FOLDER / "gtx480.toml").read_text(encoding="utf-8") + "\n[warppool]\nqueues = 16\n"
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
     gpu = description.load(tmp_path / "mine.toml", selected=["warppool"])
     pool = gpu.sections["warppool"]
     assert (pool.queues, pool.tags, gpu.mechanisms) == (16, 2, ("warppool",))

@@ -27,7 +27,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_cuda_file_runs(tmp_path: Path) -> None:
     file = tmp_path / "twice.cu"
-    file.write_text(SOURCE)
+    file.write_text(SOURCE, encoding="utf-8")
     gpu = Gpu("gtx480", core_sms=2)
     x = gpu.to_device(np.arange(100, dtype=np.float32))
     gpu.load(file).launch("twice", 4, 32, [x, 100])
@@ -40,26 +40,26 @@ def test_text_is_recognised(tmp_path: Path) -> None:
 
 def test_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = nvrtc.compile_text(SOURCE).path
-    assert ".entry _Z5twicePfi" in first.read_text()
+    assert ".entry _Z5twicePfi" in first.read_text(encoding="utf-8")
     monkeypatch.setattr(nvrtc, "_compile", lambda *_: pytest.fail("compiled again"))
     assert nvrtc.compile_text(SOURCE).path == first
-    whole = first.read_text()
-    first.write_text(whole[:100])
-    assert nvrtc.compile_text(SOURCE).path.read_text() == whole, "a damaged file is written anew"
+    whole = first.read_text(encoding="utf-8")
+    first.write_text(whole[:100], encoding="utf-8")
+    assert nvrtc.compile_text(SOURCE).path.read_text(encoding="utf-8") == whole, "a damaged file is written anew"
 
 
 def test_headers_may_change(tmp_path: Path) -> None:
-    (tmp_path / "factor.h").write_text("#define FACTOR 3.0f\n")
+    (tmp_path / "factor.h").write_text("#define FACTOR 3.0f\n", encoding="utf-8")
     file = tmp_path / "scaled.cu"
-    file.write_text('#include "factor.h"\n' + SOURCE.replace("2.0f", "FACTOR"))
-    assert "0f40400000" in nvrtc.compile_file(file).path.read_text()
-    (tmp_path / "factor.h").write_text("#define FACTOR 5.0f\n")
-    assert "0f40A00000" in nvrtc.compile_file(file).path.read_text()
+    file.write_text('#include "factor.h"\n' + SOURCE.replace("2.0f", "FACTOR"), encoding="utf-8")
+    assert "0f40400000" in nvrtc.compile_file(file).path.read_text(encoding="utf-8")
+    (tmp_path / "factor.h").write_text("#define FACTOR 5.0f\n", encoding="utf-8")
+    assert "0f40A00000" in nvrtc.compile_file(file).path.read_text(encoding="utf-8")
 
 
 def test_an_error_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "wrong.cu"
-    file.write_text(SOURCE.replace("x[i]", "y[i]"))
+    file.write_text(SOURCE.replace("x[i]", "y[i]"), encoding="utf-8")
     with pytest.raises(UsageError, match=r"wrong\.cu\(4\): error.*\"y\" is undefined"):
         nvrtc.compile_file(file)
 
@@ -78,7 +78,7 @@ def test_texts_of_all_ages(tmp_path: Path) -> None:
     file.write_bytes(
         "\ufeff".encode() + b"// \xa9 1999\r\n#define A \\\r\n 3\r\n__global__ void k(int *x) { x[0] = A; }\r\n"
     )
-    assert ".entry" in nvrtc.compile_file(file).path.read_text()
+    assert ".entry" in nvrtc.compile_file(file).path.read_text(encoding="utf-8")
     assert Gpu("gtx480").load("// see p.version\n__global__ void k() {}").kernel("k")
     file.write_bytes(b"\x7fELF\0\0")
     with pytest.raises(UsageError, match=r"old\.cu: not a CUDA file"):
@@ -99,11 +99,11 @@ __global__ void k(float *x) { x[0] = FACTOR; x[1] = LATEST; x[2] = sinf(x[3]); x
 
 
 def compiled(**options: object) -> str:
-    return nvrtc.compile_text(OPTIONAL, options=Options(**options)).path.read_text()  # type: ignore[arg-type]
+    return nvrtc.compile_text(OPTIONAL, options=Options(**options)).path.read_text(encoding="utf-8")  # type: ignore[arg-type]
 
 
 def test_options(tmp_path: Path) -> None:
-    (tmp_path / "factor.h").write_text("#define FACTOR 3.0f\n")
+    (tmp_path / "factor.h").write_text("#define FACTOR 3.0f\n", encoding="utf-8")
     plain = compiled(include=[tmp_path], define=["ADDED"])
     assert ".target sm_75" in plain and "sin.approx" not in plain
     changed = compiled(include=[str(tmp_path)], define=["ADDED=6"], std="c++20", arch="sm_80", fast_math=True)
@@ -204,10 +204,12 @@ def test_one_kernel_that_cannot_be_compiled() -> None:
 
 
 def test_a_fault_names_the_source(tmp_path: Path) -> None:
-    (tmp_path / "inner.h").write_text("#pragma once\n__device__ void store(int *x) {\n    x[1 << 28] = 1;\n}\n")
+    (tmp_path / "inner.h").write_text(
+        "#pragma once\n__device__ void store(int *x) {\n    x[1 << 28] = 1;\n}\n", encoding="utf-8"
+    )
     file = tmp_path / "far.cu"
     text = '#include <cstdio>\n#include "inner.h"\nint main() {}\n\n__global__ void outer(int *x) { x[1 << 28] = 1; }\n'
-    file.write_text(text + "__global__ void calls(int *x) { store(x); }\n")
+    file.write_text(text + "__global__ void calls(int *x) { store(x); }\n", encoding="utf-8")
     gpu = Gpu("gtx480", core_sms=1)
     module, x = gpu.load(file), gpu.to_device(np.zeros(1, np.int32))
     for kernel, place, line in (("outer", file, 5), ("calls", tmp_path / "inner.h", 3)):
@@ -216,7 +218,10 @@ def test_a_fault_names_the_source(tmp_path: Path) -> None:
         ) as caught:
             module.launch(kernel, 1, 1, [x])
         assert caught.value.source == (str(place), line)
-        assert caught.value.ptx and "st." in Path(caught.value.ptx[0]).read_text().splitlines()[caught.value.ptx[1] - 1]
+        assert (
+            caught.value.ptx
+            and "st." in Path(caught.value.ptx[0]).read_text(encoding="utf-8").splitlines()[caught.value.ptx[1] - 1]
+        )
     with pytest.raises(KernelFault, match=r"<text>:2: 'x\[1 << 28\] = 1;"):
         gpu.load("__global__ void k(int *x) {\n    x[1 << 28] = 1;\n}").launch("k", 1, 1, [x])
 

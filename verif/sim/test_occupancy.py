@@ -42,7 +42,7 @@ PTX = """.version 7.0
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "kernels.ptx"
-    path.write_text(PTX)
+    path.write_text(PTX, encoding="utf-8")
     return path
 
 
@@ -70,7 +70,7 @@ def test_blocks_that_a_kernel_allows(capsys: pytest.CaptureFixture[str], file: P
 
 def test_scratchpad(capsys: pytest.CaptureFixture[str], tmp_path: Path, file: Path) -> None:
     """Static and dynamic bytes together, in units of 128."""
-    file.write_text(PTX[: PTX.index(".visible .entry fixed")])
+    file.write_text(PTX[: PTX.index(".visible .entry fixed")], encoding="utf-8")
     [found] = answer(capsys, file, "--threads", 32, "--scratchpad", 4000)
     assert found["scratchpad_bytes"] == 7000 and found["limits"]["scratchpad"] == 49152 // 7040
     assert found["ctas"] == 6 and found["unused_scratchpad_bytes"] == 49152 - 6 * 7040

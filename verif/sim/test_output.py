@@ -25,7 +25,7 @@ def shell(command: str, **environment: str) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of a shell's command; ``LOCKSTEP`` stands for ours."""
     text = command.replace("LOCKSTEP", SHELL)
     environment = {**os.environ, "PYTHONUNBUFFERED": "", **environment}
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=environment)
+    done = subprocess.run(["bash", "-c", text], capture_output=True, encoding="utf-8", env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -41,17 +41,17 @@ def one_line(error: str, *words: str) -> None:
 @pytest.mark.parametrize("place", ["other/file.json", "other/nothing.json"])
 def test_links_stay_links(tmp_path: Path, place: str) -> None:
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "file.json").write_text("before")
+    (tmp_path / "other" / "file.json").write_text("before", encoding="utf-8")
     link = tmp_path / "link.json"
     link.symlink_to(place)
     files.write(link, "after")
-    assert link.is_symlink() and (tmp_path / place).read_text() == "after"
+    assert link.is_symlink() and (tmp_path / place).read_text(encoding="utf-8") == "after"
     assert len(list(tmp_path.rglob("*"))) == 3 + (place != "other/file.json")
 
 
 def test_modes_stay(tmp_path: Path) -> None:
     file = tmp_path / "secret.json"
-    file.write_text("before")
+    file.write_text("before", encoding="utf-8")
     file.chmod(0o600)
     files.write(file, "after")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -61,7 +61,7 @@ def test_pipes_are_written_into(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     found: list[str] = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text(encoding="utf-8")))
     reader.start()
     output.check_writable(str(pipe))
     output.write_json(str(pipe), {"a": 1})
@@ -107,12 +107,12 @@ def test_devices_may_be_written_to() -> None:
 def test_a_full_disk_leaves_the_file(tmp_path: Path) -> None:
     """No file may be larger than 100 bytes here."""
     target = tmp_path / "out.json"
-    target.write_text("before")
+    target.write_text("before", encoding="utf-8")
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (100, 100))
-    done = subprocess.run([*COMMAND, "gpus", "--json", target], capture_output=True, text=True, preexec_fn=limit)
+    done = subprocess.run([*COMMAND, "gpus", "--json", target], capture_output=True, encoding="utf-8", preexec_fn=limit)
     assert done.returncode == 2
     one_line(done.stderr, str(target), "too large")
-    assert [file.read_text() for file in tmp_path.iterdir()] == ["before"]
+    assert [file.read_text(encoding="utf-8") for file in tmp_path.iterdir()] == ["before"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
 def test_verilog_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     block = "cta.cta_dispatcher"
     code, _, _ = lockstep(capsys, "verilog", block, "-o", tmp_path / "out", "--json", tmp_path / "v.json")
-    found = json.loads((tmp_path / "v.json").read_text())
+    found = json.loads((tmp_path / "v.json").read_text(encoding="utf-8"))
     assert code == 0 and found["blocks"] == [block] and all(Path(file).is_file() for file in found["files"])
     code, out, _ = lockstep(capsys, "verilog", block, "-o", tmp_path / "out", "--json", "-")
     assert code == 0 and json.loads(out) == found
@@ -204,7 +204,7 @@ def test_a_damaged_entry_is_made_anew(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_full_disk_costs_time_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_CACHE", str(tmp_path))
-    (tmp_path / "kind").write_text("no folder")
+    (tmp_path / "kind").write_text("no folder", encoding="utf-8")
     assert cache.kept("kind/entry", lambda: b"right") == b"right"
 
 

@@ -116,9 +116,9 @@ def printed(strict: bool = False, ctas: int = CTAS, **settings: str) -> list[str
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
-    (tmp_path / "hello.ptx").write_text(PTX)
+    (tmp_path / "hello.ptx").write_text(PTX, encoding="utf-8")
     file = tmp_path / "hello.py"
-    file.write_text(KERNEL.format(wrong=0))
+    file.write_text(KERNEL.format(wrong=0), encoding="utf-8")
     return file
 
 
@@ -179,7 +179,7 @@ def test_json_stays_json(capsys: pytest.CaptureFixture[str], kernel: Path) -> No
 
 
 def test_what_came_before_a_fault_is_printed(capsys: pytest.CaptureFixture[str], kernel: Path) -> None:
-    kernel.write_text(KERNEL.format(wrong=1))
+    kernel.write_text(KERNEL.format(wrong=1), encoding="utf-8")
     assert cli.main(["run", str(kernel), "--set", "core.sms=2"]) == 2
     captured = capsys.readouterr()
     assert captured.out.startswith(PRINTED) and captured.out.count("cta 0 warp 2") == 2
@@ -206,7 +206,7 @@ def test_a_co_simulation_prints_once(kernel: Path, mode: str) -> None:
 @pytest.mark.long
 def test_a_run_that_is_repeated_for_its_report_prints_once(kernel: Path, tmp_path: Path) -> None:
     """The hardware differs in the second launch, in a cycle that the first one, of one CTA, does not reach."""
-    kernel.write_text(KERNEL.format(wrong=0).replace('"hello", 9', '"hello", len(gpu.runs) * 8 + 1'))
+    kernel.write_text(KERNEL.format(wrong=0).replace('"hello", 9', '"hello", len(gpu.runs) * 8 + 1'), encoding="utf-8")
     watch = Listener()
     job = Job(str(kernel), settings={"core.sms": 2, "instruction_cache.mode": "perfect"})  # it would be cold at first
     first = int(printed(ctas=1, instruction_cache_mode="perfect")[1])

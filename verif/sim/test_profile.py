@@ -28,12 +28,12 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "profiles.md"
 
 @pytest.mark.parametrize("name", CAUSES)
 def test_the_document_explains_each_cause(name: str) -> None:
-    assert f"\n| `{name}` | {CAUSES[name]} |\n" in DOCUMENT.read_text()
+    assert f"\n| `{name}` | {CAUSES[name]} |\n" in DOCUMENT.read_text(encoding="utf-8")
 
 
 def test_lines_of_a_cuda_file(tmp_path: Path) -> None:
     file = tmp_path / "columns.cu"
-    file.write_text(CUDA)
+    file.write_text(CUDA, encoding="utf-8")
     gpu = Gpu(core_sms=1, profile=True)
     data = np.arange(1024, dtype=np.float32)
     out, values = gpu.empty(1024, np.float32), gpu.to_device(data)
@@ -73,7 +73,7 @@ def test_run_shows_hot_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert cli.main([*command, "--profile", "--json", str(target)]) == 0
     out = capsys.readouterr().out
     assert "waits for" in out and "st.global" in out and "memory" in out
-    result = json.loads(target.read_text())
+    result = json.loads(target.read_text(encoding="utf-8"))
     assert result["profile"]["causes"] == CAUSES
     [function] = result["profile"]["functions"]
     assert function["issues"] == result["warp_instructions"]
@@ -82,13 +82,15 @@ def test_run_shows_hot_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path)
         assert sum(cost["issues"] for cost in function[part]) == function["issues"]
         assert sum(cost["requests"] for cost in function[part]) == result["stats"]["lsu.requests"]
     assert cli.main([*command, "--json", str(target)]) == 0
-    assert "waits for" not in capsys.readouterr().out and "profile" not in json.loads(target.read_text())
+    assert "waits for" not in capsys.readouterr().out and "profile" not in json.loads(
+        target.read_text(encoding="utf-8")
+    )
 
 
 def test_launches_of_a_function_are_added_up(tmp_path: Path) -> None:
     target = tmp_path / "run.json"
     assert cli.main(["run", "nw", "--size", "tiny", "--set", "core.sms=2", "--profile", "--json", str(target)]) == 0
-    result = json.loads(target.read_text())
+    result = json.loads(target.read_text(encoding="utf-8"))
     issued = {each["name"]: each["stats"]["issue.warp_instructions"] for each in result["functions"]}
     assert {each["kernel"]: each["issues"] for each in result["profile"]["functions"]} == issued
     assert result["launches"] > len(issued)

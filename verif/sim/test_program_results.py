@@ -47,7 +47,9 @@ class Device:
 
 def test_every_program_has_a_result() -> None:
     """Here, or beside the loader's tests."""
-    texts = "".join((Path(__file__).parent / name).read_text() for name in ("test_programs.py", Path(__file__).name))
+    texts = "".join(
+        (Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("test_programs.py", Path(__file__).name)
+    )
     used = re.findall(r'(?:load\(FOLDER / |Device\(gpu, )"([\w/]+\.cu)"', texts)
     assert set(used) == {str(path.relative_to(FOLDER)) for path in FOLDER.glob("*/*.cu")}
 
@@ -224,9 +226,7 @@ def test_cells_of_a_membrane(gpu: Gpu) -> None:
     cells, steps, dt = 150, 12, 0.002
     y, c = 0.3 * uniform(8, cells), 1 + uniform(cells, 4)
     settings = np.array([cells, steps], np.int32).tobytes() + np.float32(dt).tobytes()
-    out, _, diverged = Device(gpu, "rodinia/membrane.cu").launch(
-        "heun", 2, 128, settings, y, c, np.zeros(1, np.int32)
-    )
+    out, _, diverged = Device(gpu, "rodinia/membrane.cu").launch("heun", 2, 128, settings, y, c, np.zeros(1, np.int32))
 
     def settled(v: Any, half: float, slope: float) -> Any:
         return 1 / (1 + np.exp(-(v - half) / slope))
@@ -335,9 +335,7 @@ def test_samples_on_a_grid(gpu: Gpu) -> None:
     parameters = np.array([n, *shape], np.int32).tobytes() + np.array([reach, beta], np.float32).tobytes()
     device = Device(gpu, "parboil/gridding.cu")
     bins, zeros = int(np.prod(shape)) + 1, np.zeros(n, np.uint32)
-    _, place, counts = device.launch(
-        "binning_kernel", 2, 128, n, samples, zeros, np.zeros(bins, np.uint32), parameters
-    )
+    _, place, counts = device.launch("binning_kernel", 2, 128, n, samples, zeros, np.zeros(bins, np.uint32), parameters)
     cell = samples[:, 2:5].astype(int) @ [1, shape[0], shape[0] * shape[1]]
     assert (counts == np.bincount(cell, minlength=bins)).all()
     starts, total = device.launch("scan_blocks", 1, 128, counts, np.zeros(1, np.uint32), bins)

@@ -31,7 +31,7 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
     for arguments in ((*RUN, "--with", "warppool", "--profile"), RUN, ("run", "saxpy", "--size", "tiny")):
         target = folder / "run.json"
         assert cli.main([*arguments, "--json", str(target)]) == 0
-        results.append(json.loads(target.read_text()))
+        results.append(json.loads(target.read_text(encoding="utf-8")))
     return results
 
 
@@ -160,9 +160,9 @@ def test_a_browser_shows_it(results: list[dict[str, Any]], tmp_path: Path) -> No
             if (!document.getElementById(name)) console.error("PLOT: no " + name);
         }
     } document.body.dataset.overflow = document.documentElement.scrollWidth - window.innerWidth;</script>"""
-    file.write_text(text.replace("</body>", f"{probe}</body>"))
+    file.write_text(text.replace("</body>", f"{probe}</body>"), encoding="utf-8")
     command = [BROWSER, *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
-    done = subprocess.run([*command, file.as_uri()], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, file.as_uri()], capture_output=True, encoding="utf-8", timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line or "PLOT" in line] == []
     drawn = re.findall(r'data-drawn="(\d+)x(\d+):(\d+)"', done.stdout)
@@ -188,10 +188,10 @@ def test_nothing_comes_from_elsewhere(results: list[dict[str, Any]]) -> None:
 
 def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, two, out = tmp_path / "one.json", tmp_path / "two.json", tmp_path / "out.html"
-    one.write_text(json.dumps(results[0]))
-    two.write_text(json.dumps(results[1:]))  # as compare writes them
+    one.write_text(json.dumps(results[0]), encoding="utf-8")
+    two.write_text(json.dumps(results[1:]), encoding="utf-8")  # as compare writes them
     assert cli.main(["report", str(one), str(two), "-o", str(out)]) == 0
-    assert out.read_text() == html(report.page(results)) and str(out) in capsys.readouterr().out
+    assert out.read_text(encoding="utf-8") == html(report.page(results)) and str(out) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pyte
 def test_wrong_files(text: str | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "run.json", tmp_path / "out.html"
     if text is not None:
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
     assert cli.main(["report", str(file), "-o", str(out)]) == 2
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1 and not out.exists()
@@ -217,7 +217,7 @@ def test_wrong_files(text: str | None, says: str, tmp_path: Path, capsys: pytest
 
 def test_too_many_runs(results: Sequence[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / "run.json"
-    file.write_text(json.dumps([results[0]] * 27))
+    file.write_text(json.dumps([results[0]] * 27), encoding="utf-8")
     with pytest.raises(UsageError, match="27 runs: a report shows at most 26"):
         report.read([str(file)])
 

@@ -133,7 +133,9 @@ def test_launches_add_up() -> None:
 
 
 def test_the_document_is_current() -> None:
-    assert DOCUMENT.read_text() == statistics.markdown(), "run python -m lockstep.sim.statistics > docs/statistics.md"
+    assert DOCUMENT.read_text(encoding="utf-8") == statistics.markdown(), (
+        "run python -m lockstep.sim.statistics > docs/statistics.md"
+    )
 
 
 def test_an_unknown_statistic_is_named() -> None:

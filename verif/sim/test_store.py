@@ -31,8 +31,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fill(tmp_path: Path) -> Path:
-    (tmp_path / "fill.ptx").write_text(PTX)
-    (tmp_path / "fill.py").write_text(KERNEL)
+    (tmp_path / "fill.ptx").write_text(PTX, encoding="utf-8")
+    (tmp_path / "fill.py").write_text(KERNEL, encoding="utf-8")
     return tmp_path / "fill.py"
 
 
@@ -58,11 +58,11 @@ def test_the_same_run_in_other_words_has_the_same_key(tmp_path: Path) -> None:
         replace(JOB, mechanisms=("dyncta", "dyncore"))
     )
     gpu = tmp_path / "gtx480.toml"
-    gpu.write_text('base = "gtx480"\nsource = "mine"\n[l1]\nmshrs = 64\n')
+    gpu.write_text('base = "gtx480"\nsource = "mine"\n[l1]\nmshrs = 64\n', encoding="utf-8")
     mine = store.key(replace(JOB, gpu=str(gpu)))
-    gpu.write_text('base = "gtx480"\nsource = "mine"\n\n# a comment\n[l1]\nmshrs = 0x40\n')
+    gpu.write_text('base = "gtx480"\nsource = "mine"\n\n# a comment\n[l1]\nmshrs = 0x40\n', encoding="utf-8")
     assert store.key(replace(JOB, gpu=str(gpu))) == mine
-    gpu.write_text('base = "gtx480"\nsource = "mine"\n[l1]\nmshrs = 65\n')
+    gpu.write_text('base = "gtx480"\nsource = "mine"\n[l1]\nmshrs = 65\n', encoding="utf-8")
     assert store.key(replace(JOB, gpu=str(gpu))) != mine
 
 
@@ -81,23 +81,23 @@ def test_a_kernel_depends_on_its_file_and_its_ptx(kernel: str) -> None:
 @pytest.mark.parametrize(
     ("edit", "counts"),
     [
-        (lambda folder: (folder / "fill.py").write_text(KERNEL + "\n# edited\n"), True),
-        (lambda folder: (folder / "fill.ptx").write_text(PTX + "\n// edited\n"), True),
-        (lambda folder: (folder / "helper.py").write_text("N = 2\n"), True),
-        (lambda folder: (folder / "data" / "input.npy").write_text("others"), True),
-        (lambda folder: (folder / "other.py").write_text("N = 2\n"), False),
-        (lambda folder: (folder / "fill.csv").write_text("results\n"), False),
+        (lambda folder: (folder / "fill.py").write_text(KERNEL + "\n# edited\n", encoding="utf-8"), True),
+        (lambda folder: (folder / "fill.ptx").write_text(PTX + "\n// edited\n", encoding="utf-8"), True),
+        (lambda folder: (folder / "helper.py").write_text("N = 2\n", encoding="utf-8"), True),
+        (lambda folder: (folder / "data" / "input.npy").write_text("others", encoding="utf-8"), True),
+        (lambda folder: (folder / "other.py").write_text("N = 2\n", encoding="utf-8"), False),
+        (lambda folder: (folder / "fill.csv").write_text("results\n", encoding="utf-8"), False),
     ],
 )
 def test_what_a_users_kernel_names_counts(fill: Path, edit: Callable[[Path], object], counts: bool) -> None:
     """In strings or as modules, directly or in a file that it names."""
     (fill.parent / "data").mkdir()
-    (fill.parent / "data" / "input.npy").write_text("some")
-    (fill.parent / "helper.py").write_text('N = 1\nINPUT = "data/input.npy"\n')
-    fill.write_text(f"{KERNEL}\n# helper\n")
+    (fill.parent / "data" / "input.npy").write_text("some", encoding="utf-8")
+    (fill.parent / "helper.py").write_text('N = 1\nINPUT = "data/input.npy"\n', encoding="utf-8")
+    fill.write_text(f"{KERNEL}\n# helper\n", encoding="utf-8")
     job = Job(str(fill))
     before = store.key(job)
-    if fill.read_text() != KERNEL:
+    if fill.read_text(encoding="utf-8") != KERNEL:
         edit(fill.parent)
     assert (store.key(job) != before) == counts
 
@@ -131,7 +131,7 @@ def test_damage_is_found(folder: Path) -> None:
 def test_an_entry_is_json(folder: Path) -> None:
     store.keep("a" * 64, RESULT)
     [file] = folder.iterdir()
-    assert [json.loads(line) for line in file.read_text().splitlines()][1] == RESULT
+    assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()][1] == RESULT
 
 
 def test_an_entry_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_an_entry_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatc
 
 def test_what_was_not_finished_is_removed_after_a_day(folder: Path) -> None:
     for name, age in ((".0123", 2 * store.STALE), (".4567", 60), (f"{'a' * 64}.jsonl", 2 * store.STALE)):
-        (folder / name).write_text("{")
+        (folder / name).write_text("{", encoding="utf-8")
         os.utime(folder / name, (time.time() - age,) * 2)
     store.tidy()
     assert {file.name for file in folder.iterdir()} == {".4567", f"{'a' * 64}.jsonl"}
@@ -162,6 +162,6 @@ def test_an_edit_is_noticed(fill: Path) -> None:
     job = Job(str(fill), size="tiny")
     key = store.key(job)
     store.unchanged(job, key)
-    fill.write_text(KERNEL + "\n")
+    fill.write_text(KERNEL + "\n", encoding="utf-8")
     with pytest.raises(UsageError, match="has changed since the sweep began"):
         store.unchanged(job, key)

@@ -252,8 +252,8 @@ def reference(data):
 
 @pytest.mark.parametrize("command", ["run", "compare", "bench"])
 def test_strict_is_an_option(capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str) -> None:
-    (tmp_path / "early.ptx").write_text(PTX.format(body="ld.shared.u32 %v, [tile];"))
-    (tmp_path / "early.py").write_text(KERNEL)
+    (tmp_path / "early.ptx").write_text(PTX.format(body="ld.shared.u32 %v, [tile];"), encoding="utf-8")
+    (tmp_path / "early.py").write_text(KERNEL, encoding="utf-8")
     arguments = [command, str(tmp_path / "early.py"), "--set", "core.sms=2", "--json", "-"]
     assert cli.main(arguments) == 0
     result = json.loads(capsys.readouterr().out)

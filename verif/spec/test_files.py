@@ -1,7 +1,8 @@
-"""Files that are written as a whole or not at all."""
+"""Files that are written as a whole or not at all, and text that is UTF-8."""
 
 from __future__ import annotations
 
+import ast
 import os
 import resource
 import stat
@@ -21,12 +22,12 @@ FOLDERS = ("spec", "models", "rtl", "synth", "sim", "verif")
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
     path = tmp_path / "target"
-    path.write_text("before")
+    path.write_text("before", encoding="utf-8")
     return path
 
 
 def untouched(target: Path) -> bool:
-    return target.read_text() == "before" and list(target.parent.iterdir()) == [target]
+    return target.read_text(encoding="utf-8") == "before" and list(target.parent.iterdir()) == [target]
 
 
 def test_text_and_bytes(tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ from lockstep.spec.files import write
 write(Path(sys.argv[1]), b"x" * 9999)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, str(target)], capture_output=True, text=True,
+        [sys.executable, "-c", program, str(target)], capture_output=True, encoding="utf-8",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )  # fmt: skip
     assert "OSError: [Errno 27] File too large" in done.stderr
@@ -108,4 +109,25 @@ def test_of_several_writers_one_wins_whole(tmp_path: Path) -> None:
 def test_there_is_no_other_writer_of_this_kind() -> None:
     sources = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)]
     signs = ("os.replace(", "mkstemp", "NamedTemporaryFile")
-    assert [path for path in sources if any(sign in path.read_text() for sign in signs)] == [ROOT / "spec/files.py"]
+    assert [path for path in sources if any(sign in path.read_text(encoding="utf-8") for sign in signs)] == [
+        ROOT / "spec/files.py"
+    ]
+
+
+def test_text_is_utf_8_whatever_the_locale() -> None:
+    """Also where ruff, which knows only some types, does not see that a path is one."""
+
+    def wrong(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        named = {word.arg: word.value for word in node.keywords}
+        method = isinstance(node.func, ast.Attribute) and node.func.attr in ("read_text", "write_text")
+        program = isinstance(value := named.get("text"), ast.Constant) and value.value is True
+        return "encoding" not in named and (method or program)
+
+    found = []
+    for folder in set(FOLDERS) - {"models"}:
+        for path in (ROOT / folder).rglob("*.py"):
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            found += [f"{path}:{node.lineno}" for node in nodes if wrong(node)]
+    assert not found

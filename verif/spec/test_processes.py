@@ -27,7 +27,7 @@ list(side_by_side(lambda name: run(["sh", "-c", compiler.format(name)]), sys.arg
 
 def ended(pid: int) -> bool:
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return True
     return state == "Z"
@@ -45,17 +45,17 @@ def eventually(condition: object, seconds: float = 60) -> bool:
 def test_an_interrupt_ends_compilers_and_their_children(tmp_path: Path, count: int) -> None:
     names = [tmp_path / f"{k}" for k in range(count)]
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, *map(str, names)], stderr=subprocess.DEVNULL)
-    assert eventually(lambda: all(name.exists() and name.read_text().strip() for name in names))
+    assert eventually(lambda: all(name.exists() and name.read_text(encoding="utf-8").strip() for name in names))
     process.send_signal(signal.SIGINT)
     process.wait(60)
-    assert eventually(lambda: all(ended(int(name.read_text())) for name in names), 10)
+    assert eventually(lambda: all(ended(int(name.read_text(encoding="utf-8"))) for name in names), 10)
 
 
 def test_the_end_of_the_time_ends_all_of_a_program(tmp_path: Path) -> None:
     name = tmp_path / "pid"
     with pytest.raises(subprocess.TimeoutExpired):
         processes.run(["sh", "-c", f"sleep 300 & echo $! > {name}; wait"], timeout=2)
-    assert eventually(lambda: ended(int(name.read_text())), 10)
+    assert eventually(lambda: ended(int(name.read_text(encoding="utf-8"))), 10)
 
 
 @pytest.fixture

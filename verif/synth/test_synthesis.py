@@ -310,14 +310,14 @@ def test_synth_command(capsys: pytest.CaptureFixture) -> None:
 def test_a_wrong_library(text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     file = tmp_path / "cells.lib"
     if text is not None:
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
     assert cli.main(["synth", "cta", "--liberty", str(file)]) == 2
     assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--period", "2"], ["--period", "-1", "--liberty", "cells.lib"]])
 def test_a_wrong_period(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    (tmp_path / "cells.lib").write_text(LIBRARY)
+    (tmp_path / "cells.lib").write_text(LIBRARY, encoding="utf-8")
     options = [str(tmp_path / option) if option.endswith(".lib") else option for option in options]
     assert cli.main(["synth", "cta", *options]) == 2
     assert "--period" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def test_models_that_are_loaded_while_a_fault_is_planted_do_not_have_it() -> Non
         "    from lockstep.models.warppool import warp_pool\n"
         "print(warp_pool.inter_warp_queues.__name__)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "lockstep.models.warppool.inter_warp_queues\n"
 
 
@@ -118,7 +118,7 @@ def test_found_in_a_kernel(fault: Differing, tmp_path: Path, monkeypatch: pytest
     job = Job(fault.kernel, size="tiny", mechanisms=["warppool"], settings=settings)
     with planted(fault) as makes:
         found = run.cosim(job, fault.block, folder=tmp_path, makes=makes)["difference"]
-    print((tmp_path / "report.txt").read_text())
+    print((tmp_path / "report.txt").read_text(encoding="utf-8"))
     assert (found["block"], found["sm"]) == (fault.block, 0)
     assert re.fullmatch(fault.port, found["port"])
     right, wrong = ("model", "rtl") if fault.body == "rtl" else ("rtl", "model")

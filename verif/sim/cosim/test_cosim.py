@@ -51,7 +51,9 @@ def test_the_struct_has_the_offsets_of_the_record(tmp_path: Path) -> None:
         for path, _ in library.elements(blocks.ports(block)):
             lines.append(f'std::printf("{block} {path} %zu %zu\\n", offsetof(Io, {path}), sizeof(Io::{path}));')
         lines.append("}")
-    (tmp_path / "offsets.cpp").write_text("\n".join([*lines, "}"]).replace("sizeof(Io::", "sizeof(((Io *)0)->"))
+    (tmp_path / "offsets.cpp").write_text(
+        "\n".join([*lines, "}"]).replace("sizeof(Io::", "sizeof(((Io *)0)->"), encoding="utf-8"
+    )
     toolchain.call([toolchain.compiler(), "-O0", "offsets.cpp", "-o", "offsets"], tmp_path)
     seen = 0
     for line in toolchain.call([str(tmp_path / "offsets")]).splitlines():
@@ -164,8 +166,8 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
     assert result["mismatches"] == 1 and not result["checked"]
     element = replay.Differing(found["port"], found["model"], found["rtl"])
     assert element.model ^ element.rtl == 1 << (bit % 5 if port == "line_words" else bit)
-    assert json.loads((tmp_path / "report.json").read_text()) == found
-    text = (tmp_path / "report.txt").read_text()
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8")) == found
+    text = (tmp_path / "report.txt").read_text(encoding="utf-8")
     assert report.essentials(found) in text and str(tmp_path / "replay.npz") in text
     depends = ("policy", "request")
     head = "   ".join(["cycle", *(f"i.{name}" for name in depends), "c.grant.valid", "c.grant.warp"])
@@ -176,7 +178,7 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
     assert (kept.block, kept.parameters, kept.cycles) == (block, parameters, cycle + 1)
     assert replay.play(kept, makes[block]) == replay.Outcome(cycle, (element,))
     assert replay.play(kept).differing == ()  # the block without the fault
-    waves = (tmp_path / "waves.vcd").read_text()
+    waves = (tmp_path / "waves.vcd").read_text(encoding="utf-8")
     assert f"expected_{port}" in waves and f"#{10 * (OVERHEAD + cycle)}\n" in waves
 
 
@@ -351,7 +353,7 @@ def test_a_stop_that_is_no_difference_is_passed_on() -> None:
 
 
 def test_files_that_are_no_replays(tmp_path: Path) -> None:
-    (tmp_path / "a.npz").write_text("nothing")
+    (tmp_path / "a.npz").write_text("nothing", encoding="utf-8")
     np.savez(tmp_path / "b.npz", x=np.zeros(1))
     for name in ("a.npz", "b.npz", "c.npz"):
         with pytest.raises(UsageError, match="not a replay file"):
@@ -373,13 +375,13 @@ def test_a_damaged_build_is_made_anew(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def make(where: Path) -> None:
         made.append(where)
-        (where / "block.so").write_text("whole")
+        (where / "block.so").write_text("whole", encoding="utf-8")
 
     file = toolchain.once("key", make) / "block.so"
-    for count, damage in enumerate((lambda: None, lambda: file.write_text("half"), file.unlink), 1):
+    for count, damage in enumerate((lambda: None, lambda: file.write_text("half", encoding="utf-8"), file.unlink), 1):
         damage()
         for _ in range(2):
-            assert toolchain.once("key", make) / "block.so" == file and file.read_text() == "whole"
+            assert toolchain.once("key", make) / "block.so" == file and file.read_text(encoding="utf-8") == "whole"
         assert len(made) == count
 
 

@@ -21,7 +21,7 @@ OPTIONS = ["--size", "tiny", "--with", "warppool", "--set", "core.sms=1", "--set
 def test_gates_follow_the_model(block: str, tmp_path: Path) -> None:
     kept = tmp_path / "result.json"
     assert main(["cosim", "spmv", *OPTIONS, "--rtl", block, "--gates", "--json", str(kept)]) == 0
-    result = json.loads(kept.read_text())
+    result = json.loads(kept.read_text(encoding="utf-8"))
     assert (result["blocks"], result["gates"], result["mismatches"]) == ([block], "generic", 0)
     assert result["compared_cycles"] >= result["cycles"]
 
@@ -29,11 +29,11 @@ def test_gates_follow_the_model(block: str, tmp_path: Path) -> None:
 def test_cells_of_a_library(tmp_path: Path) -> None:
     """Each does what the library says that it does."""
     library = tmp_path / "cells.lib"
-    library.write_text(LIBRARY)
+    library.write_text(LIBRARY, encoding="utf-8")
     kept = tmp_path / "result.json"
     options = ["--rtl", "warppool.writeback", "--liberty", str(library), "--json", str(kept)]
     assert main(["cosim", "spmv", *OPTIONS, *options]) == 0
-    assert json.loads(kept.read_text())["gates"] == str(library)
+    assert json.loads(kept.read_text(encoding="utf-8"))["gates"] == str(library)
 
 
 def test_a_wrong_gate_is_found_and_found_again(
@@ -47,7 +47,7 @@ def test_a_wrong_gate_is_found_and_found_again(
     monkeypatch.setattr(mapped, "_netlist", wrong)
     assert main(["cosim", "spmv", *OPTIONS, "--rtl", "warppool.writeback", "--gates", "-o", str(tmp_path)]) == 1
     assert "model and RTL differ: warppool.writeback[0], SM 0" in capsys.readouterr().err
-    again = json.loads((tmp_path / "report.json").read_text())["again"].split()
+    again = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["again"].split()
     assert again[-1] == "--gates" and replay.main(again[3:]) == 1
     assert replay.main(again[3:-1]) == 0  # the RTL is right
 

@@ -27,7 +27,7 @@ BASELINE = [DISPATCHER, COALESCER, "scheduling.warp_scheduler"]
 def cosim(*arguments: str, json_to: Path) -> tuple[int, dict[str, Any]]:
     options = ["--size", "tiny", "--set", "core.sms=2", "-o", str(json_to.parent / "cosim"), "--json", str(json_to)]
     code = main(["cosim", *arguments, *options])
-    return code, json.loads(json_to.read_text())
+    return code, json.loads(json_to.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
@@ -78,7 +78,7 @@ def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     assert [path.name for path in files] == [f"{block}.sm1.0.npz"] * 2
     mutants = ["--level", "mutation", "--mutants", "40", "--seed", "1", "--json", str(report)]
     assert main(["verify", block, *mutants, "--replay", *map(str, files)]) == 0
-    runs, bits, four, eight, *proofs = json.loads(report.read_text())["checks"]
+    runs, bits, four, eight, *proofs = json.loads(report.read_text(encoding="utf-8"))["checks"]
     assert not bits["errors"] and "inverted bits" in bits["detail"]
     for entries, check in ((4, four), (8, eight)):
         assert f"entries={entries}" in check["name"] and check["data"]["kernels"] > 5

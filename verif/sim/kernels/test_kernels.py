@@ -59,7 +59,7 @@ def test_protocol(name: str) -> None:
     assert kernel.name == name
     assert kernel.title and "\n" not in kernel.title
     assert kernel.suite
-    text = kernel.ptx.read_text()
+    text = kernel.ptx.read_text(encoding="utf-8")
     assert ".entry" in text
     assert text.count(".target sm_75") == 1
     assert not any(path in text for path in ("/home", "/tmp", "/root", "/usr"))
@@ -90,8 +90,8 @@ def test_setup_is_reproducible_and_reference_leaves_it_alone(name: str) -> None:
 def test_names_ignore_case_and_files_load(tmp_path: Path) -> None:
     assert find("blackscholes").name == "BlackScholes"
     folder = find("saxpy").ptx.parent
-    (tmp_path / "saxpy.ptx").write_text((folder / "saxpy.ptx").read_text())
-    (tmp_path / "mine.py").write_text((folder / "kernel.py").read_text())
+    (tmp_path / "saxpy.ptx").write_text((folder / "saxpy.ptx").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "mine.py").write_text((folder / "kernel.py").read_text(encoding="utf-8"), encoding="utf-8")
     assert find(tmp_path / "mine.py").name == "mine"
 
 
@@ -108,7 +108,7 @@ def test_names_ignore_case_and_files_load(tmp_path: Path) -> None:
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, source: str, message: str) -> None:
-    (tmp_path / "mine.py").write_text(source)
+    (tmp_path / "mine.py").write_text(source, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         load(tmp_path / "mine.py")
 

@@ -17,7 +17,7 @@ LIMITS = (63, 16)  # the lower one makes all these programs spill
 
 
 def expected(name: str) -> np.ndarray:
-    lines = (FOLDER / f"{name}.expected").read_text().splitlines()
+    lines = (FOLDER / f"{name}.expected").read_text(encoding="utf-8").splitlines()
     return np.array([[int(word) for word in line.split()] for line in lines], object)
 
 

@@ -83,7 +83,7 @@ def check(draft: Draft) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_kernel_is_in_the_order_of_its_declarations_whatever_the_allocation(path: Path) -> None:
-    for draft in drafts(parse(path.read_text(), str(path)), 255)[0].values():
+    for draft in drafts(parse(path.read_text(encoding="utf-8"), str(path)), 255)[0].values():
         check(draft)
         places = list(draft.physical)
         for seed in range(SEEDS):

@@ -133,7 +133,7 @@ def test_an_unused_place_goes_to_the_end() -> None:
 
 
 def compiled(path: Path, limit: int = 255) -> list[Draft]:
-    return list(drafts(parse(path.read_text(), str(path)), limit)[0].values())
+    return list(drafts(parse(path.read_text(encoding="utf-8"), str(path)), limit)[0].values())
 
 
 def disorder(draft: Draft, seed: int) -> None:
@@ -313,7 +313,7 @@ ret;
 def test_the_listing_says_which_line_uses_a_register_first(tmp_path: Path) -> None:
     """The pairs take places 0 and 2, or 2 and 4; the words what is left."""
     file = tmp_path / "k.ptx"
-    file.write_text(PTX)
+    file.write_text(PTX, encoding="utf-8")
     [kernel] = listing.listing(file, description.load("gtx480"), {"k": 20}).kernels
     found = kernel.registers
     assert (found.per_thread, found.micro_operations, len(found.allocated)) == (20, 9, 6)

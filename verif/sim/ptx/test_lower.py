@@ -77,7 +77,7 @@ def one(line: str) -> Any:
 
 @pytest.mark.parametrize(("name", "least"), [("required", 327), ("extended", 103), ("beyond", 80)])
 def test_every_opcode_becomes_one_micro_operation(name: str, least: int) -> None:
-    text = CENSUS.read_text()
+    text = CENSUS.read_text(encoding="utf-8")
     made = build(parse(text, "census.ptx"), 255).kernels[name]
     lines = Counter(made.code["line"].tolist())
     assert set(lines.values()) == {1}

@@ -115,7 +115,7 @@ def test_every_kernel_gets_its_hints_once(kernel: str) -> None:
     """They are on loads alone, as many as the listing shows; and nothing else of the code is different."""
     gpu = region_p()
     path = kernels.find(kernel).ptx
-    module = parse(path.read_text(), str(path))
+    module = parse(path.read_text(encoding="utf-8"), str(path))
     plain, marked = build(module, 63).kernels, build(module, 63, registry.passes(gpu)).kernels
     for listed in listing.listing(path, gpu).kernels:
         flags = plain[listed.name].code["flags"] ^ marked[listed.name].code["flags"]
@@ -128,7 +128,7 @@ def test_every_kernel_gets_its_hints_once(kernel: str) -> None:
 
 
 def test_the_pass_changes_nothing_when_it_runs_again() -> None:
-    (draft,) = drafts(parse(kernels.find("gemm").ptx.read_text(), "gemm.ptx"), 63)[0].values()
+    (draft,) = drafts(parse(kernels.find("gemm").ptx.read_text(encoding="utf-8"), "gemm.ptx"), 63)[0].values()
     hints(draft, latency=600, warps=48)
     once = [micro.flags for micro in draft.code.list]
     hints(draft, latency=600, warps=48)
@@ -154,7 +154,7 @@ def test_hints_reach_the_scheduler_and_change_no_result(monkeypatch: pytest.Monk
 def test_a_listing_shows_memory_regions_or_hints(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "k.ptx"
     text = HEAD + lines(load(1), use(1), load(2), use(2)) + "\nret;\n}\n"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     code, shown, _ = lockstep(capsys, "ptx", file, "--show", "memory-regions")
     assert code == 0 and "global loads 2, memory regions 1" in shown
     assert "region 1: loads in lines 9, 11; hints 11" in shown

@@ -24,7 +24,7 @@ PROLOGUE = ".version 9.0\n.target sm_75\n.address_size 64\n"
 
 
 def compiled(name: str) -> ast.Module:
-    return parse((DATA / name).read_text(), name)
+    return parse((DATA / name).read_text(encoding="utf-8"), name)
 
 
 def declared(text: str) -> ast.Module:
@@ -117,7 +117,7 @@ FILES = [*sorted(DATA.glob("*.ptx")), *sorted(KERNELS.glob("*/*.ptx"))]
 
 @pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
 def test_compiled_files(path: Path) -> None:
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert check(parse(text, str(path))) == statements(text) > 0
 
 

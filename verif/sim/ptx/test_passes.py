@@ -121,7 +121,9 @@ def made(text: str, *passes: Pass, limit: int = 63, path: str = "test.ptx") -> d
 
 
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
-STRAIGHT = HEAD + """
+STRAIGHT = (
+    HEAD
+    + """
 .entry k(.param .u64 out)
 {
     .reg .b32 %r<4>; .reg .b64 %rd<4>;
@@ -135,6 +137,7 @@ STRAIGHT = HEAD + """
     ret;
 }
 """
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- inserted
@@ -147,16 +150,19 @@ def added(code: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("every", [1, 3, 7])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_all_else_moves_by_what_is_inserted_before_it(path: Path, every: int) -> None:
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     before, after = made(text, limit=255), made(text, one(BEFORE, "idle", every=every), limit=255)
     for name, kernel in before.items():
         shifted(kernel, after[name], every)
 
 
 def test_a_table_of_branches_moves_too() -> None:
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
         .entry k() { .reg .b32 %r<3>; L: .branchtargets A, B, A; brx.idx %r1, L;
         A: mov.u32 %r2, 1; ret; B: mov.u32 %r2, 2; ret; }"""
+    )
     (before,), (after,) = made(text).values(), made(text, one(BEFORE, "idle", every=2)).values()
     assert before.branch_table == [1, 3, 1] and after.branch_table == [1, 4, 1]
     shifted(before, after, 2)
@@ -228,7 +234,7 @@ def test_random_programs_stay_right(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_spill_code_is_not_marked() -> None:
-    text = (COMPILED / "arithmetic_75.ptx").read_text()
+    text = (COMPILED / "arithmetic_75.ptx").read_text(encoding="utf-8")
     (whole,), (spilled,) = made(text, limit=255).values(), made(text, one(BEFORE, "idle", every=4), limit=16).values()
     assert spilled.spilled and len(spilled.code) > len(whole.code) * 5 // 4
     assert added(spilled.code).sum() == len(whole.code) // 4
@@ -248,7 +254,7 @@ def test_stages_come_in_their_order_and_passes_by_name() -> None:
 
 
 def test_the_order_of_naming_does_not_matter() -> None:
-    text = (COMPILED / "functions_75.ptx").read_text()
+    text = (COMPILED / "functions_75.ptx").read_text(encoding="utf-8")
     before = one(BEFORE, "shuffle", every=3), one(BEFORE, "idle", every=2)
     passes = *before, one(RENUMBERING, "turned"), one(REGIONS, "stores"), one(REGIONS, "late")
     orders = [passes[n:] + passes[:n] for n in range(len(passes))]
@@ -262,7 +268,10 @@ def test_the_order_of_naming_does_not_matter() -> None:
 
 def test_a_hint_reaches_the_record_and_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     path = kernels.find("spmv").ptx
-    (plain,), (marked,) = made(path.read_text()).values(), made(path.read_text(), one(HINTS, "hinted")).values()
+    (plain,), (marked,) = (
+        made(path.read_text(encoding="utf-8")).values(),
+        made(path.read_text(encoding="utf-8"), one(HINTS, "hinted")).values(),
+    )
     hints = (marked.code["flags"] & Flag.HINT) != 0
     loads = (plain.code["group"] == Group.MEMORY) & (plain.code["op"] == Memory.LOAD)
     assert hints.any() and np.array_equal(hints, loads & (plain.code["space"] == Space.GLOBAL))

@@ -321,7 +321,7 @@ def test_the_page_can_be_written(results: Results) -> None:
 
 
 def test_the_document_has_the_page_s_tables(results: Results) -> None:
-    text = DOCUMENT.read_text()
+    text = DOCUMENT.read_text(encoding="utf-8")
     for block in dyncta.page(results).blocks:
         if isinstance(block, Table):
             assert block.title in text

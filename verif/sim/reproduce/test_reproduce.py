@@ -111,7 +111,7 @@ def test_a_page_is_one_html_file() -> None:
 def test_a_page_is_markdown_with_its_plots_beside(tmp_path: Path) -> None:
     page.write(PAGE, tmp_path / "new", "it")
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"it.html", "it.md", "it-counts.csv", "it-line.svg"}
-    text = (tmp_path / "new" / "it.md").read_text()
+    text = (tmp_path / "new" / "it.md").read_text(encoding="utf-8")
     assert "| name | cycles | ratio |\n| --- | --: | --: |" in text and "![A line](it-line.svg)" in text
     with (tmp_path / "new" / "it-counts.csv").open() as file:
         assert list(csv.reader(file)) == [["name", "cycles", "ratio"], ["a|b", "1234567", "0.5"], ["c", "", "2.0"]]
@@ -121,7 +121,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     target = tmp_path / "page"
     assert cli.main(["reproduce", "validation", "--quick", "-o", str(target), "--json", str(tmp_path / "it.json")]) == 0
     assert "Agreement of cycles" in capsys.readouterr().out
-    ElementTree.fromstring((target / "validation-cycles.svg").read_text())
+    ElementTree.fromstring((target / "validation-cycles.svg").read_text(encoding="utf-8"))
     assert cli.main(["reproduce", "nothing"]) == 2
     assert cli.main(["reproduce", "validation", "--jobs", "0"]) == 2
     assert "--jobs must be at least 1" in capsys.readouterr().err
@@ -148,7 +148,7 @@ def full() -> dict[str, Any]:
 @pytest.mark.long
 def test_the_documentation_shows_what_the_model_does(full: dict[str, Any]) -> None:
     again = "lockstep reproduce validation; its validation.md and validation-cycles.svg belong to docs/"
-    assert DOCUMENT.read_text() == page.markdown(validation.page(full), "validation"), again
+    assert DOCUMENT.read_text(encoding="utf-8") == page.markdown(validation.page(full), "validation"), again
 
 
 def test_results_equal_those_of_the_other_simulator(full: dict[str, Any]) -> None:

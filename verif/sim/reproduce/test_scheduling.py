@@ -295,4 +295,4 @@ def test_the_documentation_shows_what_the_model_does() -> None:
     found = [line for line in text.split("\n") if line.startswith(heads)]
     assert len(found) == 3 * len(scheduling.QUICK)
     again = "lockstep reproduce scheduling; its scheduling.md and plots belong to docs/reproduce/"
-    assert set(found) <= set(DOCUMENT.read_text().split("\n")), again
+    assert set(found) <= set(DOCUMENT.read_text(encoding="utf-8").split("\n")), again

@@ -68,7 +68,7 @@ table = partial(rows, sharing.CHAPTER)
 def test_functions_and_registers_are_those_of_the_kernels() -> None:
     for name, application in APPLICATIONS.items():
         kernel = kernels.find(application.kernel)
-        assert f".entry {application.function}(" in kernel.ptx.read_text()
+        assert f".entry {application.function}(" in kernel.ptx.read_text(encoding="utf-8")
         assert sharing._needs(name)[0] == application.registers + MORE_REGISTERS.get(name, 0)
 
 
@@ -271,4 +271,4 @@ def test_the_documentation_shows_what_the_model_does() -> None:
     rows = [line for line in text.split("\n") if line.startswith(names)]
     assert len(rows) == 12 * len(sharing.QUICK)
     again = "lockstep reproduce sharing; its sharing.md and plots belong to docs/reproduce/"
-    assert set(rows) <= set(DOCUMENT.read_text().split("\n")), again
+    assert set(rows) <= set(DOCUMENT.read_text(encoding="utf-8").split("\n")), again

@@ -62,7 +62,7 @@ table = partial(rows, warppool.CHAPTER)
 
 def test_functions_are_those_of_their_kernels() -> None:
     for function in warppool.FUNCTIONS.values():
-        assert f".entry {function.name}(" in kernels.find(function.kernel).ptx.read_text()
+        assert f".entry {function.name}(" in kernels.find(function.kernel).ptx.read_text(encoding="utf-8")
 
 
 def test_means_are_over_limited_functions_alone(results: Results) -> None:
@@ -136,4 +136,4 @@ def test_the_documentation_shows_what_the_model_does() -> None:
     rows = [line for line in text.split("\n") if line.startswith(tuple(f"| {name} |" for name in warppool.QUICK))]
     assert len(rows) == 3 * len(warppool.QUICK)
     again = "lockstep reproduce warppool; its warppool.md and plots belong to docs/reproduce/"
-    assert set(rows) <= set(DOCUMENT.read_text().split("\n")), again
+    assert set(rows) <= set(DOCUMENT.read_text(encoding="utf-8").split("\n")), again

@@ -29,8 +29,8 @@ TWO = ("--size", "tiny", "--set", "core.sms=2")
 
 @pytest.fixture
 def fill(tmp_path: Path) -> Path:
-    (tmp_path / "fill.ptx").write_text(PTX)
-    (tmp_path / "fill.py").write_text(KERNEL)
+    (tmp_path / "fill.ptx").write_text(PTX, encoding="utf-8")
+    (tmp_path / "fill.py").write_text(KERNEL, encoding="utf-8")
     return tmp_path / "fill.py"
 
 
@@ -175,7 +175,7 @@ def test_csv_and_parquet_have_everything(tmp_path: Path) -> None:
 
 def test_compare(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
     """Two processes, a bad combination, a wrong result, and the same in every form of output."""
-    fill.write_text(KERNEL.replace("np.arange(data", '(data["n"] > 64) + np.arange(data'))
+    fill.write_text(KERNEL.replace("np.arange(data", '(data["n"] > 64) + np.arange(data'), encoding="utf-8")
     files = [tmp_path / f"it.{kind}" for kind in ("json", "csv", "parquet")]
     options = [
         item for kind, file in zip(("json", "csv", "parquet"), files, strict=True) for item in (f"--{kind}", file)
@@ -198,17 +198,17 @@ def test_compare(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path)
     assert "│ fill.py │       10 │ failed │" in out and out.count("failed") == 2
     lines = [line for line in error.splitlines() if line.startswith("lockstep: ")]
     assert len(lines) == 2 and all("must not exceed" in line and "--set dram.tRC=10)" in line for line in lines)
-    results = json.loads(files[0].read_text())
+    results = json.loads(files[0].read_text(encoding="utf-8"))
     assert [(r["kernel"], r["settings"]["dram.tRC"]) for r in results] == [
         (kernel, value) for kernel in ("fill", "saxpy") for value in (10, 40, 41)
     ]
     assert all(key in each for each in results if each["checked"] for key in RUN_KEYS)
-    rows = list(csv.DictReader(files[1].read_text().splitlines()))
+    rows = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
     assert [row["cycles"] for row in rows] == [str(each.get("cycles", "")) for each in results]
 
 
 def test_wrong_results_exit_1(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
-    fill.write_text(KERNEL.replace("np.arange(data", "1 + np.arange(data"))
+    fill.write_text(KERNEL.replace("np.arange(data", "1 + np.arange(data"), encoding="utf-8")
     code, out, error = lockstep(capsys, "compare", fill, *TWO)
     assert code == 1 and "│ fill.py │ wrong  │" in out
     assert "lockstep: wrong result: out[0]: got 0, expected 1" in error.splitlines()[-1]
@@ -265,7 +265,7 @@ def test_a_killed_process_costs_a_run_again(fill: Path) -> None:
         "again = len(list(marks.glob(f'{seed}.*')))",
         "(marks / f'{seed}.{again}').touch()",
         "if seed == 3 or (seed == 2 and not again): os.kill(os.getpid(), signal.SIGKILL)",
-    ))  # fmt: skip
+    ), encoding="utf-8")  # fmt: skip
     found: dict[int, Any] = dict(runner.results(jobs_of(fill, 5), local(2), Watch(), kept=False))
     assert [found[number]["message"] for number in range(5)] == [
         LOST if number == 2 else "64 elements agree" for number in range(5)
@@ -274,7 +274,7 @@ def test_a_killed_process_costs_a_run_again(fill: Path) -> None:
 
 
 def test_an_edit_while_runs_are_made_is_noticed(fill: Path) -> None:
-    fill.write_text(with_lines(KERNEL, "open(__file__, 'a').write('#')"))
+    fill.write_text(with_lines(KERNEL, "open(__file__, 'a').write('#')"), encoding="utf-8")
     found = dict(runner.results(jobs_of(fill, 2), local(1), Watch(), kept=False))
     assert "64 elements" in found[0]["message"] and "has changed since" in found[1]["message"]
 

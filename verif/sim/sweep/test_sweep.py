@@ -43,15 +43,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """With a kernel that notes its seed whenever it is run, in a file that it does not name."""
     place = tmp_path / "here"
     place.mkdir()
-    (place / "fill.ptx").write_text(PTX)
+    (place / "fill.ptx").write_text(PTX, encoding="utf-8")
     monkeypatch.setenv("NOTES", str(place / "ran"))
     note = "with open(__import__('os').environ['NOTES'], 'a') as notes: notes.write(f'{seed}\\n')"
-    (place / "fill.py").write_text(with_lines(KERNEL, note))
+    (place / "fill.py").write_text(with_lines(KERNEL, note), encoding="utf-8")
     return place
 
 
 def write(folder: Path, text: str) -> Path:
-    (folder / "it.toml").write_text(text)
+    (folder / "it.toml").write_text(text, encoding="utf-8")
     return folder / "it.toml"
 
 
@@ -64,14 +64,14 @@ def seeds(folder: Path, count: int, more: str = "") -> Path:
 
 def ran(folder: Path) -> Counter[str]:
     file = folder / "ran"
-    return Counter(file.read_text().split()) if file.exists() else Counter()
+    return Counter(file.read_text(encoding="utf-8").split()) if file.exists() else Counter()
 
 
 # --------------------------------------------------------------------------------------------------------------- files
 
 
 def test_a_file_has_the_axes_of_compare(folder: Path) -> None:
-    (folder / "mine.toml").write_text('base = "gtx480"\n')
+    (folder / "mine.toml").write_text('base = "gtx480"\n', encoding="utf-8")
     axes, slurm = load(write(folder, """
         kernel = ["saxpy", "fill.py"]
         gpu = ["gtx980", "mine.toml"]
@@ -152,7 +152,7 @@ def test_a_missing_extra_is_one_line(
 
 def test_failures_are_kept_until_asked_for_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Wrong results, faults, and settings that contradict each other; others go on."""
-    kernel = (folder / "fill.py").read_text()
+    kernel = (folder / "fill.py").read_text(encoding="utf-8")
     (folder / "fill.py").write_text(
         kernel.replace("def run(", "def fill(").replace('{"out": np', '{"out": wrong + np')
         + """
@@ -161,7 +161,7 @@ def run(gpu, module, data):
     global wrong
     wrong = int(data["n"] > 64)
     return fill(gpu, module, data)
-"""
+""", encoding="utf-8"
     )  # fmt: skip
     file = write(folder, 'kernel = "fill.py"\nsize = ["tiny", "small"]\n[set]\ncore.sms = 1\ndram.tRC = [10, 40]\n')
     code, out, error = lockstep(capsys, "sweep", file, "--jobs", "1")
@@ -178,7 +178,7 @@ def test_status_loads_no_kernel(folder: Path, capsys: pytest.CaptureFixture[str]
     file = seeds(folder, 3)
     lockstep(capsys, "sweep", file, "--jobs", "1")
     seeds(folder, 5)
-    (folder / "other.py").write_text("raise SystemExit('loaded')")
+    (folder / "other.py").write_text("raise SystemExit('loaded')", encoding="utf-8")
     code, out, _ = lockstep(capsys, "sweep", "status", file, "--json", "-")
     assert code == 0 and [len(json.loads(out)[state]) for state in ("done", "missing", "failed")] == [3, 2, 0]
     code, out, _ = lockstep(capsys, "sweep", "status", write(folder, 'kernel = ["fill.py", "other.py"]\n'))
@@ -202,7 +202,9 @@ def test_damaged_results_are_made_anew(folder: Path, kept: Path, capsys: pytest.
 def begin(folder: Path, *options: str) -> subprocess.Popen[str]:
     """The sweep as a process group of its own."""
     command = [*COMMAND, "sweep", str(folder / "it.toml"), "--jobs", "2", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True
+    )
 
 
 def after(folder: Path, kept: Path, count: int, process: subprocess.Popen[str]) -> None:
@@ -216,15 +218,15 @@ def after(folder: Path, kept: Path, count: int, process: subprocess.Popen[str]) 
 
 def workers(process: subprocess.Popen[str]) -> list[int]:
     """The processes that make runs."""
-    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
     threads = Path(f"/proc/{process.pid}/task").iterdir()
-    found += [child for thread in threads for child in (thread / "children").read_text().split()]
-    return [int(p) for p in set(found) if "spawn_main" in Path(f"/proc/{p}/cmdline").read_text()]
+    found += [child for thread in threads for child in (thread / "children").read_text(encoding="utf-8").split()]
+    return [int(p) for p in set(found) if "spawn_main" in Path(f"/proc/{p}/cmdline").read_text(encoding="utf-8")]
 
 
 def catches_interrupts(process: int) -> bool:
     """Whether Python has got so far in a process that an interrupt would be an exception, unless it is blocked."""
-    status = Path(f"/proc/{process}/status").read_text()
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
     return int(caught.split()[1], 16) >> signal.SIGINT - 1 & 1 != 0
 
@@ -259,7 +261,9 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
             time.sleep(0.01)
         again = {seed for seed, times in ran(folder).items() if times > 1}
         assert not again & made, "what was kept has been run again"
-        made = {str(json.loads(file.read_text().split("\n")[1])["seed"]) for file in kept.glob("*.jsonl")}
+        made = {
+            str(json.loads(file.read_text(encoding="utf-8").split("\n")[1])["seed"]) for file in kept.glob("*.jsonl")
+        }
         assert len(ran(folder)) <= len(made) + 2 + len(again), "more than the runs in flight were lost"
     process = begin(folder, "--csv", str(tmp_path / "again.csv"), "--json", str(tmp_path / "again.json"))
     after(folder, kept, 20, process)
@@ -298,7 +302,7 @@ def test_a_result_of_a_kernel_that_was_edited_meanwhile_is_not_kept(
     key = store.key(job)
 
     def run(job: Job, _watch: Watch | None) -> Result:
-        (folder / "fill.py").write_text(KERNEL)
+        (folder / "fill.py").write_text(KERNEL, encoding="utf-8")
         return failed(job, "") | {"checked": True, "cycles": 1}
 
     monkeypatch.setattr(runner, "execute", run)
@@ -324,8 +328,10 @@ def test_schedulers_give_the_same(
 ) -> None:
     """Also with a run that fails."""
     pytest.importorskip(module, reason=f"needs pip install 'lockstep-sm[{name}]'")
-    kernel = (folder / "fill.py").read_text()
-    (folder / "fill.py").write_text(kernel.replace("    return {", "    assert seed != 3\n    return {", 1))
+    kernel = (folder / "fill.py").read_text(encoding="utf-8")
+    (folder / "fill.py").write_text(
+        kernel.replace("    return {", "    assert seed != 3\n    return {", 1), encoding="utf-8"
+    )
     file = seeds(folder, 4)
     code, out, _ = lockstep(capsys, "sweep", file, "--jobs", "2", "--scheduler", name)
     assert code == 1 and ran(folder) == {str(seed): 1 for seed in (1, 2, 3, 4)}

@@ -200,8 +200,8 @@ def reference(data):
 def test_the_command_line(
     what: int, options: list[str], word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], bench: Bench
 ) -> None:
-    (tmp_path / "k.ptx").write_text(Path(bench.module.program.path).read_text())
-    (tmp_path / "k.py").write_text(KERNEL.replace("WHAT", str(what)))
+    (tmp_path / "k.ptx").write_text(Path(bench.module.program.path).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "k.py").write_text(KERNEL.replace("WHAT", str(what)), encoding="utf-8")
     file = tmp_path / "x.kanata"
     code = cli.main(["run", str(tmp_path / "k.py"), "--set", "core.sms=2", "--timeline", str(file), *options])
     *before, error = capsys.readouterr().err.splitlines()
@@ -212,4 +212,4 @@ def test_the_command_line(
     assert any(line.startswith("lockstep: work: ") for line in before)
     span = re.fullmatch(rf"{re.escape(str(file))}: timeline of {word}, cycles ([\d,]+) to ([\d,]+)", error)
     assert span and int(span[1].replace(",", "")) <= int(span[2].replace(",", "")) - (399 if word == "SM 1" else 0)
-    assert len(Log(file.read_text()).begin) > 10
+    assert len(Log(file.read_text(encoding="utf-8")).begin) > 10

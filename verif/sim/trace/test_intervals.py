@@ -83,7 +83,7 @@ def test_gauges_are_means_over_sms_at_the_end_of_an_interval() -> None:
 def test_a_run_without_launches_has_the_same_columns(tmp_path: Path) -> None:
     for name, runs in (("none", []), ("one", launches("saxpy"))):
         intervals.write(str(tmp_path / f"{name}.csv"), runs)
-    header, none = ((tmp_path / f"{name}.csv").read_text().splitlines() for name in ("one", "none"))
+    header, none = ((tmp_path / f"{name}.csv").read_text(encoding="utf-8").splitlines() for name in ("one", "none"))
     assert none == header[:1]
 
 
@@ -105,7 +105,7 @@ def test_files(tmp_path: Path) -> None:
     for place in places:
         options = ["--size", "tiny", "--every", "200", "--json", str(tmp_path / "bfs.json")]
         assert cli.main(["run", "bfs", "--intervals", str(place), *options]) == 0
-    result = json.loads((tmp_path / "bfs.json").read_text())
+    result = json.loads((tmp_path / "bfs.json").read_text(encoding="utf-8"))
     with places[0].open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["launch"]) for row in rows] == sorted(int(row["launch"]) for row in rows)
@@ -133,7 +133,7 @@ def test_a_list_of_numbers_stands_on_one_line(tmp_path: Path) -> None:
 
     value = {"a": [1, -2.5, 1e-7], "b": ["[\n1\n]"], "c": [], "d": [[1], [2, 3]], "e": [True]}
     write_json(str(tmp_path / "x.json"), value)
-    text = (tmp_path / "x.json").read_text()
+    text = (tmp_path / "x.json").read_text(encoding="utf-8")
     assert json.loads(text) == value and '"a": [1, -2.5, 1e-07]' in text and "\n    [2, 3]\n" in text
 
 

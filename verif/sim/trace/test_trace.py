@@ -133,7 +133,7 @@ def test_a_full_record_ends_early() -> None:
 
 def test_the_documented_stall_is_there() -> None:
     """The page says how long stages of ``ld.shared`` last with conflicts and without."""
-    page = " ".join((Path(__file__).parents[3] / "docs" / "timelines.md").read_text().split())
+    page = " ".join((Path(__file__).parents[3] / "docs" / "timelines.md").read_text(encoding="utf-8").split())
     found = {}
     for name in ("transpose-tiled", "transpose-padded"):
         _, trace = whole(name, 0, 15)
