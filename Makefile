@@ -22,7 +22,7 @@ test: $(VENV)/.developer
 
 lint: $(VENV)/.developer
 	$(BIN)/ruff check
-	$(BIN)/mypy spec sim models rtl verif synth
+	$(BIN)/mypy spec sim models rtl verif synth cli
 
 # Not --quiet: --strict counts only the warnings that are printed.
 docs: $(VENV)/.developer

@@ -2,7 +2,7 @@
 
 from setuptools import find_packages, setup
 
-TREES = ("models", "rtl", "sim", "spec", "synth", "verif")
+TREES = ("cli", "models", "rtl", "sim", "spec", "synth", "verif")
 
 setup(
     packages=[f"lockstep.{name}" for tree in TREES for name in (tree, *(f"{tree}.{p}" for p in find_packages(tree)))],

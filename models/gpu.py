@@ -301,7 +301,7 @@ class Arena(Protocol):
 
 
 class Kernel(Protocol):
-    """A kernel, as a launch needs it; ``sim/ptx/kernel.py`` says what is in one."""
+    """A kernel, as a launch needs it; ``sim/compile/ptx/kernel.py`` says what is in one."""
 
     code: np.ndarray
     branch_table: list[int]
@@ -354,7 +354,7 @@ class Busy(RuntimeError):
 
 @dataclass
 class Result:
-    """What a launch leaves behind: raw counts by name, an element per SM, slice or channel (``sim/statistics.py``)."""
+    """Raw counts of a launch by name (``sim/device/statistics.py``), an element per SM, slice or channel; its fault."""
 
     raw: dict[str, np.ndarray]
     fault: Stop | None

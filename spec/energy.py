@@ -1,4 +1,4 @@
-"""What takes energy: events of a run that access an array, or execute an operation; ``sim/energy`` accounts for them.
+"""Events of a run that take energy: accesses to arrays and operations; ``sim/study/energy`` accounts for them.
 
 The frame's are here; a mechanism's (``Mechanism.energy``) of a component take the place of the frame's.
 """

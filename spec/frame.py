@@ -31,7 +31,7 @@ def hidden_by(gpu: Gpu) -> dict[str, int]:
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:
     if gpu.core.scheduler != "region-p":
         return ()
-    return (Pass(HINTS, "lockstep.sim.ptx.passes.memory_regions:hints", tuple(hidden_by(gpu).items())),)
+    return (Pass(HINTS, "lockstep.sim.compile.ptx.passes.memory_regions:hints", tuple(hidden_by(gpu).items())),)
 
 
 FRAME = Mechanism(

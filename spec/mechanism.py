@@ -81,13 +81,13 @@ class Mechanism:
     conflicts : mapping
         Why it cannot be combined with another mechanism, by that one's name; declared by one of the two.
     passes : function
-        What it does to kernels on a GPU (``sim/ptx/passes``).
+        What it does to kernels on a GPU (``sim/compile/ptx/passes``).
     statistics : rows
         Over raw counts: those of the frame, and its own, which are called ``<area>.<count>``.
     laws : function
         Conservation laws, beside those of the frame.
     measures : mapping
-        Statistics that runs are compared by (``sim/comparison.py``), by the name of the measure.
+        Statistics that runs are compared by (``sim/study/comparison.py``), by the name of the measure.
     published : mapping
         What its paper found, by measure.
     energy : uses

@@ -1,6 +1,6 @@
 """Passes: functions that transform a kernel between lowering and the records that the model executes.
 
-What a pass sees and may change is said in ``sim/ptx/passes``.
+What a pass sees and may change is said in ``sim/compile/ptx/passes``.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ class Pass:
     parameters: tuple[tuple[str, int | float | str], ...] = ()
 
 
-FIRST_USE = Pass(RENUMBERING, "lockstep.sim.ptx.passes.first_use:renumber")
+FIRST_USE = Pass(RENUMBERING, "lockstep.sim.compile.ptx.passes.first_use:renumber")
 """Registers numbered by their first use."""
 
-DECLARATION = Pass(RENUMBERING, "lockstep.sim.ptx.passes.declaration:renumber")
+DECLARATION = Pass(RENUMBERING, "lockstep.sim.compile.ptx.passes.declaration:renumber")
 """Registers numbered as the PTX declares them."""
 
-REGISTER_NUMBERING = Pass(RENUMBERING, "lockstep.sim.ptx.passes.register_regions.numbering:renumber")
+REGISTER_NUMBERING = Pass(RENUMBERING, "lockstep.sim.compile.ptx.passes.register_regions.numbering:renumber")
 """Registers numbered so that those of one instruction lie in different banks of a staging unit."""
 
 
 MASK_WORDS = 4  # of a mask of registers in a table
 
-RENAMING = Pass(REGIONS, "lockstep.sim.ptx.passes.renaming:annotate")
+RENAMING = Pass(REGIONS, "lockstep.sim.compile.ptx.passes.renaming:annotate")
 """Where registers have values."""
 
 
 def register_hierarchy(entries: int) -> Pass:
     """Which level of a register hierarchy with ``entries`` small registers of a thread each access goes to."""
-    return Pass(REGIONS, "lockstep.sim.ptx.passes.register_hierarchy:annotate", (("entries", entries),))
+    return Pass(REGIONS, "lockstep.sim.compile.ptx.passes.register_hierarchy:annotate", (("entries", entries),))
 
 
 def register_regions(registers: int = REGION_REGISTERS, lines: int = REGION_REGISTERS) -> Pass:
     """Regions whose registers hardware stages, of at most so many at a time, and so many of one bank."""
     parameters = (("registers", registers), ("lines", lines))
-    return Pass(REGIONS, "lockstep.sim.ptx.passes.register_regions.annotations:annotate", parameters)
+    return Pass(REGIONS, "lockstep.sim.compile.ptx.passes.register_regions.annotations:annotate", parameters)

@@ -41,9 +41,8 @@ from amaranth.lib import wiring
 from lockstep.rtl import export, registry
 from lockstep.rtl.configuration import parameters as parameters_of
 from lockstep.rtl.flat import FlatPort, flat_ports
-from lockstep.sim import description
 from lockstep.sim.cosim import build
-from lockstep.sim.hardware import DEFAULT_GPU
+from lockstep.sim.device import description
 
 if TYPE_CHECKING:
     from lockstep.verif.formal import Proof
@@ -106,7 +105,7 @@ class Declaration:
         """The configuration with the parameters of the default GPU; empty if there is none."""
         arguments = inspect.signature(registry.component(self.block)).parameters.items()
         defaults = {name: each.default for name, each in arguments if each.default is not each.empty}
-        ships = defaults | parameters_of(self.block, description.load(DEFAULT_GPU))
+        ships = defaults | parameters_of(self.block, description.load(description.DEFAULT))
         return next((name for name, mine in self.configurations.items() if mine == ships), "")
 
     @property

@@ -26,11 +26,13 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.rtl import netlist, registry
-from lockstep.sim import comparison, description, kernels
+from lockstep.sim import kernels
 from lockstep.sim.cosim.replay import Replay, load
 from lockstep.sim.cosim.run import cosim
+from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job as KernelJob
+from lockstep.sim.study import comparison
+from lockstep.sim.study.job import Job as KernelJob
 from lockstep.spec.files import write
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from lockstep.sim import Gpu, kernels
+from lockstep.sim.device.trace.trace import Trace
 from lockstep.sim.output import table
-from lockstep.sim.trace.trace import Trace
 
 KERNELS = ("saxpy", "gemm", "spmv", "transpose-columns")
 TURNS = 20

@@ -21,7 +21,7 @@ from lockstep.models import cache
 from lockstep.sim import Gpu
 
 EXAMPLE = Path(__file__).parent / "trial" / "odd_gate"
-TREES = ("models", "rtl", "sim", "spec", "synth", "verif")
+TREES = ("cli", "models", "rtl", "sim", "spec", "synth", "verif")
 
 Command = Callable[..., str]
 
@@ -77,13 +77,13 @@ def lockstep(tree: Path) -> Command:
 
 
 def test_it_is_known(lockstep: Command) -> None:
-    assert "odd-gate" in lockstep("lockstep.sim.cli", "mechanisms")
-    assert "test, bench, 1 proof" in lockstep("lockstep.sim.cli", "blocks", "odd_gate")
+    assert "odd-gate" in lockstep("lockstep.cli", "mechanisms")
+    assert "test, bench, 1 proof" in lockstep("lockstep.cli", "blocks", "odd_gate")
 
 
 @pytest.mark.parametrize("level", ["smoke", "formal"])
 def test_its_block_is_verified(lockstep: Command, level: str) -> None:
-    lockstep("lockstep.sim.cli", "verify", "odd_gate.gate", "--level", level)
+    lockstep("lockstep.cli", "verify", "odd_gate.gate", "--level", level)
 
 
 def test_its_own_tests_pass(lockstep: Command, tree: Path) -> None:
@@ -91,7 +91,7 @@ def test_its_own_tests_pass(lockstep: Command, tree: Path) -> None:
 
 
 def test_a_kernel_is_right_with_it_and_slower(lockstep: Command) -> None:
-    command = ("lockstep.sim.cli", "run", "mri-q", "--size", "tiny", "--json", "-",
+    command = ("lockstep.cli", "run", "mri-q", "--size", "tiny", "--json", "-",
                "--set", "instruction_cache.mode=perfect")  # fmt: skip
     alone, gated = (json.loads(lockstep(*command, *more)) for more in ((), ("--with", "odd-gate")))
     assert alone["checked"] and gated["checked"]
@@ -103,7 +103,7 @@ def test_a_kernel_is_right_with_it_and_slower(lockstep: Command) -> None:
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
 def test_its_hardware_runs_in_a_kernel(lockstep: Command, mode: str) -> None:
     """In several launches, each of which begins with a reset; a period that leaves idle cycles."""
-    kernel = ("lockstep.sim.cli", "cosim", "bfs", "--size", "tiny", "--json", "-", "--mode", mode)
+    kernel = ("lockstep.cli", "cosim", "bfs", "--size", "tiny", "--json", "-", "--mode", mode)
     block = ("--with", "odd-gate", "--set", "odd_gate.period=3", "--rtl", "odd_gate.gate")
     result = json.loads(lockstep(*kernel, *block))
     assert result["checked"] and result["launches"] > 1 and result["mismatches"] == 0

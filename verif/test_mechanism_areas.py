@@ -15,8 +15,8 @@ from lockstep.verif.blocks import blocks
 ROOT = cache.ROOT
 REGISTRY = ROOT / "spec" / "registry.py"
 FRAME = ("models/core", "models/memory", "models/execution", "models/lsu", "models/scheduling", "models/cta", "sim")
-CHAPTERS = "sim/reproduce/chapters"
-TREES = ("models", "rtl", "sim", "spec", "synth", "verif")
+CHAPTERS = "sim/study/reproduce/chapters"
+TREES = ("cli", "models", "rtl", "sim", "spec", "synth", "verif")
 
 
 def areas() -> list[Path]:

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
+from lockstep.cli import main as cli
 from lockstep.models import cache
 from lockstep.rtl import export
-from lockstep.sim import cli
 from lockstep.sim.cosim import build
 from lockstep.sim.cosim.replay import Replay
 from lockstep.spec.registry import MECHANISMS

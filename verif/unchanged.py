@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from lockstep.sim import Gpu, description, kernels
+from lockstep.sim import Gpu, kernels
+from lockstep.sim.device import description
 from lockstep.spec.files import write
 from lockstep.spec.registry import MECHANISMS
 

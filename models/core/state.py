@@ -35,7 +35,7 @@ FETCHES = 512  # entries of the ring, of which as many are used as fetches can b
 ISSUED, STALLED, IDLE, EMPTY = range(4)
 NOT_BOUND, SOME_WAIT, ALL_WAIT = range(3)  # ``memory_bound``: unfinished warps wait for memory; ALL: others at barriers
 
-# Counters of one SM. ``sim/statistics.py`` gives them their names and units for users.
+# Counters of one SM. ``sim/device/statistics.py`` gives them their names and units for users.
 COUNTERS = record(
     [
         ("cycles", "i8"),  # with at least one resident CTA

@@ -1,4 +1,4 @@
-"""What happens on one SM, event by event, in a window of core cycles: for pipeline viewers (``sim/trace``).
+"""What happens on one SM, event by event, in a window of core cycles: for pipeline viewers (``sim/device/trace``).
 
 Beside the frame's events, changes are recorded: of what each warp waits for (``causes``), of fetched instructions, of
 the load/store unit, of MSHRs. The buffer is bounded: what does not fit is left out, and the first event that did not is

@@ -16,9 +16,9 @@ import numpy as np
 
 from lockstep.models import blocks
 from lockstep.rtl import configuration, registry
-from lockstep.sim import description
 from lockstep.sim.cosim import library
 from lockstep.sim.cosim.drive import drive, random_inputs
+from lockstep.sim.device import description
 
 STIMULI = 1024
 CYCLES = 4096

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.sim.cosim.liberty import read
 from lockstep.sim.errors import UsageError
-from lockstep.sim.liberty import read
 
 
 @dataclass(frozen=True)

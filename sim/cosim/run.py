@@ -12,7 +12,7 @@ import numpy as np
 from lockstep.sim.cosim import build, report
 from lockstep.sim.cosim.session import Machine, Session, chosen, named
 from lockstep.sim.errors import KernelFault, UsageError
-from lockstep.sim.job import Job
+from lockstep.sim.study.job import Job
 from lockstep.sim.watch import Watch
 from lockstep.spec import registry
 
@@ -67,7 +67,7 @@ def cosim(
     UsageError
         for blocks and SMs that there are not, and all that a run raises.
     """
-    from lockstep.sim.job import execute
+    from lockstep.sim.study.job import execute
 
     watch = watch or Watch()
 

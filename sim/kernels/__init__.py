@@ -46,7 +46,7 @@ from lockstep.sim.sizes import USUAL_SIZES
 from lockstep.spec.words import closest
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim.device.gpu import Gpu, Module
 
 __all__ = [
     "Check",

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from lockstep.sim import Gpu, cli
-from lockstep.sim.job import Job, execute
+from lockstep.cli import main as cli
+from lockstep.sim import Gpu
+from lockstep.sim.study.job import Job, execute
 
 SMS = 4
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.sim import Gpu, KernelFault, cli
-from lockstep.sim.job import Job, execute
+from lockstep.cli import main as cli
+from lockstep.sim import Gpu, KernelFault
+from lockstep.sim.study.job import Job, execute
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif import combinations
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.sim import Gpu
-from lockstep.sim.run import Run
+from lockstep.sim.device.run import Run
 
 _FRAME = """
 .version 7.8

@@ -12,12 +12,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from lockstep.cli.main import main
 from lockstep.models.core import frame
 from lockstep.models.core.state import SM
 from lockstep.models.execution.isa import POISON
 from lockstep.models.jit import i64, jit, slots
 from lockstep.sim import Gpu, kernels
-from lockstep.sim.cli import main
 from lockstep.sim.errors import UsageError
 from lockstep.spec import registry
 from lockstep.spec.parameters import SCHEDULERS

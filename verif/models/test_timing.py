@@ -9,7 +9,7 @@ from math import ceil
 
 import pytest
 
-from lockstep.sim import description
+from lockstep.sim.device import description
 from lockstep.spec.parameters import CATEGORIES, Gpu
 from lockstep.verif.models.micro import Bench, Repeat, Settings, chain, independent, slope
 

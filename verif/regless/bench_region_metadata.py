@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lockstep.sim.ptx.passes.register_regions.words import Metadata, encode
+from lockstep.sim.compile.ptx.passes.register_regions.words import Metadata, encode
 from lockstep.spec.register_regions import (
     BANKS,
     FLAGS_SLOTS,

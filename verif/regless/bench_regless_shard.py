@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep.sim.ptx.passes.register_regions.words import Metadata, encode
+from lockstep.sim.compile.ptx.passes.register_regions.words import Metadata, encode
 from lockstep.spec.register_regions import (
     BANKS,
     ERASE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockstep.models.execution.isa import PT, RZ, Control, Group
-from lockstep.sim.ptx.kernel import Kernel
-from lockstep.sim.ptx.passes.register_regions.words import decode
+from lockstep.sim.compile.ptx.kernel import Kernel
+from lockstep.sim.compile.ptx.passes.register_regions.words import decode
 from lockstep.spec.register_regions import ERASE, FLAG_BITS, LAST, OPERANDS, SLOT_BITS, Entry
 
 PAIR = 256

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from lockstep.sim.ptx.build import build
-from lockstep.sim.ptx.kernel import Kernel
-from lockstep.sim.ptx.parser import parse
+from lockstep.sim.compile.ptx.build import build
+from lockstep.sim.compile.ptx.kernel import Kernel
+from lockstep.sim.compile.ptx.parser import parse
 from lockstep.spec.passes import REGISTER_NUMBERING, Pass, register_regions
 from lockstep.spec.register_regions import REGION_REGISTERS
 from lockstep.verif.regless.checker import check

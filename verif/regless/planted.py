@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lockstep.sim.ptx.passes.register_regions.annotations import Annotated
-from lockstep.sim.ptx.passes.register_regions.operations import mask
+from lockstep.sim.compile.ptx.passes.register_regions.annotations import Annotated
+from lockstep.sim.compile.ptx.passes.register_regions.operations import mask
 from lockstep.spec.register_regions import ERASE, LAST
 
 

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sim import kernels, nvrtc
-from lockstep.sim.ptx.assemble import assemble
-from lockstep.sim.ptx.build import drafts
-from lockstep.sim.ptx.cfg import ControlFlowGraph
-from lockstep.sim.ptx.draft import Draft
-from lockstep.sim.ptx.parser import parse
-from lockstep.sim.ptx.passes.register_regions import as_printed
-from lockstep.sim.ptx.passes.register_regions.annotations import Annotated, annotated, divide, tables
-from lockstep.sim.ptx.passes.register_regions.operations import add_deliveries, blocks
-from lockstep.sim.ptx.passes.register_regions.regions import Bounds
+from lockstep.sim import kernels
+from lockstep.sim.compile.cuda import nvrtc
+from lockstep.sim.compile.ptx.assemble import assemble
+from lockstep.sim.compile.ptx.build import drafts
+from lockstep.sim.compile.ptx.cfg import ControlFlowGraph
+from lockstep.sim.compile.ptx.draft import Draft
+from lockstep.sim.compile.ptx.parser import parse
+from lockstep.sim.compile.ptx.passes.register_regions import as_printed
+from lockstep.sim.compile.ptx.passes.register_regions.annotations import Annotated, annotated, divide, tables
+from lockstep.sim.compile.ptx.passes.register_regions.operations import add_deliveries, blocks
+from lockstep.sim.compile.ptx.passes.register_regions.regions import Bounds
 from lockstep.spec.passes import REGISTER_NUMBERING
 from lockstep.verif.bench import seeded
 from lockstep.verif.regless.checker import check
@@ -28,7 +29,7 @@ from lockstep.verif.regless.planted import erased_early, hard, not_preloaded
 from lockstep.verif.regless.random_code import Maker
 from lockstep.verif.sim.test_programs import FOLDER, INSTANCES, PROGRAMS
 
-COMPILED = Path(__file__).parents[1] / "sim" / "ptx" / "compiled"
+COMPILED = Path(__file__).parents[1] / "sim" / "compile" / "ptx" / "compiled"
 BOUNDS = Bounds(32, LINES)
 RANDOM = 5
 DIVERGENT = "RAY"

@@ -11,9 +11,9 @@ import pytest
 
 from lockstep.rtl import registry
 from lockstep.rtl.netlist import Netlist
-from lockstep.sim import description
 from lockstep.sim.cosim.run import cosim
-from lockstep.sim.job import Job
+from lockstep.sim.device import description
+from lockstep.sim.study.job import Job
 from lockstep.spec.regless import MECHANISM
 from lockstep.spec.regless.parameters import (
     ARBITER,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.verif.sim.test_cli import lockstep
+from lockstep.verif.cli.test_cli import lockstep
 
 TEXT = """.version 8.7
 .target sm_90

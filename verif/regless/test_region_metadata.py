@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockstep.models.regless import region_metadata
-from lockstep.sim.ptx.passes.register_regions.words import Metadata, encode
+from lockstep.sim.compile.ptx.passes.register_regions.words import Metadata, encode
 from lockstep.spec.register_regions import KIND_BITS, KIND_SHIFT, PAYLOAD_BITS, SLOTS_BITS, SLOTS_SHIFT, Entry
 from lockstep.verif.bench import Bench
 from lockstep.verif.regless.bench_region_metadata import CONFIGURATIONS

@@ -6,15 +6,15 @@ import pytest
 
 from lockstep.models.execution.isa import Control, Group
 from lockstep.sim import kernels
+from lockstep.sim.compile.ptx.build import drafts
+from lockstep.sim.compile.ptx.cfg import ControlFlowGraph
+from lockstep.sim.compile.ptx.draft import Draft, Refused
+from lockstep.sim.compile.ptx.parser import parse
+from lockstep.sim.compile.ptx.passes.register_regions.annotations import divide
+from lockstep.sim.compile.ptx.passes.register_regions.numbering import bank_conflicts, renumber
+from lockstep.sim.compile.ptx.passes.register_regions.operations import add_deliveries, operations, usage
+from lockstep.sim.compile.ptx.passes.register_regions.regions import LEAST, Bounds
 from lockstep.sim.errors import UsageError
-from lockstep.sim.ptx.build import drafts
-from lockstep.sim.ptx.cfg import ControlFlowGraph
-from lockstep.sim.ptx.draft import Draft, Refused
-from lockstep.sim.ptx.parser import parse
-from lockstep.sim.ptx.passes.register_regions.annotations import divide
-from lockstep.sim.ptx.passes.register_regions.numbering import bank_conflicts, renumber
-from lockstep.sim.ptx.passes.register_regions.operations import add_deliveries, operations, usage
-from lockstep.sim.ptx.passes.register_regions.regions import LEAST, Bounds
 from lockstep.spec.passes import REGISTER_NUMBERING
 from lockstep.spec.register_regions import MAX_SLOTS
 from lockstep.verif.bench import seeded

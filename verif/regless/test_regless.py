@@ -10,12 +10,12 @@ from unittest.mock import patch
 import pytest
 
 from lockstep.sim import Gpu, kernels
+from lockstep.sim.compile.ptx.draft import Draft
+from lockstep.sim.compile.ptx.passes.register_regions import annotations as pass_
+from lockstep.sim.compile.ptx.passes.register_regions import as_printed
+from lockstep.sim.compile.ptx.passes.register_regions.annotations import Annotated, divide
+from lockstep.sim.compile.ptx.passes.register_regions.regions import Bounds
 from lockstep.sim.errors import KernelFault, UsageError
-from lockstep.sim.ptx.draft import Draft
-from lockstep.sim.ptx.passes.register_regions import annotations as pass_
-from lockstep.sim.ptx.passes.register_regions import as_printed
-from lockstep.sim.ptx.passes.register_regions.annotations import Annotated, divide
-from lockstep.sim.ptx.passes.register_regions.regions import Bounds
 from lockstep.spec import register_regions as spec
 from lockstep.verif import combinations
 from lockstep.verif.models.micro import Bench
@@ -254,7 +254,7 @@ def test_wrong_metadata_make_a_wrong_result(change: Callable[[Words], Words]) ->
 
 def uncached() -> Any:
     """Kernels are compiled anew."""
-    return patch("lockstep.sim.ptx.program.cache.kept", lambda name, make: make())
+    return patch("lockstep.sim.compile.ptx.program.cache.kept", lambda name, make: make())
 
 
 def test_an_erasure_one_instruction_early_makes_a_wrong_result() -> None:

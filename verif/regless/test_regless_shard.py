@@ -6,7 +6,7 @@ import pytest
 
 from lockstep.models.regless import regless_shard
 from lockstep.rtl import registry
-from lockstep.sim.ptx.passes.register_regions.words import Metadata, encode
+from lockstep.sim.compile.ptx.passes.register_regions.words import Metadata, encode
 from lockstep.spec.register_regions import KIND_SHIFT, LAST, PAYLOAD_BITS, Entry
 from lockstep.spec.regless.parameters import POISON
 from lockstep.verif.bench import Bench

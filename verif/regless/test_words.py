@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lockstep.sim.ptx.passes.register_regions.words import Metadata, decode, encode, regions
+from lockstep.sim.compile.ptx.passes.register_regions.words import Metadata, decode, encode, regions
 from lockstep.spec import register_regions as spec
 from lockstep.spec.register_regions import Entry, Kind
 from lockstep.verif.bench import seeded

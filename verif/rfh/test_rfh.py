@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from lockstep.sim.job import Job, execute
-from lockstep.sim.ptx.passes.register_hierarchy import ENTRY, LAST, Value, place, strands, values
-from lockstep.sim.ptx.passes.register_regions.operations import Operation
+from lockstep.sim.compile.ptx.passes.register_hierarchy import ENTRY, LAST, Value, place, strands, values
+from lockstep.sim.compile.ptx.passes.register_regions.operations import Operation
+from lockstep.sim.study.job import Job, execute
 from lockstep.verif.bench import seeded
 
 

@@ -10,7 +10,7 @@ from lockstep.models.jit import i64, jit, slots
 from lockstep.models.rfv import tenant
 from lockstep.sim import Gpu
 from lockstep.sim.errors import UsageError
-from lockstep.sim.job import Job, execute
+from lockstep.sim.study.job import Job, execute
 from lockstep.verif.models.micro import Bench
 
 WARP_REGISTERS = 1024  # of an SM of the gtx480

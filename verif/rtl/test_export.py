@@ -15,9 +15,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.cli import main as cli
 from lockstep.rtl import configuration, export, registry, widths, yosys
 from lockstep.rtl.flat import flat_ports
-from lockstep.sim import cli, description
+from lockstep.sim.device import description
 from lockstep.verif.state import state
 
 pytestmark = pytest.mark.hardware

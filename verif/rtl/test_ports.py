@@ -20,7 +20,7 @@ from lockstep.models import blocks, cache
 from lockstep.models.jit import record
 from lockstep.rtl import configuration, registry
 from lockstep.rtl.ports import Field, PortError, layout
-from lockstep.sim import description
+from lockstep.sim.device import description
 from lockstep.verif.blocks import declaration
 
 

@@ -12,7 +12,7 @@ from lockstep.models.time import NEVER
 from lockstep.rtl import configuration
 from lockstep.rtl.netlist import Netlist
 from lockstep.rtl.scheduling.warp_scheduler import WarpScheduler
-from lockstep.sim import description
+from lockstep.sim.device import description
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import Bench
 from lockstep.verif.scheduling.bench_warp_scheduler import policies, word

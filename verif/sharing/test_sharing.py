@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lockstep.cli import main as cli
 from lockstep.models.jit import i64, jit, slots
 from lockstep.models.occupancy import plan
 from lockstep.models.sharing import share_access
-from lockstep.sim import Gpu, cli, description, kernels
+from lockstep.sim import Gpu, kernels
+from lockstep.sim.device import description
 from lockstep.spec.sharing import storage
 from lockstep.verif import combinations
 from lockstep.verif.sharing import deadlock

@@ -1,7 +1,7 @@
 """The instructions that are compared with a GPU: every one that computes, with every type and modifier.
 
-Arithmetic comes from the compiler's own table (``sim/ptx/operations.py``), so that a new rule is a new case. What has
-a handler instead of a rule is listed here.
+Arithmetic comes from the compiler's own table (``sim/compile/ptx/operations.py``), so that a new rule is a new case.
+What has a handler instead of a rule is listed here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from lockstep.sim.ptx.operations import BITS, RULES, Rule
+from lockstep.sim.compile.ptx.operations import BITS, RULES, Rule
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 INTEGRAL = ("rni", "rzi", "rmi", "rpi")

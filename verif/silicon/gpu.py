@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lockstep.models.execution.isa import POISON
-from lockstep.sim.buffers import Buffer, Texture, as_array
+from lockstep.sim.compile.ptx import names
+from lockstep.sim.device.buffers import Buffer, Texture, as_array
+from lockstep.sim.device.gpu import Gpu
+from lockstep.sim.device.module import extent
 from lockstep.sim.errors import UsageError
-from lockstep.sim.gpu import Gpu
-from lockstep.sim.module import extent
-from lockstep.sim.ptx import names
 
 LOG_BYTES = 8192
 ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # CU_JIT_ERROR_LOG_BUFFER and its size
@@ -76,7 +76,7 @@ class Driver:
 
 
 class Memory:
-    """The memory of a real GPU, as :class:`lockstep.sim.memory.Arena` has that of the model."""
+    """The memory of a real GPU, as :class:`lockstep.sim.device.memory.Arena` has that of the model."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver

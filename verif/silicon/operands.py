@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.models.execution.isa import Round
-from lockstep.sim.ptx.operations import BITS
+from lockstep.sim.compile.ptx.operations import BITS
 from lockstep.verif.models.execution.rationals import BF16, F16, F32, F64, Format
 
 WARP = 32

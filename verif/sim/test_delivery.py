@@ -12,8 +12,8 @@ import pytest
 from lockstep.models.gpu import ModelFault
 from lockstep.sim import Gpu
 from lockstep.sim.cosim.session import Session, chosen
+from lockstep.sim.device.module import Module
 from lockstep.sim.errors import KernelFault
-from lockstep.sim.module import Module
 from lockstep.verif.bench import seeded
 from lockstep.verif.planted import Fault, component
 

@@ -130,7 +130,7 @@ def test_a_register_file_that_refuses_results(mechanism: str) -> None:
 
 
 def test_same_command_twice() -> None:
-    command = [sys.executable, "-m", "lockstep.sim.cli", "run", "bfs", "--size", "tiny", "--json", "-"]
+    command = [sys.executable, "-m", "lockstep.cli", "run", "bfs", "--size", "tiny", "--json", "-"]
     first, second = (json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(2))
     for result in (first, second):
         for measured in ("wall_seconds", "kwips"):

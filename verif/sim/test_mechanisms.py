@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lockstep.cli import sweep as commands
 from lockstep.models import blocks, tenants
 from lockstep.models.gpu import Machine
-from lockstep.sim import comparison, description
+from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.sweep import commands
+from lockstep.sim.study import comparison
 from lockstep.spec import registry
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.registry import MECHANISMS

@@ -16,7 +16,7 @@ from lockstep.models import cache
 from lockstep.sim import output
 from lockstep.sim.errors import MOST, UsageError
 from lockstep.spec import files
-from lockstep.verif.sim.test_cli import COMMAND, lockstep
+from lockstep.verif.cli.test_cli import COMMAND, lockstep
 
 SHELL = " ".join(COMMAND)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lockstep.sim import Gpu, KernelFault
-from lockstep.sim.buffers import Buffer
+from lockstep.sim.device.buffers import Buffer
 
 FOLDER = Path(__file__).parents[1] / "programs"
 NUMBERS = np.random.default_rng(1)

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lockstep.sim import Gpu, nvrtc
-from lockstep.sim.ptx import names, program
+from lockstep.sim import Gpu
+from lockstep.sim.compile.cuda import nvrtc
+from lockstep.sim.compile.ptx import names, program
 
 FOLDER = Path(__file__).parents[1] / "programs"
 PROGRAMS = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.glob("*/*.cu"))

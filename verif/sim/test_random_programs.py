@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lockstep.sim import Gpu
-from lockstep.sim.description import names
+from lockstep.sim.device.description import names
 from lockstep.spec.parameters import DISPATCHERS, L1_INDEXES, SCHEDULERS
 from lockstep.spec.warppool.parameters import MAP_PER
 from lockstep.verif.bench import elsewhere, seeded

@@ -16,7 +16,7 @@ import pytest
 from lockstep.models.cache import ROOT
 from lockstep.spec.files import replacing, write
 
-FOLDERS = ("spec", "models", "rtl", "synth", "sim", "verif")
+FOLDERS = ("spec", "models", "rtl", "synth", "sim", "verif", "cli")
 
 
 @pytest.fixture

@@ -15,8 +15,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.cli import hardware
+from lockstep.cli import main as cli
 from lockstep.rtl.netlist import Memory, Register
-from lockstep.sim import cli, description, hardware
+from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.spec.registry import MECHANISMS
 from lockstep.synth import gates, paper, synthesis

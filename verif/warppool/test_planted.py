@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.sim.cosim import build, library, replay, report, run
-from lockstep.sim.job import Job
+from lockstep.sim.study.job import Job
 from lockstep.spec.warppool import MECHANISM
 from lockstep.verif import levels
 from lockstep.verif.bench import Bench

@@ -12,8 +12,8 @@ import numpy as np
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.buffers import Buffer
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
+    from lockstep.sim.device.buffers import Buffer
 
 TITLE = "E = (A B) D, one element per thread"
 SUITE = "PolyBench"

@@ -13,7 +13,7 @@ import numpy as np
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "Coulombic potential on a slice of a lattice"
 SUITE = "GPGPU-Sim"

@@ -16,7 +16,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "decoding of a JPEG: Huffman codes, inverse cosine transform, colours"
 SUITE = "CUDA SDK"

@@ -19,7 +19,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "matches of DNA queries by a suffix tree"
 SUITE = "GPGPU-Sim"

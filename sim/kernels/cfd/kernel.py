@@ -15,7 +15,7 @@ import numpy as np
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "flux of the Euler equations through an unstructured mesh"
 SUITE = "Rodinia"

@@ -13,7 +13,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "separable convolution with 17 coefficients: rows, then columns"
 SUITE = "CUDA SDK"

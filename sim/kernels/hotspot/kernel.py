@@ -13,7 +13,7 @@ import numpy as np
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "thermal stencil, tiled with a pyramid of two steps"
 SUITE = "Rodinia"

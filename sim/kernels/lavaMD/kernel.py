@@ -14,7 +14,7 @@ import numpy as np
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "forces between particles of neighbouring boxes, in double precision"
 SUITE = "Rodinia"

@@ -14,7 +14,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "pages sorted by their views"
 SUITE = "Mars"

@@ -9,7 +9,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "sum of integers: grid-stride loop, scratchpad tree, two launches"
 SUITE = "CUDA SDK"

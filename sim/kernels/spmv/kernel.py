@@ -19,7 +19,7 @@ import numpy as np
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "sparse matrix times vector, jagged diagonals"
 SUITE = "Parboil"

@@ -14,7 +14,7 @@ import numpy as np
 from lockstep.sim.kernels import Close, Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "speckle-reducing anisotropic diffusion of an image, its statistics included"
 SUITE = "Rodinia"

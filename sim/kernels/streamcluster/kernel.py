@@ -15,7 +15,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 TITLE = "online clustering: gain of a further centre"
 SUITE = "Rodinia"

@@ -11,7 +11,7 @@ import pytest
 from lockstep.models.core import warp as W
 from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.jit import argument, view
-from lockstep.sim.ptx.cfg import reconvergence
+from lockstep.sim.compile.ptx.cfg import reconvergence
 
 ALL = 0xFFFF_FFFF
 

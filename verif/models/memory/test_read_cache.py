@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lockstep.models.memory.timing import transfer
-from lockstep.sim import Gpu, description
+from lockstep.sim import Gpu
+from lockstep.sim.device import description
 from lockstep.verif.models.micro import WARM, Bench, Settings, chain, independent
 
 FINITE = {"instruction_cache.mode": "finite", "constant_cache.mode": "finite"}

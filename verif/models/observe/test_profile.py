@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lockstep.sim import Gpu, kernels
-from lockstep.sim.run import Run
+from lockstep.sim.device.run import Run
 from lockstep.spec.registry import MECHANISMS
 from lockstep.verif.models.micro import Bench
 from lockstep.verif.trial.mechanisms import registered

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lockstep.cli import hardware
 from lockstep.models import blocks
 from lockstep.rtl import configuration, registry
-from lockstep.sim import description, hardware
 from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.cosim.verilator import Program
+from lockstep.sim.device import description
+from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.errors import KernelFault, UsageError
-from lockstep.sim.gpu import Gpu
-from lockstep.sim.job import Job
+from lockstep.sim.study.job import Job
 from lockstep.verif.bench import seeded
 from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sim.cli import main
+from lockstep.cli.main import main
 from lockstep.sim.cosim import replay
 from lockstep.synth import mapped
 from lockstep.verif.synth.test_synthesis import LIBRARY

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from lockstep.cli.main import main
 from lockstep.models.gpu import ModelFault
 from lockstep.sim import Gpu, kernels
-from lockstep.sim.cli import main
 from lockstep.sim.cosim import run
 from lockstep.sim.cosim.session import Session, chosen
-from lockstep.sim.job import Job
+from lockstep.sim.study.job import Job
 from lockstep.spec.registry import MECHANISMS
 from lockstep.verif.sim.cosim.bench import faulty
 from lockstep.verif.trial.mechanisms import registered

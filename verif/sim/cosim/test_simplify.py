@@ -12,9 +12,9 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from lockstep.rtl import configuration, export, registry, yosys
-from lockstep.sim import description
 from lockstep.sim.cosim import build, toolchain
 from lockstep.sim.cosim.simplify import simplified, whole_writes
+from lockstep.sim.device import description
 
 DEPTH, LANES, LANE = 4, 3, 2
 

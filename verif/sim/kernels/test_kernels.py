@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lockstep.sim.compile.ptx import program
 from lockstep.sim.errors import UsageError
 from lockstep.sim.kernels import Close, Data, Exact, Kernel, Outputs, check, find, load, names
-from lockstep.sim.ptx import program
 
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20"))
 

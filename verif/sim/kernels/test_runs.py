@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from lockstep.models.occupancy import occupancy
-from lockstep.sim import description, kernels
+from lockstep.sim import kernels
+from lockstep.sim.device import description
+from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.errors import UsageError
-from lockstep.sim.gpu import Gpu
-from lockstep.sim.job import Job, execute
+from lockstep.sim.study.job import Job, execute
 
 # What the size steady sets so that a part is computed, at values for the matrices of tiny.
 SAMPLES: dict[str, dict[str, Any]] = {

@@ -1,0 +1,119 @@
+"""One modelled GPU beneath what users see of it: its description, its memory, the model, and what has run on it."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lockstep.sim.device import statistics
+from lockstep.sim.device.memory import Arena
+from lockstep.sim.device.run import Run
+from lockstep.sim.errors import UsageError
+from lockstep.spec.parameters import Gpu as Description
+
+if TYPE_CHECKING:
+    from lockstep.sim.device.trace.trace import Trace
+
+__all__ = ["KEPT", "Device"]
+
+KEPT = 1000  # launches that a device remembers one by one
+
+
+def _to_standard_output(text: str) -> None:
+    sys.stdout.write(text)
+
+
+class Device:
+    """``progress`` is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core
+    cycle; ``on_print`` when a launch has ended or failed, with what it has printed; ``after_launch``, all of them, when
+    one has ended. With ``profile``, launches have profiles unless they say otherwise.
+
+    ``every`` is the length of the intervals of ``run.timeline``, in core cycles. None: 1000; when a launch has 200 of
+    them, pairs become one, and so do all that follow. With a number, that happens at 50,000.
+    """
+
+    def __init__(
+        self,
+        description: Description,
+        progress: Callable[[int, int, int], None] | None = None,
+        strict: bool = False,
+        profile: bool = False,
+    ) -> None:
+        self.description = description
+        self.memory = Arena(strict=strict)
+        self.progress = progress
+        self.profile = profile
+        self.on_print: Callable[[str], None] | None = _to_standard_output
+        self.after_launch: list[Callable[[Run], None]] = []
+        self.every: int | None = None
+        self.tracing: Trace | None = None
+        self.runs: deque[Run] = deque(maxlen=KEPT)
+        self._raw: dict[str, np.ndarray] = {}
+
+    @cached_property
+    def machine(self) -> Any:
+        """The compiled model; made at the first launch, because it takes a moment."""
+        from lockstep.models.gpu import Machine
+
+        return Machine(self.description)
+
+    def show(self, text: str) -> None:
+        """Put out what a launch has printed."""
+        if text and self.on_print:
+            self.on_print(text)
+
+    def record(self, run: Run) -> None:
+        """Add a finished launch to :attr:`stats`."""
+        self.runs.append(run)
+        self._raw = statistics.accumulate(self._raw, run.raw)
+        for told in self.after_launch:
+            told(run)
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """The statistics of all launches together; empty before the first."""
+        return statistics.compute(self._raw, self.description) if self._raw else {}
+
+    @property
+    def per_sm(self) -> list[dict[str, float]]:
+        """The same for every SM."""
+        if not self._raw:
+            return []
+        return [statistics.compute(self._raw, self.description, sm) for sm in range(self.description.core.sms)]
+
+    @contextmanager
+    def trace(
+        self,
+        sm: int = 0,
+        cycles: tuple[int, int | None] = (0, None),
+        events: int | None = None,
+        around_stop: int | None = None,
+    ) -> Iterator[Trace]:
+        """Record what happens on one SM, in the launches inside of the ``with``.
+
+        ``cycles`` is a window, from the first core cycle to before the last: launches follow each other. At most
+        ``events`` are kept (default: :data:`~lockstep.sim.device.trace.trace.EVENTS`). Cycles and statistics are those
+        without a trace.
+
+        ``around_stop`` is for a launch that stops early (a fault, a deadlock, no progress): instead of ``sm`` and
+        ``cycles``, the trace has the SM that it stops on, and at least so many core cycles before. A launch that comes
+        to its end leaves nothing.
+        """
+        from lockstep.sim.device.trace.trace import EVENTS, Trace  # late, since it compiles the model
+
+        if not 0 <= sm < self.description.core.sms:
+            raise UsageError(f"SM {sm}: {self.description.name} has SMs 0 to {self.description.core.sms - 1}")
+        if self.tracing is not None:
+            raise UsageError("this Gpu is already recording another trace")
+        trace = Trace(sm, cycles, EVENTS if events is None else events, around_stop)
+        self.tracing = trace
+        try:
+            yield trace
+        finally:
+            self.tracing = None

@@ -1,0 +1,82 @@
+"""What a launch leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lockstep.sim.compile.ptx.names import readable
+from lockstep.sim.device import statistics
+from lockstep.sim.device.description import values
+from lockstep.sim.device.profile import Profile
+from lockstep.spec.parameters import Gpu as Description
+
+__all__ = ["Run"]
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """One finished launch."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    gpu: Description
+    raw: dict[str, np.ndarray]
+    timeline: dict[str, np.ndarray]  # the launch over time: ``trace.intervals.columns``
+    wall_seconds: float
+    printed: str  # by the device's ``printf``, in the order of CTAs and warps
+    profile: Profile | None = None  # if the launch was to have one
+    report: ClassVar[Callable[[Mapping[str, Any]], str] | None] = None
+    """Makes a page of a saved run; :mod:`lockstep.sim.gpu` sets it, since reports stand above launches."""
+
+    def __repr__(self) -> str:
+        where = f"{readable(self.kernel)} on {self.gpu.name}"
+        return f"<Run of {where}, grid {self.grid}, block {self.block}: {self.cycles} core cycles, IPC {self.ipc:.3f}>"
+
+    def _repr_html_(self) -> str | None:
+        """The report of `lockstep report`, for notebooks."""
+        return type(self).report(self._saved()) if self.report else None
+
+    def _saved(self) -> dict[str, Any]:
+        """The launch as ``sim.study.saved`` has the runs of commands; nobody knows its size, command or result."""
+        gpu = self.gpu
+        timeline = {name: column.tolist() for name, column in self.timeline.items()}
+        return {
+            "kernel": readable(self.kernel), "gpu": gpu.name, "mechanisms": sorted(gpu.mechanisms), "settings": {},
+            "size": "", "cycles": self.cycles, "warp_instructions": self.warp_instructions, "ipc": self.ipc,
+            "checked": None, "stats": self.stats, "timeline": [timeline], "configuration": values(gpu), "command": "",
+            "code_version": "", **({"profile": {"functions": [self.profile.as_json()]}} if self.profile else {}),
+        }  # fmt: skip
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles."""
+        return int(self.raw["gpu.cycles"].sum())
+
+    @property
+    def warp_instructions(self) -> int:
+        return int(self.raw["sm.warp_instructions"].sum())
+
+    @property
+    def thread_instructions(self) -> int:
+        return int(self.raw["sm.thread_instructions"].sum())
+
+    @property
+    def ipc(self) -> float:
+        """Warp instructions per core cycle."""
+        return self.warp_instructions / self.cycles
+
+    @cached_property
+    def stats(self) -> dict[str, float]:
+        """All statistics of ``docs/statistics.md``."""
+        return statistics.compute(self.raw, self.gpu)
+
+    @cached_property
+    def per_sm(self) -> list[dict[str, float]]:
+        """Those that an SM has, for every SM."""
+        return [statistics.compute(self.raw, self.gpu, sm) for sm in range(self.gpu.core.sms)]

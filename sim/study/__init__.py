@@ -1,0 +1,1 @@
+"""Runs of kernels as results: made, kept, swept over, compared, and shown on pages."""

@@ -1,0 +1,209 @@
+"""The energy of saved runs, by component: what `lockstep energy` shows.
+
+A process is a TOML file in this folder, or the user's own: ``node_nm``, ``voltage``, and energies in femtojoules, each
+with its ``source``. ``[array]`` has the energy of 64 bits by the bytes of the array that is accessed; in between, and
+beyond, the energy goes with a power of the size. ``[operations.NAME]`` has that of a lane's operation, or of what else
+``spec/energy.py`` names. All sums are integers, and so exact. Nothing is scaled from one process to another.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lockstep.sim.errors import UsageError
+from lockstep.sim.output import check_writable, table, write_json
+from lockstep.sim.study.saved import Saved, read
+from lockstep.spec import registry
+from lockstep.spec.energy import ARRAY, USES, Use
+from lockstep.spec.words import closest
+
+__all__ = ["Account", "Process", "account", "command", "load", "processes"]
+
+FOLDER = Path(__file__).parent
+WORD_BITS = 64  # of an array's energies
+_OWN = (use for mechanism in registry.MECHANISMS.values() for use in mechanism.energy)
+OPERATIONS = sorted({use.operation for use in (*USES, *_OWN)} - {ARRAY})
+KEYS = ("node_nm", "voltage", ARRAY, "operations")
+
+
+@dataclass(frozen=True)
+class Process:
+    """``array``: femtojoules of 64 bits, by bytes, ascending; ``operations``: femtojoules of each."""
+
+    name: str
+    node_nm: float
+    voltage: float
+    array: tuple[tuple[int, int], ...]
+    operations: Mapping[str, int]
+    sources: Mapping[str, str]  # by the name of an operation, or "array"
+
+    def access(self, bits: int, size: int) -> int:
+        """Femtojoules of an access to an array of ``size`` bytes."""
+        segments = list(zip(self.array, self.array[1:], strict=False))
+        (low, low_energy), (high, high_energy) = next((s for s in segments if size <= s[1][0]), segments[-1])
+        exponent = math.log(high_energy / low_energy) / math.log(high / low)
+        return round(low_energy * (size / low) ** exponent * bits / WORD_BITS)
+
+
+@dataclass(frozen=True)
+class Account:
+    """Femtojoules by component, and what the process has no energy for, by component, with the number of events."""
+
+    energies: Mapping[str, int]
+    not_counted: Mapping[str, Mapping[str, int]]
+
+    @property
+    def total(self) -> int:
+        return sum(self.energies.values())
+
+
+def processes() -> list[str]:
+    return sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+
+def load(name: str) -> Process:
+    """The process called ``name``, or in the file ``name`` (a path that ends in ``.toml``). Raises
+    :class:`UsageError`."""
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    if not name.endswith(".toml") and name not in processes():
+        raise UsageError(f"process {name!r}: not known{closest(name, processes())}; known are {', '.join(processes())}")
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot read the process: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not a TOML file: {error}") from None
+    _names(path, "", found, KEYS)
+    if missing := [key for key in KEYS if key not in found]:
+        raise UsageError(f"{path}: {missing[0]} is missing")
+    array, operations = _table(path, ARRAY, found[ARRAY]), _table(path, "operations", found["operations"])
+    points = sorted((_size(path, key), _energy(path, f"{ARRAY}.{key}", array[key])) for key in array if key != "source")
+    if len(points) < 2:
+        raise UsageError(f"{path}: {ARRAY}: needs the energies of at least two sizes")
+    _names(path, "operations.", operations, OPERATIONS)
+    sources = {ARRAY: _source(path, ARRAY, array)}
+    energies = {}
+    for key, entry in operations.items():
+        entry = _table(path, f"operations.{key}", entry)
+        _names(path, f"operations.{key}.", entry, ("energy", "source"))
+        energies[key] = _energy(path, f"operations.{key}.energy", entry.get("energy"))
+        sources[key] = _source(path, f"operations.{key}", entry)
+    node, voltage = (_number(path, key, found[key]) for key in ("node_nm", "voltage"))
+    return Process(path.stem, node, voltage, tuple(points), energies, sources)
+
+
+def _table(path: Path, key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {key}: must be a table, [{key}]")
+    return value
+
+
+def _names(path: Path, prefix: str, found: Iterable[str], known: Sequence[str]) -> None:
+    for key in found:
+        if key not in known:
+            raise UsageError(f"{path}: unknown key {prefix}{key}{closest(key, known)}; known are {', '.join(known)}")
+
+
+def _source(path: Path, key: str, entry: Mapping[str, Any]) -> str:
+    source = entry.get("source")
+    if not isinstance(source, str) or not source:
+        raise UsageError(f"{path}: {key}.source: every energy must have a source, a string")
+    return source
+
+
+def _size(path: Path, key: str) -> int:
+    if not key.isdecimal() or int(key) == 0:
+        raise UsageError(f"{path}: {ARRAY}.{key}: must be a number of bytes, such as 8192")
+    return int(key)
+
+
+def _energy(path: Path, key: str, value: Any) -> int:
+    if type(value) is not int or value <= 0:
+        raise UsageError(f"{path}: {key} = {value!r}: must be an integer above 0, in femtojoules")
+    return value
+
+
+def _number(path: Path, key: str, value: Any) -> float:
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise UsageError(f"{path}: {key} = {value!r}: must be a number above 0")
+    return float(value)
+
+
+def uses(mechanisms: Sequence[str]) -> list[Use]:
+    """What takes energy in a run with these mechanisms."""
+    own = [use for name in mechanisms if name in registry.MECHANISMS for use in registry.MECHANISMS[name].energy]
+    replaced = {use.component for use in own}
+    return [use for use in USES if use.component not in replaced] + own
+
+
+def account(run: Saved, process: Process) -> Account:
+    """The energy of a saved run."""
+    stats, configuration = run["stats"], run["configuration"]
+    lanes = Fraction(stats["issue.lanes"]).limit_denominator(1 << 20)
+    energies: dict[str, int] = {}
+    missing: dict[str, dict[str, int]] = {}
+    for use in uses(run["mechanisms"]):
+        for statistic in use.statistics:
+            count = round(stats[statistic])
+            if use.operation == ARRAY:
+                each = process.access(*use.size(configuration))
+            elif use.operation in process.operations:
+                each = process.operations[use.operation]
+            else:
+                if count:
+                    missing.setdefault(use.component, {})[statistic] = count
+                continue
+            energy = round(count * each * lanes) if use.lanes else count * each
+            energies[use.component] = energies.get(use.component, 0) + energy
+    return Account(energies, missing)
+
+
+def command(options: Namespace) -> int:
+    check_writable(options.json)
+    process = load(options.process)
+    runs = [run for file in options.files for run in read(file)]
+    accounts = [account(run, process) for run in runs]
+    if options.json:
+        write_json(options.json, [_as_json(run, found, process) for run, found in zip(runs, accounts, strict=True)])
+    if options.json != "-":
+        _show(runs, accounts, process)
+        if options.json:
+            print(f"written to {options.json}")
+    return 0
+
+
+def _as_json(run: Saved, found: Account, process: Process) -> dict[str, Any]:
+    return {
+        "command": run["command"],
+        "process": {"name": process.name, "node_nm": process.node_nm, "voltage": process.voltage},
+        "femtojoules": dict(found.energies),
+        "total_femtojoules": found.total,
+        "not_counted": {component: dict(events) for component, events in found.not_counted.items()},
+    }
+
+
+def _show(runs: list[Saved], accounts: list[Account], process: Process) -> None:
+    components = list(dict.fromkeys(component for found in accounts for component in found.energies))
+    for number, run in enumerate(runs, 1):
+        print(f"{number}: {run['command']}")
+    columns = ["", *(f"{number}, nJ" for number in range(1, len(runs) + 1))]
+    if len(runs) > 1:
+        columns += [f"{number} to 1" for number in range(2, len(runs) + 1)]
+    rows = [[name, *_row([found.energies.get(name, 0) for found in accounts])] for name in components]
+    rows.append(["total", *_row([found.total for found in accounts])])
+    table(f"Energy at {process.node_nm:g} nm and {process.voltage:g} V", columns, rows)
+    missing = {statistic for found in accounts for events in found.not_counted.values() for statistic in events}
+    if missing:
+        print(f"Not counted, since {process.name} has no energy for it: {', '.join(sorted(missing))}.")
+
+
+def _row(energies: list[int]) -> list[float | None]:
+    ratios = [energy / energies[0] if energies[0] else None for energy in energies[1:]]
+    return [energy / 1e6 for energy in energies] + ratios

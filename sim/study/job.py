@@ -1,0 +1,186 @@
+"""One kernel on one GPU: make its input, run it, check its output, and gather what is reported about it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockstep.sim.watch import Watch
+from lockstep.spec.causes import CAUSES
+
+if TYPE_CHECKING:
+    from lockstep.sim.device.gpu import Gpu
+    from lockstep.sim.device.profile import Profile
+    from lockstep.sim.device.run import Run
+
+__all__ = ["Job", "Result", "complaint", "execute", "failed"]
+
+Result = dict[str, Any]  # with the keys of the JSON output
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run.
+
+    ``settings`` override parameters of the GPU's description; ``strict`` and ``profile`` are those of the ``Gpu``.
+    """
+
+    kernel: str
+    gpu: str = "gtx480"
+    size: str = "small"
+    seed: int = 1
+    mechanisms: Sequence[str] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool = False
+    profile: bool = False
+
+    @property
+    def command(self) -> str:
+        """The command that runs it, from the same folder where it names files by relative paths."""
+        words = ["lockstep", "run", self.kernel, "--gpu", self.gpu, "--size", self.size, "--seed", str(self.seed)]
+        if self.mechanisms:
+            words += ["--with", ",".join(self.mechanisms)]
+        for key, value in self.settings.items():
+            words += ["--set", f"{key}={value}"]
+        words += ["--strict"] * self.strict + ["--profile"] * self.profile
+        return shlex.join(words)
+
+    @property
+    def asked(self) -> Result:
+        """What a result says of how it was asked for; others who ask for the same run may say it in another way."""
+        return {"command": self.command, "mechanisms": list(self.mechanisms), "settings": dict(self.settings)}
+
+
+def failed(job: Job, message: str) -> Result:
+    """The result of a job that came to no end: nothing was measured."""
+    from lockstep.sim import kernels
+
+    kernel = kernels.name_of(kernels.file_of(job.kernel))
+    asked = {"kernel": kernel, "gpu": job.gpu, "size": job.size, "seed": job.seed, "strict": job.strict}
+    return {**job.asked, **asked, "checked": False, "message": message}
+
+
+def complaint(result: Result) -> str:
+    """Why a result cannot be used, in a line; empty if it is right."""
+    if result["checked"]:
+        return ""
+    message: str = result["message"]
+    return f"wrong result: {message}" if "cycles" in result else message
+
+
+def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None) -> Result:
+    """Run a job; the result has the keys of the JSON output.
+
+    ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
+    of making, copying and checking data. Neither contains compilation. ``attach`` is called with the device before its
+    machine is made, unless it asks for that itself. Raises :class:`UsageError`.
+    """
+    from lockstep.sim import kernels
+    from lockstep.sim.device import description
+    from lockstep.sim.device.gpu import Gpu
+    from lockstep.sim.errors import UsageError
+    from lockstep.sim.study.sources import code_version
+
+    watch = watch or Watch()
+    version = code_version()
+    kernel = kernels.find(job.kernel)
+    if job.size not in kernel.sizes:
+        raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
+    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile)
+    gpu.on_print = watch.printed
+    runs: list[Run] = []
+    gpu.after_launch.append(runs.append)
+    watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
+    module = gpu.load(kernel.ptx, kernel.registers)
+    watch.phase("preparing the model: the first time, it is compiled, which takes two or three minutes")
+    if attach:
+        attach(gpu)
+    _ = gpu.machine
+    start = time.perf_counter()
+    watch.phase(f"{kernel.name}: making input, size {job.size}")
+    data = _guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))
+    watch.phase(f"{kernel.name} on {gpu.description.name}")
+    outputs = _guard(kernel.name, "run", lambda: kernel.run(gpu, module, data))
+    watch.phase(f"{kernel.name}: checking")
+    check = _guard(kernel.name, "reference", lambda: kernels.check(kernel, outputs, data))
+    wall = time.perf_counter() - start
+    simulated = sum(run.wall_seconds for run in runs)
+    cycles = sum(run.cycles for run in runs)
+    instructions = sum(run.warp_instructions for run in runs)
+    return {
+        **job.asked,
+        "code_version": version,
+        "kernel": kernel.name,
+        "gpu": gpu.description.name,
+        "size": job.size,
+        "seed": job.seed,
+        "strict": job.strict,
+        "launches": len(runs),
+        "cycles": cycles,
+        "warp_instructions": instructions,
+        "thread_instructions": sum(run.thread_instructions for run in runs),
+        "ipc": instructions / cycles if cycles else 0.0,
+        "checked": check.passed,
+        "compared": check.compared,
+        "message": check.message,
+        "wall_seconds": wall,
+        "kwips": instructions / simulated / 1000 if simulated else 0.0,
+        "stats": gpu.stats,
+        "functions": _functions(runs, gpu),
+        "per_sm": gpu.per_sm,
+        "printed": "".join(run.printed for run in runs),
+        "timeline": [{name: column.tolist() for name, column in run.timeline.items()} for run in runs],
+        "configuration": description.values(gpu.description),
+        **({"profile": {"causes": CAUSES, "functions": _profiles(runs)}} if job.profile else {}),
+    }
+
+
+def _profiles(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The profile of every kernel function, over all its launches."""
+    profiles: dict[str, Profile] = {}
+    for run in runs:
+        if run.profile:
+            profiles[run.kernel] = profiles[run.kernel] + run.profile if run.kernel in profiles else run.profile
+    return [profile.as_json() for profile in profiles.values()]
+
+
+def _functions(runs: Sequence[Run], gpu: Gpu) -> list[dict[str, Any]]:
+    """The launches of every kernel function, added up, in the order in which they first ran."""
+    from lockstep.sim.device import statistics
+
+    launches: dict[str, list[Run]] = {}
+    for run in runs:
+        launches.setdefault(run.kernel, []).append(run)
+    result = []
+    for name, own in launches.items():
+        raw: dict[str, Any] = {}
+        for run in own:
+            raw = statistics.accumulate(raw, run.raw)
+        cycles = sum(run.cycles for run in own)
+        stats = statistics.compute(raw, gpu.description)
+        result.append({"name": name, "launches": len(own), "cycles": cycles, "stats": stats})
+    return result
+
+
+def _guard(kernel: str, what: str, function: Callable[[], Any]) -> Any:
+    """Call into a ``kernel.py``; what goes wrong in there is its author's mistake, told in one line."""
+    from lockstep.models.gpu import ModelFault
+    from lockstep.sim.errors import UsageError
+
+    try:
+        return function()
+    except (UsageError, ModelFault, BrokenPipeError):
+        raise
+    except (Exception, SystemExit) as error:
+        trace = error.__traceback__
+        place = ""
+        while trace is not None:
+            file = Path(trace.tb_frame.f_code.co_filename)
+            if file.name == "kernel.py" or file.stem == kernel:
+                place = f" at {file}:{trace.tb_lineno}"
+            trace = trace.tb_next
+        raise UsageError(f"{kernel}: {what}(){place}: {type(error).__name__}: {error}") from error

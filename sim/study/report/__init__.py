@@ -1,0 +1,285 @@
+"""Reports: one page of plots and tables about one run or several, from what `lockstep run --json` has written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from string import ascii_uppercase
+
+from lockstep.sim.device.profile import hot_lines
+from lockstep.sim.errors import UsageError
+from lockstep.sim.study import saved
+from lockstep.sim.study.comparison import BASELINE
+from lockstep.sim.study.page import Command, Page, Plot, Table, Text
+from lockstep.sim.study.report import plots
+from lockstep.sim.study.saved import Saved, outcomes
+
+MOST = len(ascii_uppercase)  # runs of one page
+HOT = 12  # lines of a function
+CHECKED = {True: "right", False: "WRONG", None: "not checked"}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One run of a report, ``letter`` in plots and tables; ``name`` says what it is, as far as the runs differ."""
+
+    letter: str
+    name: str
+    result: Saved
+
+    def __getitem__(self, statistic: str) -> float:
+        return float(self.result["stats"][statistic])
+
+    @property
+    def kernel(self) -> str:
+        return str(self.result["kernel"])
+
+    @property
+    def label(self) -> str:
+        return f"{self.letter}: {self.name}"
+
+    def value(self, parameter: str) -> float:
+        """A parameter of its GPU."""
+        return float(self.result["configuration"][parameter])
+
+    @property
+    def microseconds(self) -> float:
+        """Simulated time."""
+        return float(self.result["cycles"]) / self.value("clocks.core")
+
+
+def read(files: Sequence[str]) -> list[Saved]:
+    """The runs in some files. Raises :class:`UsageError`."""
+    found = [run for file in files for run in saved.read(file)]
+    if len(found) > MOST:
+        raise UsageError(f"{len(found)} runs: a report shows at most {MOST}")
+    return found
+
+
+def page(results: Sequence[Saved]) -> Page:
+    """The report of some runs."""
+    named = zip(ascii_uppercase, _names(results), results, strict=False)
+    runs = [Subject(letter, name, result) for letter, name, result in named]
+    kernels = list(dict.fromkeys(run.kernel for run in runs))
+    title = f"{', '.join(kernels[:4])}{' and others' if len(kernels) > 4 else ''}: {len(runs)} run"
+    blocks: list[Text | Table | Plot | Command] = [
+        _runs(runs),
+        *_cycles(runs),
+        *_over_time(runs),
+        *_requests(runs),
+        *_scratchpad(runs),
+        *_roofline(runs),
+        *_hot(runs),
+        *_reproduction(runs),
+    ]
+    return Page(title + ("s" if len(runs) > 1 else ""), blocks)
+
+
+def _names(results: Sequence[Saved]) -> list[str]:
+    """The kernel of each run, and what else not all runs have in common."""
+
+    def parts(result: Saved) -> dict[str, str]:
+        settings = " ".join(f"{key}={value}" for key, value in result["settings"].items())
+        return {"kernel": result["kernel"], "size": result["size"], "gpu": result["gpu"],
+                "with": "+".join(result["mechanisms"]) or BASELINE, "settings": settings}  # fmt: skip
+
+    every = [parts(result) for result in results]
+    shown = [key for key in every[0] if key == "kernel" or len({each[key] for each in every}) > 1]
+    return [", ".join(filter(None, (each[key] for key in shown))) for each in every]
+
+
+# ----------------------------------------------------------------------------------------------------------- what it h
+
+
+def _runs(runs: Sequence[Subject]) -> Table:
+    first = {run.kernel: run for run in reversed(runs)}
+    columns = ("", "run", "core cycles", "microseconds", "speed-up", "IPC", "lanes", "occupancy", "L1 misses",
+               "L2 misses", "DRAM used", "result")  # fmt: skip
+    rows = [
+        (run.letter, run.name, run.result["cycles"], run.microseconds,
+         first[run.kernel].microseconds / run.microseconds, run.result["ipc"], run["issue.lanes"],
+         run["occupancy.ratio"], run["l1.miss_rate"], run["l2.miss_rate"], run["dram.bandwidth_used"],
+         CHECKED[run.result["checked"]])
+        for run in runs
+    ]  # fmt: skip
+    return Table("runs", "Runs; speed-up in time, against the kernel's first run", columns, rows)
+
+
+def _cycles(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
+    yield Text("Where the cycles go", 2)
+    yield Text(
+        "Cycles of all SMs, by what each SM did. *issued*: at least one instruction; *memory*: all warps wait for "
+        "memory or at a barrier; *memory, blocked*: likewise, or the load/store unit does not accept their accesses; "
+        "*pipelines*: ready warps find no free pipeline, or an issue takes several cycles; *other*: warps wait for "
+        "other results, barriers, fetches or mechanisms; *no CTA*: the SM has no work yet, or none left."
+    )
+    done = {run.label: outcomes(run.result) for run in runs}
+    scale = {run.label: _first(runs, run)["gpu.core_cycles"] * run.value("core.sms") for run in runs}
+    yield Plot("cycles", "Cycles of the SMs, relative to the kernel's first run", plots.stacked(done, scale))
+    yield _stacked_table("cycles", "Cycles of all SMs", done)
+    waits = {run.label: _warp_cycles(run) for run in runs if "profile" in run.result}
+    if waits:
+        yield Text("What warps wait for", 2)
+        yield Text("Cycles of all warps, by whether they issued or what they waited for (docs/profiles.md).")
+        totals = {label: sum(each.values()) for label, each in waits.items()}
+        yield Plot("waits", "Share of each run's warp cycles, by cause", plots.stacked(waits, totals))
+        yield _stacked_table("waits", "Warp cycles", waits)
+
+
+def _first(runs: Sequence[Subject], run: Subject) -> Subject:
+    return next(each for each in runs if each.kernel == run.kernel)
+
+
+GROUPS = {
+    "memory": ("memory",),
+    "LSU full": ("lsu",),
+    "scratchpad": ("scratchpad",),
+    "constants": ("constants", "constant_cache"),
+    "arithmetic": ("arithmetic", "operands", "pipeline"),
+    "barriers": ("barrier",),
+    "branches, fetch": ("branch", "fetch", "instruction_cache"),
+    "register staging": ("capacity", "preloads", "metadata", "draining"),
+    "not selected": ("not_selected", "mechanism"),
+}
+"""Causes of a profile that are shown as one."""
+
+
+def _grouped(issues: float, stalls: Mapping[str, float]) -> dict[str, float]:
+    return {"issued": issues} | {name: sum(stalls.get(cause, 0) for cause in group) for name, group in GROUPS.items()}
+
+
+def _warp_cycles(run: Subject) -> dict[str, float]:
+    functions = run.result["profile"]["functions"]
+    each = [_grouped(function["issues"], function["stalls"]) for function in functions]
+    return {name: sum(one[name] for one in each) for name in _grouped(0, {})}
+
+
+def _stacked_table(key: str, title: str, values: Mapping[str, Mapping[str, float]]) -> Table:
+    names = list(next(iter(values.values())))
+    rows = [(label, *(int(each[name]) for name in names)) for label, each in values.items()]
+    return Table(key, title, ("run", *names), rows)
+
+
+def _over_time(runs: Sequence[Subject]) -> Iterator[Text | Plot]:
+    yield Text("Over time", 2)
+    yield Text(
+        "Instructions per core cycle of the whole GPU; resident warps, and use of the DRAM's data buses, as shares of "
+        "the most possible. Each value is the mean of an interval; launches follow each other."
+    )
+    for kernel, own in groupby(sorted(runs, key=lambda run: run.kernel), key=lambda run: run.kernel):
+        yield Plot(f"time-{kernel}", f"{kernel} over time", plots.over_time({run.letter: _series(run) for run in own}))
+
+
+def _series(run: Subject) -> plots.Series:
+    """A run's timeline, its launches one behind the other."""
+    end, series = 0.0, plots.Series([], {name: [] for name in plots.OVER_TIME})
+    for launch in run.result["timeline"]:
+        series.cycles += [end + cycle for cycle in launch["core_cycle"]]
+        end += launch["core_cycle"][-1] if launch["core_cycle"] else 0
+        for name in series.values:
+            series.values[name] += launch.get(name, [])
+    return series
+
+
+LEVELS = {
+    "memory instructions": ("lsu.instructions",),
+    "coalescer": ("lsu.requests",),
+    "path to the L1": ("l1.accesses",),
+    "L1 to L2": ("crossbar.requests_packets",),
+    "L2 to DRAM": ("dram.reads", "dram.writes"),
+}
+"""What leaves each level, by its statistics."""
+
+
+def _requests(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
+    yield Text("Requests that survive each level", 2)
+    yield Text(
+        "Warp instructions that need the L1; the lines that the coalescer makes of them; those that remain after "
+        "merging on the path to the L1; the requests that L1s, instruction and constant caches send to the L2; "
+        "the sectors that the L2 reads from DRAM and writes to it."
+    )
+    levels = {run.label: {name: sum(run[each] for each in parts) for name, parts in LEVELS.items()} for run in runs}
+    if any(each["coalescer"] for each in levels.values()):
+        yield Plot("requests", "Requests, relative to the lines of the coalescer", plots.levels(levels, "coalescer"))
+    yield _stacked_table("requests", "Requests", levels)
+
+
+def _scratchpad(runs: Sequence[Subject]) -> Iterator[Text | Table]:
+    used = [run for run in runs if run["scratchpad.accesses"]]
+    if used:
+        yield Text("Scratchpad", 2)
+        columns = ("run", "accesses", "conflict cycles", "cycles per access")
+        yield Table("scratchpad", "Bank conflicts; an access without one takes a cycle", columns, [
+            (run.label, int(run["scratchpad.accesses"]), int(run["scratchpad.conflict_core_cycles"]),
+             1 + run["scratchpad.conflict_core_cycles"] / run["scratchpad.accesses"]) for run in used
+        ])  # fmt: skip
+
+
+def _roofline(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
+    points = {run.label: _point(run) for run in runs if run["dram.read_bytes"] + run["dram.written_bytes"]}
+    if not points:
+        return
+    yield Text("Roofline", 2)
+    yield Text(
+        "Warp instructions per second over warp instructions per byte of DRAM. No run can be above its GPU's "
+        "roof: on the slope all data buses are busy; on the level part all schedulers issue whenever they can."
+    )
+    roofs = {run.result["gpu"]: _roof(run) for run in reversed(runs)}
+    yield Plot("roofline", "Roofline", plots.roofline(points, roofs))
+    columns = ("run", "instructions per byte", "billion instructions per second", "of the roof")
+    yield Table("roofline", "Roofline: warp instructions", columns, [
+        (run.label, *points[run.label], points[run.label][1] / _under(_roof(run), points[run.label][0]))
+        for run in runs if run.label in points
+    ])  # fmt: skip
+
+
+def _point(run: Subject) -> tuple[float, float]:
+    """Warp instructions per byte of DRAM, and billions of them per second."""
+    instructions = float(run.result["warp_instructions"])
+    return instructions / (run["dram.read_bytes"] + run["dram.written_bytes"]), instructions / run.microseconds / 1000
+
+
+def _roof(run: Subject) -> tuple[float, float]:
+    """Thousand million bytes, and warp instructions, per second at most."""
+    interval = max(run.value("core.issue_interval"), run.value("core.scheduler_overhead"))
+    issue = run.value("core.sms") * run.value("core.schedulers") / interval * run.value("clocks.core") / 1000
+    return 2 * run.value("dram.channels") * run.value("dram.bus_bytes") * run.value("clocks.dram") / 1000, issue
+
+
+def _under(roof: tuple[float, float], intensity: float) -> float:
+    return min(roof[0] * intensity, roof[1])
+
+
+def _hot(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
+    profiled = [run for run in runs if "profile" in run.result]
+    if not profiled:
+        return
+    yield Text("Hot lines", 2)
+    yield Text("The lines of the source that take the most warp cycles, and what their warps wait for.")
+    for run in profiled:
+        for number, function in enumerate(run.result["profile"]["functions"]):
+            key = f"hot-{run.letter}-{number}"
+            title, columns, rows = hot_lines(function, HOT)
+            lines = {
+                f"{row[0]}  {row[-1]}": _grouped(line["issues"], line["stalls"])
+                for row, line in zip(rows, function["lines"], strict=False)
+            }
+            yield Plot(key, f"{run.label}: {function['kernel']}, share of its warp cycles",
+                       plots.stacked(lines, dict.fromkeys(lines, function["warp_cycles"]), code=True))  # fmt: skip
+            yield Table(key, f"{run.letter}: {title}", columns, rows)
+
+
+def _reproduction(runs: Sequence[Subject]) -> Iterator[Text | Table | Command]:
+    yield Text("Reproducing the runs", 2)
+    for run in runs:
+        if run.result["command"]:
+            yield Command(f"{run.label} (Lockstep {run.result['code_version']})", run.result["command"])
+    configurations = [run.result["configuration"] for run in runs]
+    names = list(dict.fromkeys(name for each in configurations for name in each))
+    letters = [run.letter for run in runs]
+    rows = [(name, *(each.get(name) for each in configurations)) for name in names]
+    different = [row for row in rows if len(set(map(str, row[1:]))) > 1]
+    if different:
+        yield Table("different", "Parameters in which the runs differ", ("parameter", *letters), different)
+    yield Table("configuration", "All parameters", ("parameter", *letters), rows, folded=True)

@@ -1,0 +1,328 @@
+"""The chapter on DYNCTA: which runs it needs, what its tables are made of, and what it says of the paper."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from functools import partial
+from typing import Any
+
+import pytest
+
+from lockstep.models import cache
+from lockstep.models.occupancy import plan
+from lockstep.sim.device.run import Run
+from lockstep.sim.study.job import Job, execute
+from lockstep.sim.study.page import Plot, Table, markdown
+from lockstep.sim.study.reproduce.chapters import dyncta
+from lockstep.sim.study.reproduce.chapters.dyncta import APPLICATIONS, BASE, DYNCORE, DYNCTA, NARROW, TWO_LEVEL
+from lockstep.verif.sim.study.reproduce.tables import Results, change, rows, says
+
+DOCUMENT = cache.ROOT / "docs" / "reproduce" / "dyncta.md"
+STATS = {
+    "issue.ract": 0.5,
+    "sm.active_core_cycles": 27_000.0,
+    "l1.lat_rt_core_cycles": 600.0,
+    "l1.miss_rate": 0.4,
+    "issue.c_mem_core_cycles": 2700.0,
+    "issue.c_mem_blocked_core_cycles": 5400.0,
+    "issue.c_idle_core_cycles": 1350.0,
+    "sm.asleep_core_cycles": 0.0,
+    "dyncta.mean_limit": 2.0,
+    "sm.ctas": 480.0,
+    "issue.stall_alu_core_cycles": 10.0,
+    "issue.stall_sfu_core_cycles": 0.0,
+    "issue.stall_dp_core_cycles": 0.0,
+    "issue.stall_lsu_core_cycles": 20.0,
+    "dram.bandwidth_used": 0.25,
+    "dram.row_hit_rate": 0.5,
+    "dram.read_bytes": 96 * 1024.0,
+    "dram.written_bytes": 32 * 1024.0,
+}
+
+LIMITED = [name for name in APPLICATIONS if f"{name}, 1" in dyncta.jobs(False)]
+
+
+@pytest.fixture
+def results() -> Results:
+    """Runs of 1,000 cycles on 30 cores, which issue in half of them."""
+    timeline = [{"core_cycle": [500, 1000], "dyncta.limit": [2.0, 3.0]}] * 2
+    configuration = {"core.sms": 30, "dyncta.window": 100}
+    one: dict[str, Any] = {"cycles": 1000, "warp_instructions": 6400, "launches": 2}
+    one |= {"configuration": configuration, "timeline": timeline}
+    return {name: {**one, "stats": dict(STATS)} for name in dyncta.jobs(False)}
+
+
+table = partial(rows, dyncta.CHAPTER)
+holds = partial(says, dyncta.CHAPTER)
+
+
+def test_as_many_ctas_fit_as_the_chapter_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N: the most of an application's launches."""
+    most = 0
+
+    def noted(*args: Any) -> Any:
+        nonlocal most
+        fit = plan(*args)
+        most = max(most, fit.ctas)
+        return fit
+
+    monkeypatch.setattr("lockstep.models.gpu.plan", noted)
+    for name in ("BFS", "SAD", "KM", "NQU", "JPEG", "RAY", "SD1", "HOT", "MM", "CP"):
+        most = 0
+        execute(Job(APPLICATIONS[name].kernel, dyncta.GPU, "tiny"))
+        assert most == APPLICATIONS[name].most, name
+
+
+@pytest.mark.parametrize("name", ["MM", "NW"])
+def test_no_launch_brings_more_ctas_to_a_core_than_the_chapter_says(name: str) -> None:
+    """So a limit of as many changes nothing."""
+    launches: list[Run] = []
+    application, fewest = APPLICATIONS[name], APPLICATIONS[name].brought
+    assert fewest is not None
+    ran = [
+        execute(Job(application.kernel, dyncta.GPU, dyncta.SIZE, settings=settings), attach=attach)["cycles"]
+        for settings, attach in (
+            ({}, lambda gpu: gpu.after_launch.append(launches.append)),
+            ({"core.ctas": fewest}, None),
+        )
+    ]
+    assert max(math.ceil(math.prod(launch.grid) / 30) for launch in launches) == fewest
+    assert ran[0] == ran[1]
+
+
+def test_limits_below_the_most_are_run() -> None:
+    jobs = dyncta.jobs(False)
+    assert [name for name in jobs if name.startswith("SPMV, ")][1:5] == [f"SPMV, {n}" for n in (1, 2, 3, 4)]
+    assert jobs["JPEG, 7"].settings == {"core.ctas": 7} and "PVC, 7" not in jobs and "NQU, 2" not in jobs
+    assert jobs["CP, 7, full"].settings == {"core.ctas": 7} and jobs["CP, 7, full"].size == "full"
+    assert "WP, 2" in jobs and "WP, 4" not in jobs and "LIB, 1" not in jobs  # no more are brought to a core
+
+
+def test_the_best_limit(results: Results) -> None:
+    change(results, "BFS, 2", 500)
+    change(results, "BFS, 1", 800)
+    static = table(results, "static")
+    assert static["BFS"] == ("bfs", 4, None, 1.25, 2.0, 1.0, None, None, 2.0, 2, None)
+    assert static["PVC"][-3:] == (1.0, 8, 3.5)
+    assert static["MUM"] == ("MUM", 4, 1, *5 * [None], 1.0, 4, None)
+
+
+def test_classes(results: Results) -> None:
+    change(results, f"CP, {BASE}", issue__ract=0.67)
+    change(results, f"NW, {BASE}", sm__active_core_cycles=23_000)
+    classes = table(results, "classes")
+    assert classes["PVC"] == pytest.approx((0.5, 0.1, 0.3, 0.2, 0.05, 0.4, "Type-M", "Type-M"))
+    assert (classes["CP"][-2], classes["NW"][-2], classes["HOT"][-2]) == ("Type-C", "Type-X", "Type-M")
+
+
+def test_why_classes_differ(results: Results) -> None:
+    """By what is most of the cycles without an issue; a core holds eight CTAs of PFN, four of AES, and two of STO."""
+    for name in ("BP", "STO", "LKC", "NN"):
+        change(results, f"{name}, {BASE}", issue__c_mem_core_cycles=0, issue__c_mem_blocked_core_cycles=0)
+    change(results, f"BP, {BASE}", issue__ract=0.7)
+    change(results, f"PFN, {BASE}", sm__active_core_cycles=21_000, issue__ract=0.35, sm__ctas=240)
+    change(results, f"STO, {BASE}", sm__active_core_cycles=18_000, issue__ract=0.5)
+    change(results, f"NQU, {BASE}", issue__ract=0.1)
+    for name in ("CP", "MM", "RAY"):
+        change(results, f"{name}, {BASE}", issue__ract=0.7)
+    change(results, f"LKC, {BASE}", issue__ract=0.55)
+    change(results, f"NN, {BASE}", issue__ract=0.5, issue__c_idle_core_cycles=10_500)
+    different = table(results, "different")
+    assert "CP" not in different and "PVC" not in different
+    assert different["BP"][-1] == "busy: DRAM is used for 25%, with 50 warp instructions per KiB"
+    half = "empty: a launch has 0.50 of a wave; without empty cores Type-M"
+    assert different["PFN"][-1] == f"{half}: memory, 27%, 67% of it with the load/store unit blocked"
+    assert different["STO"][-1] == "empty: a launch has 4.0 waves, which end unevenly; without empty cores Type-C"
+    assert different["NQU"][-1] == "cores are empty for 10% only: a launch has 4.0 waves"
+    assert different["HOT"][-1] == "memory, 27%, 67% of it with the load/store unit blocked"
+    assert different["LKC"][-1] == "pipelines, 30%, most of it the load/store unit"
+    assert different["NN"][-1] == "latency, 35%"
+    for _, _, *shares, _, _, _, _ in different.values():
+        assert sum(shares) == pytest.approx(1)
+
+
+def test_speed_ups(results: Results) -> None:
+    for what, cycles in ((DYNCTA, 500), (TWO_LEVEL, 2000), (NARROW, 800)):
+        change(results, f"PVC, {what}", cycles)
+    speeds = table(results, "dyncta")
+    assert speeds["PVC"] == (0.5, 1.25, 2.0, 3.6, 1.0, 3.5)
+    assert speeds["mean"] == pytest.approx(((30 + 0.5) / 31, (30 + 1.25) / 31, (30 + 2) / 31, 1.28, 1.0, 1.39))
+    assert speeds["geometric mean"][2:4] == pytest.approx((2 ** (1 / 31), 1.18))
+
+
+def test_what_holds_it_back(results: Results) -> None:
+    """Ten windows of 30 cores in two launches; the limit rises after a tenth of them, and falls after a fifth."""
+    change(results, "KM, 2", 500, l1__lat_rt_core_cycles=300)
+    change(results, f"KM, {DYNCTA}", dyncta__raised=30, dyncta__lowered=60, dyncta__paused_core_cycles=13_500)
+    assert table(results, "apart") == {"KM": (2.0, 2, 1.0, 2.0, 5.0, 0.1, 0.2, 0.5, 300, 600)}
+
+
+def test_power_is_of_cores_that_are_on_and_that_issue(results: Results) -> None:
+    """A core that is on draws half; with a third of them off and the same work, (2/3 + 1/2) / (1 + 1/2)."""
+    change(results, f"PVC, {DYNCORE}", sm__asleep_core_cycles=10_000)
+    power = table(results, "power")["PVC"]
+    assert power == pytest.approx((1, 1, 0, 1 / 3, 1, 7 / 9, 1, 1, 9 / 7, 1))
+    change(results, f"PVC, {DYNCORE}", 500, sm__asleep_core_cycles=5000, issue__ract=1.0)
+    power = table(results, "power")["PVC"]
+    assert power[3:] == pytest.approx((1 / 3, 1, (2 / 3 + 1) / 1.5, 2 / 1.5, 1, 2 * 1.5 / (2 / 3 + 1), 2 * 1.5 / 2))
+
+
+def test_cores_that_are_told_to_take_no_ctas_are_not_yet_asleep(results: Results) -> None:
+    """An eighth of the cores for half of one launch, of two; with all asleep at once, power falls by as much."""
+    for name in APPLICATIONS:
+        launch = results[f"{name}, {DYNCORE}"]["timeline"][0]
+        results[f"{name}, {DYNCORE}"]["timeline"] = [launch | {"dyncore.drained": [0.0, 0.125]}, launch]
+        change(results, f"{name}, {DYNCORE}", 2000, sm__asleep_core_cycles=600)
+    assert table(results, "power")["PVC"][2:4] == pytest.approx((0.125 / 4, 0.01))
+    text = markdown(dyncta.page(results), "dyncta")
+    assert "in 3.1% of the cycles, but asleep in 1.0%" in text and "power would be 0.979. 31 applications" in text
+
+
+def test_cores_off_are_beside_all_cores(results: Results) -> None:
+    change(results, f"CP, {BASE}, 16 cores off", 2000)
+    change(results, f"CP, {DYNCTA}", 800)
+    change(results, f"CP, {DYNCTA}, 4 cores off", 1000)
+    off = table(results, "off")["CP"]
+    assert off[:4] == (1.0, 1.0, 1.0, 0.5) and off[4] == pytest.approx(0.8)
+
+
+def test_variations_are_beside_the_same_memory(results: Results) -> None:
+    change(results, f"CP, {DYNCTA}, windows of 4096 cycles", 2000)
+    change(results, f"CP, {DYNCTA}, 16 MSHRs", 2000)
+    change(results, f"CP, {BASE}, 16 MSHRs", 2000)
+    varied = table(results, "varied")
+    assert varied["windows of 4096 cycles"][0] == pytest.approx(0.5 ** (1 / 6))
+    assert varied["16 MSHRs"][:2] == (1.0, "+0.0 %")
+    change(results, f"BFS, {DYNCTA}, windows of 4096 cycles", 800)
+    assert table(results, "varied")["windows of 4096 cycles"][3:] == ("CP", "-50.0 %", "+4.6 %")
+
+
+def test_meshes_have_their_own_baselines(results: Results) -> None:
+    change(results, f"CP, {BASE}, dyncta56", 2000)
+    change(results, f"CP, {DYNCORE}, dyncta110", sm__asleep_core_cycles=15_000)
+    change(results, "CP, baseline, dyncta110", sm__ctas=120)
+    change(results, f"BFS, {DYNCORE}, dyncta110", 500)
+    assert table(results, "meshes")["CP"] == pytest.approx((1.0, 1.0, 2.0, 1.0, 0.5, 1.0, 1.0, 2 / 3, 0.5, 0.25))
+    text = markdown(dyncta.page(results), "dyncta")
+    assert "without PVC, ours are 1.000 on 30 cores, and 1.167 and 1.167" in text and "1 of 7 bring fewer" in text
+
+
+def test_what_takes_the_gain_of_the_best_limit_away(results: Results) -> None:
+    change(results, "FFT, 1", 500, dram__row_hit_rate=0.75, l1__lat_rt_core_cycles=300)
+    change(results, f"FFT, {BASE}, 16 banks of DRAM", 800, l1__miss_rate=0.3)
+    change(results, "FFT, 2, 16 banks of DRAM", 640)
+    pairs = (600, 300, 0.4, 0.4, 0.5, 0.75, 0.25, 0.25)
+    for n in (1, 2):
+        change(results, f"BLK, {n}, 16 banks of DRAM", 2000)
+    eased = table(results, "eased")
+    assert eased["FFT"] == (2.0, 1, *pairs, "16 banks of DRAM", 1.25, 0.3, 0.5, 1.25)
+    assert eased["BLK"][-1] == 1  # no limit is the best
+
+
+def test_limits_of_figure_4(results: Results) -> None:
+    change(results, "MM, 1, steady", 2000, l1__lat_rt_core_cycles=300)
+    change(results, f"JPEG, 2, {dyncta.SLOWER}", 500)
+    sweeps = table(results, "sweeps")
+    assert sweeps["MM, IPC"] == ("steady", 1.6, 0.5, 1, 1, 1, 1, None, None, None)
+    assert sweeps["MM, lat_rt"][2:4] == (0.5, 1) and sweeps["CP, C_mem"][2:] == pytest.approx([0.3] * 8)
+    assert sweeps[f"JPEG, IPC, {dyncta.SLOWER}"] == (dyncta.SIZE, None, 1, 2, 1, 1, None, 1, None, 1)
+
+
+def test_where_dyncta_loses_it_may_start_at_the_most(results: Results) -> None:
+    change(results, f"RAY, {DYNCTA}", 1250, l1__lat_rt_core_cycles=500)
+    change(results, f"RAY, {DYNCTA}, from the most", 800, sm__active_core_cycles=12_000)
+    change(results, f"AES, {DYNCTA}", 1250)
+    change(results, f"AES, {DYNCTA}, from the most", 1200)
+    assert table(results, "starts")["RAY"] == pytest.approx((6.25, 0.8, 1.25, 0.1, 0.28, 0.5, 600, 500, 600))
+    text = markdown(dyncta.page(results), "dyncta")
+    assert "RAY lose less than half of that" in text and "SPMV, AES, FFT and SD1 lose otherwise" in text
+
+
+def test_reasons_have_figures(results: Results) -> None:
+    change(results, f"SAD, {BASE}", l1__miss_rate=0.012)
+    change(results, "KM, 1", l1__lat_rt_core_cycles=2345)
+    change(results, f"STO, {BASE}", sm__active_core_cycles=18_000)
+    text = markdown(dyncta.page(results), "dyncta")
+    assert "loads 1.2% miss" in text and "600 cycles, and 2,345 with one CTA" in text
+    assert "Of 1 applications" in text and "alone, 1 have" in text
+
+
+def test_a_quick_look_has_no_statements(results: Results) -> None:
+    page = dyncta.page({name: results[name] for name in dyncta.jobs(True)})
+    keys = {block.key for block in page.blocks if isinstance(block, Table)}
+    assert not keys & {"statements", "off", "varied", "meshes", "eased", "sweeps", "starts"} and "power" in keys
+
+
+@pytest.mark.parametrize(
+    ("statement", "changes"),
+    [
+        ("about half", {f"{name}, 1": 900 for name in LIMITED[:13]}),
+        ("pays most in IIX", {"IIX, 1": 300, "PVC, 2": 400, "BFS, 1": 500}),
+        ("most in PVC", {f"{name}, {DYNCTA}": 500 for name in ("PVC", "IIX", "SAD", "KM")}),
+        ("on average, and most", {f"PVC, {DYNCTA}": 500}),
+        ("near the best", {f"PVC, {DYNCTA}": 500, "PVC, 1": 499}),
+        ("lat_rt falls", {}),
+        ("AES is the fastest", {"AES, 1": 900}),
+        ("JPEG gains", {"JPEG, 3": 900}),
+        ("MM gains", {"MM, 1, steady": 2000}),
+        ("CP is the fastest", {"CP, 3, full": 900}),
+        ("faster than two-level", {f"PVC, {TWO_LEVEL}": 1100}),
+        ("DYNCORE is faster", {f"PVC, {DYNCORE}": 900, f"PVC, {DYNCTA}": 500}),
+        ("C_mem counts", {f"PVC, {NARROW}": 1100}),
+    ],
+)
+def test_statements_come_to_be(results: Results, statement: str, changes: dict[str, int]) -> None:
+    assert not holds(results, statement)
+    for run, cycles in changes.items():
+        change(results, run, cycles)
+    if statement == "lat_rt falls":
+        for name in list(APPLICATIONS)[:16]:
+            change(results, f"{name}, {DYNCTA}", l1__lat_rt_core_cycles=500)
+    assert holds(results, statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "run", "cycles"),
+    [
+        ("at least as good", "", 0),
+        ("four applications", f"CP, {DYNCTA}", 1100),
+        ("Type-X applications gain nothing", f"NW, {DYNCTA}", 900),
+        ("hardly changes", f"CP, {DYNCTA}, thresholds halved", 2000),
+    ],
+)
+def test_statements_cease_to_be(results: Results, statement: str, run: str, cycles: int) -> None:
+    assert holds(results, statement)
+    changes = {run: cycles} if run else {f"{name}, 1": 900 for name in LIMITED[:24]}
+    for name, value in changes.items():
+        change(results, name, value)
+    assert not holds(results, statement)
+
+
+def test_the_classes_and_the_power_of_the_paper(results: Results) -> None:
+    assert not holds(results, "classes of table 2") and not holds(results, "little more power")
+    for name, application in APPLICATIONS.items():
+        act = 0.7 if application.kind == dyncta.C else 0.5
+        change(results, f"{name}, {BASE}", issue__ract=act, sm__active_core_cycles=23_000)
+        if application.kind == dyncta.M:
+            change(results, f"{name}, {BASE}", sm__active_core_cycles=27_000)
+        change(results, f"{name}, {DYNCTA}", issue__ract=act + 0.02)
+        change(results, f"{name}, {DYNCORE}", issue__ract=act, sm__asleep_core_cycles=3000)
+    assert holds(results, "classes of table 2") and holds(results, "little more power")
+
+
+def test_the_page_can_be_written(results: Results) -> None:
+    page = dyncta.page(results)
+    assert page.title in markdown(page, "dyncta")
+    plots = [block for block in page.blocks if isinstance(block, Plot)]
+    assert len(plots) == 7
+    for plot in plots:
+        ElementTree.fromstring(plot.svg)
+
+
+def test_the_document_has_the_page_s_tables(results: Results) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for block in dyncta.page(results).blocks:
+        if isinstance(block, Table):
+            assert block.title in text
+            assert all(f"| {row[0]} |" in text for row in block.rows)

@@ -1,0 +1,239 @@
+"""Reports: what is on the page is what is in the JSON; a browser shows it without a complaint."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lockstep.cli import main as cli
+from lockstep.sim import Gpu
+from lockstep.sim.errors import UsageError
+from lockstep.sim.study import report
+from lockstep.sim.study.page import Command, Page, Plot, Table, html
+from lockstep.sim.study.report import plots
+from lockstep.verif.conftest import Shared
+
+RUN = ("run", "nw", "--size", "tiny", "--set", "core.sms=2")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync --window-size=1100,4000 --virtual-time-budget=5000""".split()
+
+
+def _runs(folder: Path) -> list[dict[str, Any]]:
+    """Two runs of one kernel, one with a profile and a mechanism, and one of another."""
+    results = []
+    for arguments in ((*RUN, "--with", "warppool", "--profile"), RUN, ("run", "saxpy", "--size", "tiny")):
+        target = folder / "run.json"
+        assert cli.main([*arguments, "--json", str(target)]) == 0
+        results.append(json.loads(target.read_text(encoding="utf-8")))
+    return results
+
+
+@pytest.fixture
+def results(shared: Shared, tmp_path: Path) -> list[dict[str, Any]]:
+    return shared("reported", lambda: _runs(tmp_path))
+
+
+def table(page: Page, key: str) -> list[dict[str, Any]]:
+    [found] = [block for block in page.blocks if isinstance(block, Table) and block.key == key]
+    return [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+
+
+def test_runs_that_lie_together_in_the_roofline_share_a_text() -> None:
+    points = {"A: a": (0.1, 1.0), "B: b": (0.5, 2.0), "C: c": (0.101, 1.01), "D: d": (0.5, 2.7)}
+    drawn = plots.roofline(points, {"gtx480": (177.0, 21.0)})
+    assert re.findall(r">([A-D](?:, [A-D])*)<", drawn) == ["A, C", "B", "D"]
+
+
+def test_runs_are_named_by_what_differs(results: list[dict[str, Any]]) -> None:
+    rows = table(report.page(results), "runs")
+    assert [row["run"] for row in rows] == [
+        "nw, warppool, core.sms=2", "nw, baseline, core.sms=2", "saxpy, baseline"
+    ]  # fmt: skip
+    assert [row["core cycles"] for row in rows] == [result["cycles"] for result in results]
+    assert rows[0]["speed-up"] == rows[2]["speed-up"] == 1
+    assert rows[1]["speed-up"] == results[0]["cycles"] / results[1]["cycles"]
+    assert report.page(results[2:]).title == "saxpy: 1 run"
+
+
+def test_cycles_are_all_there(results: list[dict[str, Any]]) -> None:
+    page = report.page(results)
+    for row, result in zip(table(page, "cycles"), results, strict=True):
+        parts = [value for name, value in row.items() if name != "run"]
+        assert sum(parts) == result["cycles"] * result["configuration"]["core.sms"]
+        assert min(parts) >= 0
+    [waits] = table(page, "waits")
+    profile = results[0]["profile"]["functions"]
+    assert sum(value for name, value in waits.items() if name != "run") == sum(each["warp_cycles"] for each in profile)
+
+
+def test_every_cause_is_in_one_group() -> None:
+    from lockstep.spec.causes import CAUSES
+
+    assert sorted(cause for group in report.GROUPS.values() for cause in group) == sorted(CAUSES)
+
+
+def test_requests_and_conflicts(results: list[dict[str, Any]]) -> None:
+    page = report.page(results)
+    for row, result in zip(table(page, "requests"), results, strict=True):
+        stats = result["stats"]
+        assert row["coalescer"] == stats["lsu.requests"] and row["path to the L1"] == stats["l1.accesses"]
+        assert row["L2 to DRAM"] == stats["dram.reads"] + stats["dram.writes"]
+    written = {**results[0], "stats": {**results[0]["stats"], "dram.reads": 5, "dram.writes": 3}}
+    assert table(report.page([written]), "requests")[0]["L2 to DRAM"] == 8
+    conflicts = table(page, "scratchpad")
+    assert [row["run"][0] for row in conflicts] == ["A", "B"], "saxpy has no scratchpad"
+    stats = results[0]["stats"]
+    assert conflicts[0]["conflict cycles"] == stats["scratchpad.conflict_core_cycles"] > 0
+    each = (stats["scratchpad.accesses"] + stats["scratchpad.conflict_core_cycles"]) / stats["scratchpad.accesses"]
+    assert conflicts[0]["cycles per access"] == pytest.approx(each)
+
+
+def test_nothing_is_above_the_roof(results: list[dict[str, Any]]) -> None:
+    rows = table(report.page(results), "roofline")
+    assert len(rows) == 3 and all(0 < row["of the roof"] <= 1 for row in rows)
+    saxpy = results[2]
+    nbytes = saxpy["stats"]["dram.read_bytes"] + saxpy["stats"]["dram.written_bytes"]
+    assert rows[2]["instructions per byte"] == saxpy["warp_instructions"] / nbytes
+    assert [report._under((2.0, 10.0), intensity) for intensity in (1, 5, 50)] == [2, 10, 10]
+
+
+def test_the_page_says_how_to_make_it_again(results: list[dict[str, Any]]) -> None:
+    page = report.page(results)
+    commands = [block.command for block in page.blocks if isinstance(block, Command)]
+    assert commands == [result["command"] for result in results]
+    different = {row["parameter"]: row for row in table(page, "different")}
+    assert different["core.sms"] == {"parameter": "core.sms", "A": 2, "B": 2, "C": 15}
+    assert {row["parameter"] for row in table(page, "configuration")} == results[0]["configuration"].keys()
+
+
+def test_hot_lines_stand_beside_their_causes(results: list[dict[str, Any]]) -> None:
+    page = report.page(results)
+    hot = [block for block in page.blocks if isinstance(block, Plot) and block.key.startswith("hot")]
+    assert len(hot) == len(results[0]["profile"]["functions"])
+    hottest = results[0]["profile"]["functions"][0]["lines"][0]
+    [first] = [block for block in page.blocks if isinstance(block, Table) and block.key == "hot-A-0"]
+    assert first.rows[0][0] == str(hottest["line"]) and first.rows[0][-1] == " ".join(hottest["text"].split())
+
+
+def test_launches_follow_each_other(results: list[dict[str, Any]]) -> None:
+    launch = {"core_cycle": [100, 150], "ipc": [1.0, 2.0], "occupancy": [0.5, 0.5], "dram.bandwidth_used": [0, 0]}
+    run = report.Subject("A", "nw", {**results[0], "timeline": [launch, launch, launch]})
+    assert report._series(run).cycles == [100, 150, 250, 300, 400, 450]
+    assert report._series(run).values["ipc"] == [1, 2, 1, 2, 1, 2]
+
+
+def test_bars_have_the_lengths_of_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plots, "svg", lambda figure: figure)
+
+    def bars(figure: Any) -> list[tuple[float, float, float, float]]:
+        found = (patch.get_bbox().bounds for patch in figure.axes[0].patches)
+        return [tuple(round(value, 6) for value in bounds) for bounds in found]  # type: ignore[misc]
+
+    parts = {"one": {"x": 1, "y": 2, "z": 1}, "two": {"x": 2, "y": 0, "z": 6}}
+    stacked = [(left, width) for left, _, width, _ in bars(plots.stacked(parts, {"one": 4, "two": 8}))]
+    assert stacked == [(0, 0.25), (0, 0.25), (0.25, 0.5), (0.25, 0), (0.75, 0.25), (0.25, 0.75)]
+    levels = bars(plots.levels(parts, "x"))
+    assert [height for *_, height in levels] == [1, 2, 1, 1, 0, 3]
+
+
+# --------------------------------------------------------------------------------------------------------- in a browser
+
+
+def test_a_browser_shows_it(results: list[dict[str, Any]], tmp_path: Path) -> None:
+    if BROWSER is None:
+        pytest.skip("needs the program Chromium, which is not in PyPI; page and plots are checked without it, too")
+    file = tmp_path / "report.html"
+    text = html(report.page(results))
+    # A page has no scripts. This one, for the test alone, writes down what the browser has made of the plots.
+    probe = """<script>for (const svg of document.querySelectorAll("svg")) {
+        const box = svg.getBoundingClientRect(), drawn = svg.querySelectorAll("path, use").length;
+        svg.dataset.drawn = Math.round(box.width) + "x" + Math.round(box.height) + ":" + drawn;
+        for (const each of svg.querySelectorAll("[clip-path], use")) {
+            const name = each.getAttribute("clip-path")?.slice(5, -1) ?? each.getAttribute("xlink:href").slice(1);
+            if (!document.getElementById(name)) console.error("PLOT: no " + name);
+        }
+    } document.body.dataset.overflow = document.documentElement.scrollWidth - window.innerWidth;</script>"""
+    file.write_text(text.replace("</body>", f"{probe}</body>"), encoding="utf-8")
+    command = [BROWSER, *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+    done = subprocess.run([*command, file.as_uri()], capture_output=True, encoding="utf-8", timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line or "PLOT" in line] == []
+    drawn = re.findall(r'data-drawn="(\d+)x(\d+):(\d+)"', done.stdout)
+    assert len(drawn) == text.count("<svg") >= 8
+    assert all(int(width) > 400 and int(height) > 80 and int(marks) > 8 for width, height, marks in drawn), drawn
+    [overflow] = re.findall(r'data-overflow="(-?\d+)"', done.stdout)
+    assert int(overflow) <= 0
+
+
+def test_nothing_comes_from_elsewhere(results: list[dict[str, Any]]) -> None:
+    text = html(report.page(results))
+    assert "<script" not in text and "<link" not in text and "@import" not in text
+    names = re.findall(r'\bid="([^"]*)"', text)
+    assert len(names) == len(set(names)), "names of one plot are in another"
+    assert text.count('role="img" aria-label="') == text.count("<svg")
+    assert len(re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)) > 1000
+    named = r"https?://(www\.w3|purl|creativecommons|matplotlib)\.org\S*"  # in the plots' metadata
+    assert "http" not in re.sub(named, "", text)
+
+
+# ------------------------------------------------------------------------------------------------- command and notebook
+
+
+def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two, out = tmp_path / "one.json", tmp_path / "two.json", tmp_path / "out.html"
+    one.write_text(json.dumps(results[0]), encoding="utf-8")
+    two.write_text(json.dumps(results[1:]), encoding="utf-8")  # as compare writes them
+    assert cli.main(["report", str(one), str(two), "-o", str(out)]) == 0
+    assert out.read_text(encoding="utf-8") == html(report.page(results)) and str(out) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "run.json: cannot be read: No such file or directory"),
+        ("{", "run.json: not JSON"),
+        ("9" * 5000, "run.json: not JSON"),
+        ("[" * 100_000, "run.json: not JSON"),
+        ('{"kernel": "x"}', "run.json: has no 'gpu'"),
+        ("[3]", "run.json: has no 'kernel'"),
+        ("[]", "run.json: has no runs"),
+    ],
+)
+def test_wrong_files(text: str | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "run.json", tmp_path / "out.html"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    assert cli.main(["report", str(file), "-o", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1 and not out.exists()
+
+
+def test_too_many_runs(results: Sequence[dict[str, Any]], tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps([results[0]] * 27), encoding="utf-8")
+    with pytest.raises(UsageError, match="27 runs: a report shows at most 26"):
+        report.read([str(file)])
+
+
+def test_a_notebook_shows_a_run() -> None:
+    gpu = Gpu(core_sms=1)
+    out = gpu.empty(64, np.uint32)
+    module = gpu.load(
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry fill(.param .u64 out)\n{\n"
+        ".reg .u64 %o; .reg .u32 %t; .reg .u64 %d;\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\n"
+        "mul.wide.u32 %d, %t, 4;\nadd.u64 %o, %o, %d;\nst.global.u32 [%o], %t;\nret;\n}\n"
+    )
+    run = module.launch("fill", 1, 64, [out], profile=True)
+    what = f"{run.cycles} core cycles, IPC {run.ipc:.3f}"
+    assert repr(run) == f"<Run of fill on gtx480, grid (1, 1, 1), block (64, 1, 1): {what}>"
+    text = run._repr_html_()
+    assert "<html" not in text and "<svg" in text and "fill" in text and "st.global.u32" in text
