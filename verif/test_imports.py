@@ -25,8 +25,8 @@ BELOW = {
 }
 """What the modules of a folder may import; those of ``cli``, and the tests themselves, everything."""
 
-ROOMS = ("base", "compile", "device", "gpu", "kernels", "study", "cosim")
-"""Of ``sim``, each of which sees those before it. Base: its loose files."""
+ROOMS = ("base", "compile", "device", "kernels", "study", "cosim", "gpu")
+"""Of ``sim``, each of which sees those before it. Base: its loose files, but for the API's, which stands above all."""
 
 
 @cache

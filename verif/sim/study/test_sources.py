@@ -14,7 +14,7 @@ from lockstep.sim.study import sources
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the sources, of which the version is taken."""
-    for folder in ("models", "spec", "sim"):
+    for folder in ("models", "spec", "sim", "cli"):
         shutil.copytree(cache.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.ptx", "__pycache__"))
     layouts = sources.blocks.layouts()
     monkeypatch.setattr(sources.blocks, "layouts", lambda: layouts)
