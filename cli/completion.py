@@ -1,4 +1,4 @@
-"""Completion in shells: the words that options and arguments of `lockstep` take. argcomplete does the rest."""
+"""`lockstep completion`, and the words that options and arguments take in shells; argcomplete does the rest."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from typing import Any
 import argcomplete
 
 
-def script(shell: str) -> str:
-    """What a shell reads so that it completes `lockstep`."""
-    return argcomplete.shellcode(["lockstep"], shell=shell)
+def arguments(to: argparse.ArgumentParser) -> None:
+    to.add_argument("shell", choices=("bash", "zsh", "fish"), help='in its start-up file: eval "$(lockstep completion '
+                    'bash)"')  # fmt: skip
+
+
+def command(options: argparse.Namespace) -> int:
+    """Print the code by which a shell completes `lockstep`."""
+    print(argcomplete.shellcode(["lockstep"], shell=options.shell))
+    return 0
 
 
 def complete(parser: argparse.ArgumentParser) -> None:

@@ -1,20 +1,40 @@
-"""The command ``cosim``: 0 when model and RTL agree and the kernel's result is right, else 1."""
+"""`lockstep cosim`: one kernel with the RTL of blocks in it. 0: model and RTL agree, the result is right; else 1."""
 
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 
-from lockstep.sim.cosim.gates import makes
+from lockstep.cli import options as shared
+from lockstep.rtl import registry
+from lockstep.sim.cosim.gates import Gates
+from lockstep.sim.cosim.liberty import read
 from lockstep.sim.cosim.run import cosim
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import Display, table, write_json
-from lockstep.sim.study.job import Job
+from lockstep.sim.output import Display, check_writable, table, write_json
 
 
-def command(job: Job, options: Namespace) -> int:
+def arguments(to: ArgumentParser) -> None:
+    shared.one_kernel(to)
+    shared.json(to)
+    to.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", action=shared.Joined,
+                       help="what runs as RTL (default: all)")  # fmt: skip
+    to.add_argument("--mode", choices=("shadow", "replace"), default="shadow", help="shadow: the model drives the "
+                       "run, and every output is compared; replace: the RTL drives it, and results are "
+                       "(default: shadow)")  # fmt: skip
+    to.add_argument("--sm", metavar="N[,N]", help="only on these SMs")
+    to.add_argument("-o", dest="folder", metavar="DIR", default="cosim", help="folder for the report of a "
+                       "difference (default: cosim)")  # fmt: skip
+    to.add_argument("--record", metavar="DIR", help="keep replay files of the blocks that run as RTL (shadow only)")
+    to.add_argument("--gates", action="store_true", help="run the gates that the RTL is mapped to")
+    to.add_argument("--liberty", metavar="FILE", default="", help="map to cells of this library")
+
+
+def command(options: Namespace) -> int:
+    check_writable(options.json)
+    job = shared.job(options, options.kernel)
     with Display(options.json) as watch:
-        sms, gates = _sms(options.sm), makes(options)
+        sms, gates = _sms(options.sm), _gates(options)
         result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record)
     result["gates"] = options.liberty or "generic" if gates else ""
     if options.json != "-":
@@ -54,3 +74,12 @@ def _sms(text: str | None) -> list[int] | None:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise UsageError(f"--sm {text}: must be numbers, separated by commas") from None
+
+
+def _gates(options: Namespace) -> dict[str, Gates]:
+    """For every block what the options ask for; empty for the RTL itself."""
+    if not options.gates and not options.liberty:
+        return {}
+    if options.liberty:
+        read(options.liberty)  # complains before anything else runs
+    return {block: Gates(block, options.liberty) for block in registry.blocks()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,19 +30,3 @@ class Gates:
     def options(self) -> str:
         """What asks for them."""
         return f"--liberty {self.liberty}" if self.liberty else "--gates"
-
-
-def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--gates", action="store_true", help="run the gates that the RTL is mapped to")
-    parser.add_argument("--liberty", metavar="FILE", default="", help="map to cells of this library")
-
-
-def makes(options: Namespace) -> dict[str, Gates]:
-    """For every block what the options ask for; empty for the RTL itself."""
-    from lockstep.rtl import registry
-
-    if not options.gates and not options.liberty:
-        return {}
-    if options.liberty:
-        read(options.liberty)  # complains before anything else runs
-    return {block: Gates(block, options.liberty) for block in registry.blocks()}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.cli import sweep as commands
+from lockstep.cli import compare
 from lockstep.models import blocks, tenants
 from lockstep.models.gpu import Machine
 from lockstep.sim.device import description
@@ -258,7 +258,7 @@ def test_published_figures() -> None:
 def test_published_means_stand_beside_the_benchmarks_own_dimensions_alone(
     size: str, shown: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commands._limited([result("", {"cycles": 100}), result("warppool", {"cycles": 50})], size)
+    compare._limited([result("", {"cycles": 100}), result("warppool", {"cycles": 50})], size)
     printed = capsys.readouterr().out
     assert "geometric mean of 1" in printed
     assert ("published" in printed) == ("1.38" in printed) == shown

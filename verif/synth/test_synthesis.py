@@ -15,7 +15,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from lockstep.cli import hardware
+from lockstep.cli import blocks, synth
 from lockstep.cli import main as cli
 from lockstep.rtl.netlist import Memory, Register
 from lockstep.sim.device import description
@@ -328,7 +328,7 @@ def test_a_wrong_period(options: list[str], tmp_path: Path, capsys: pytest.Captu
 def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
     assert cli.main(["blocks", "--json", "-"]) == 0
     rows = {row["block"]: row for row in json.loads(capsys.readouterr().out)}
-    assert set(rows) == set(hardware.chosen("all"))
+    assert set(rows) == set(blocks.chosen("all"))
     coalescer = rows["lsu.intra_warp_coalescer"]
     assert coalescer["purpose"].startswith("Turns a warp's memory instruction")
     assert "three cycles" in coalescer["latency"]
@@ -342,11 +342,11 @@ def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
 
 
 def test_chosen() -> None:
-    assert hardware.chosen("cta") == hardware.chosen("cta_dispatcher") == ["cta.cta_dispatcher"]
-    assert hardware.chosen("warppool") == sorted(WARPPOOL.all_blocks)
-    assert hardware.chosen("mrpb") == hardware.chosen("warppool.intra_warp_coalescer") == ["lsu.intra_warp_coalescer"]
+    assert blocks.chosen("cta") == blocks.chosen("cta_dispatcher") == ["cta.cta_dispatcher"]
+    assert blocks.chosen("warppool") == sorted(WARPPOOL.all_blocks)
+    assert blocks.chosen("mrpb") == blocks.chosen("warppool.intra_warp_coalescer") == ["lsu.intra_warp_coalescer"]
     with pytest.raises(UsageError, match=r"did you mean warppool\.writeback"):
-        hardware.chosen("warppool.writebak")
+        blocks.chosen("warppool.writebak")
 
 
 def result_of(area: float) -> Any:
@@ -355,7 +355,7 @@ def result_of(area: float) -> Any:
 
 def test_shares_count_every_instance_of_what_a_mechanism_brings() -> None:
     areas = {"lsu.intra_warp_coalescer": 30, "warppool.writeback": 40, "warppool.warp_pool": 500, "cta.x": 7}
-    shares = hardware._shares(GTX480, {block: result_of(area) for block, area in areas.items()})
+    shares = synth._shares(GTX480, {block: result_of(area) for block, area in areas.items()})
     assert [(s["mechanism"], s["block"], s["instances"], s["area_percent"]) for s in shares] == [
         ("warppool", "lsu.intra_warp_coalescer", 2, 60), ("warppool", "warppool.writeback", 1, 40),
     ]  # fmt: skip
@@ -363,7 +363,7 @@ def test_shares_count_every_instance_of_what_a_mechanism_brings() -> None:
 
 def test_shares_count_what_the_gpu_has_one_of_once() -> None:
     areas = {"dyncore.activity_counter": 10, "dyncore.core_gate": 50}
-    shares = hardware._shares(GTX480, {block: result_of(area) for block, area in areas.items()})
+    shares = synth._shares(GTX480, {block: result_of(area) for block, area in areas.items()})
     assert [(s["block"], s["instances"], s["area_percent"]) for s in shares] == [
         ("dyncore.activity_counter", 15, 75), ("dyncore.core_gate", 1, 25),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The energy of saved runs, by component: what `lockstep energy` shows.
+"""The energy of saved runs, by component.
 
 A process is a TOML file in this folder, or the user's own: ``node_nm``, ``voltage``, and energies in femtojoules, each
 with its ``source``. ``[array]`` has the energy of 64 bits by the bytes of the array that is accessed; in between, and
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import tomllib
-from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import check_writable, table, write_json
-from lockstep.sim.study.saved import Saved, read
+from lockstep.sim.study.saved import Saved
 from lockstep.spec import registry
 from lockstep.spec.energy import ARRAY, USES, Use
 from lockstep.spec.words import closest
 
-__all__ = ["Account", "Process", "account", "command", "load", "processes"]
+__all__ = ["Account", "Process", "account", "load", "processes"]
 
 FOLDER = Path(__file__).parent
 WORD_BITS = 64  # of an array's energies
@@ -163,47 +161,3 @@ def account(run: Saved, process: Process) -> Account:
             energy = round(count * each * lanes) if use.lanes else count * each
             energies[use.component] = energies.get(use.component, 0) + energy
     return Account(energies, missing)
-
-
-def command(options: Namespace) -> int:
-    check_writable(options.json)
-    process = load(options.process)
-    runs = [run for file in options.files for run in read(file)]
-    accounts = [account(run, process) for run in runs]
-    if options.json:
-        write_json(options.json, [_as_json(run, found, process) for run, found in zip(runs, accounts, strict=True)])
-    if options.json != "-":
-        _show(runs, accounts, process)
-        if options.json:
-            print(f"written to {options.json}")
-    return 0
-
-
-def _as_json(run: Saved, found: Account, process: Process) -> dict[str, Any]:
-    return {
-        "command": run["command"],
-        "process": {"name": process.name, "node_nm": process.node_nm, "voltage": process.voltage},
-        "femtojoules": dict(found.energies),
-        "total_femtojoules": found.total,
-        "not_counted": {component: dict(events) for component, events in found.not_counted.items()},
-    }
-
-
-def _show(runs: list[Saved], accounts: list[Account], process: Process) -> None:
-    components = list(dict.fromkeys(component for found in accounts for component in found.energies))
-    for number, run in enumerate(runs, 1):
-        print(f"{number}: {run['command']}")
-    columns = ["", *(f"{number}, nJ" for number in range(1, len(runs) + 1))]
-    if len(runs) > 1:
-        columns += [f"{number} to 1" for number in range(2, len(runs) + 1)]
-    rows = [[name, *_row([found.energies.get(name, 0) for found in accounts])] for name in components]
-    rows.append(["total", *_row([found.total for found in accounts])])
-    table(f"Energy at {process.node_nm:g} nm and {process.voltage:g} V", columns, rows)
-    missing = {statistic for found in accounts for events in found.not_counted.values() for statistic in events}
-    if missing:
-        print(f"Not counted, since {process.name} has no energy for it: {', '.join(sorted(missing))}.")
-
-
-def _row(energies: list[int]) -> list[float | None]:
-    ratios = [energy / energies[0] if energies[0] else None for energy in energies[1:]]
-    return [energy / 1e6 for energy in energies] + ratios

@@ -10,9 +10,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from lockstep.sim.study.job import Job, Result
 from lockstep.sim.study.page import Page
+
+CHAPTERS = tuple(sorted(file.stem for file in (Path(__file__).parent / "chapters").glob("[!_]*.py")))
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,6 @@ class Chapter:
 
 
 def chapter(name: str) -> Chapter:
-    """One of ``lockstep.cli.main.CHAPTERS``."""
+    """One of :data:`CHAPTERS`."""
     found: Chapter = importlib.import_module(f"{__name__}.chapters.{name}").CHAPTER
     return found

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.cli import hardware
+from lockstep.cli import synth
 from lockstep.models import blocks
 from lockstep.rtl import configuration, registry
 from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
@@ -117,7 +117,7 @@ COUNTS_FOR_EVER = {  # the cycles of a quantum, or of a window
 }
 
 
-@pytest.mark.parametrize("block", sorted(set(registry.blocks()) - hardware.UNITS))
+@pytest.mark.parametrize("block", sorted(set(registry.blocks()) - synth.UNITS))
 def test_hardware_without_work_comes_to_rest(block: str) -> None:
     """Else it would be evaluated in every cycle of a run; a model does not say so of registers that it has not."""
     gpu = description.load("gtx480", {"regless.registers": 128}, selected=["warppool"])

@@ -32,7 +32,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("sim/compile/ptx/passes/memory_regions.py", True),
         ("sim/compile/ptx/ptx.lark", True),
         ("sim/compile/cuda/prelude.h", True),
-        ("cli/commands.py", False),
+        ("cli/run.py", False),
         ("sim/kernels/saxpy/kernel.py", False),
         ("sim/gpus/gtx480.toml", False),
         ("sim/study/page.py", False),

@@ -131,7 +131,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("quick", [False, True])
-@pytest.mark.parametrize("name", cli.CHAPTERS)
+@pytest.mark.parametrize("name", reproduce.CHAPTERS)
 def test_runs_are_of_kernels_and_configurations_that_exist(name: str, quick: bool) -> None:
     jobs = reproduce.chapter(name).jobs(quick)
     assert jobs

@@ -1,182 +1,46 @@
-"""The commands about the RTL behind :mod:`lockstep.cli.main`: ``blocks``, ``verilog`` and ``synth``."""
+"""`lockstep synth`: cells, area, logic depth and critical path of blocks, and their state beside the papers'."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lockstep.rtl import registry
+from lockstep.cli import options as shared
+from lockstep.cli.blocks import build, chosen
+from lockstep.rtl import configuration, yosys
 from lockstep.sim.cosim.liberty import read
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import Display, check_writable, table, write_json
-from lockstep.spec.files import write
+from lockstep.sim.output import Display, check_writable, table
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import DECLARATIONS, MECHANISMS
-from lockstep.spec.words import closest
-
-if TYPE_CHECKING:
-    from lockstep.synth.paper import Row
-    from lockstep.synth.synthesis import Synthesis
+from lockstep.synth import paper
+from lockstep.synth.paper import Row
+from lockstep.synth.synthesis import Synthesis, synthesise
 
 UNITS = frozenset(each.unit for each in DECLARATIONS)  # which have other blocks inside
 
 
-def chosen(name: str) -> list[str]:
-    """The blocks that a name stands for (:func:`lockstep.rtl.registry.select`)."""
-    every = registry.blocks()
-    found = registry.select(name, every)
-    if not found:
-        suggestion = closest(name, registry.selectable(every))
-        raise UsageError(f"block {name!r}: not known{suggestion}; see `lockstep blocks`")
-    return found
+def arguments(to: ArgumentParser) -> None:
+    shared.blocks_of_a_gpu(to)
+    to.add_argument("--liberty", metavar="FILE", help="standard cells to map to; otherwise generic gates")
+    to.add_argument("--period", metavar="NS", type=float, default=0.0, help="with --liberty: the clock period for "
+                    "which cells are chosen (default: the shortest)")  # fmt: skip
+    to.add_argument("--build", action="store_true", help="build memories with asynchronous reads from flip-flops")
+    shared.json(to)
 
 
-def _gpu(options: Namespace) -> Gpu:
-    return description.load(options.gpu, dict(description.parse_setting(text) for text in options.set))
-
-
-def _build(block: str, gpu: Gpu) -> Any:
-    from lockstep.rtl import configuration
-
-    try:
-        return configuration.build(block, gpu)
-    except ValueError as error:
-        raise UsageError(f"{block} on {gpu.name}: {error}") from None
-
-
-# --------------------------------------------------------------------------------------------------------------- blocks
-
-
-def blocks(options: Namespace) -> int:
-    check_writable(options.json)
-    rows = [_describe(block) for block in chosen(options.block)]
-    if options.json != "-":
-        columns = ("block", "port bits", "checks", "purpose")
-        table("blocks; parameters and ports of one by its name, or all with --json", columns, [
-            (row["block"], sum(port["width"] * port["count"] for port in row["ports"]), ", ".join(_checks(row)),
-             row["purpose"])
-            for row in rows
-        ])  # fmt: skip
-        if len(rows) == 1:
-            [row] = rows
-            print(row["latency"])
-            table("parameters", ("name", "default", "largest"), [
-                (key, value, row["largest"][key]) for key, value in row["parameters"].items()
-            ])  # fmt: skip
-            for proof, doc in row["proofs"].items():
-                print(f"proof {proof}: {doc}")
-            table("ports, beside clk and rst", ("port", "direction", "elements", "bits of each"), [
-                (port["name"], port["direction"], port["count"], port["width"]) for port in row["ports"]
-            ])  # fmt: skip
-    _write(options, rows)
-    return 0
-
-
-def _checks(row: dict[str, Any]) -> list[str]:
-    proofs = len(row["proofs"])
-    kinds = [kind for kind in row["verification"] if kind != "formal"]
-    return [*kinds, *([f"{proofs} proof{'s' if proofs > 1 else ''}"] if proofs else [])]
-
-
-def _describe(block: str) -> dict[str, Any]:
-    from lockstep.rtl import configuration
-    from lockstep.rtl.export import Documentation
-    from lockstep.rtl.flat import flat_ports
-
-    area, _, name = block.partition(".")
-    cls = registry.component(block)
-    documentation = Documentation.of(cls)
-    defaults = {name: argument.default for name, argument in inspect.signature(cls).parameters.items()}
-    if defaults.keys() != cls.LARGEST.keys():  # type: ignore[attr-defined]
-        defaults = configuration.parameters(block, description.load(description.DEFAULT))
-    ports = [
-        {"name": port.name, "direction": _direction(port.path), "count": port.count, "width": port.width}
-        for port in flat_ports(registry.largest(block))
-    ]
-    folder = registry.FOLDER.parent / "verif" / area
-    files = {kind: folder / f"{kind}_{name}.py" for kind in ("test", "bench", "formal")}
-    return {
-        "block": block,
-        "area": area,
-        "purpose": documentation.purpose,
-        "latency": documentation.latency,
-        "parameters": defaults,
-        "largest": cls.LARGEST,  # type: ignore[attr-defined]
-        "ports": ports,
-        "combinational": getattr(cls, "combinational", {}),
-        "verification": {kind: str(file) for kind, file in files.items() if file.exists()},
-        "proofs": _proofs(area, name) if files["formal"].exists() else {},
-    }
-
-
-def _direction(path: tuple[str | int, ...]) -> str:
-    return {"i": "in", "o": "out", "c": "out, combinational"}[str(path[0])]
-
-
-def _proofs(area: str, name: str) -> dict[str, str]:
-    """What is proved, by name, with its first sentence."""
-    module = importlib.import_module(f"lockstep.verif.{area}.formal_{name}")
-    return {proof: " ".join(item.doc.split()) for proof, item in module.PROOFS.items()}
-
-
-# -------------------------------------------------------------------------------------------------------------- verilog
-
-
-def verilog(options: Namespace) -> int:
-    from lockstep.rtl import configuration, export
-
+def command(options: Namespace) -> int:
     check_writable(options.json)
     names = chosen(options.block)
-    gpu = _gpu(options)
-    folder = Path(options.output)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"-o {folder}: is not a folder")
-    files = {}
-    with Display() as watch:
-        for block in names:
-            watch.phase(f"Verilog of {block}")
-            parameters = configuration.parameters(block, gpu)
-            try:
-                text = export.verilog(_build(block, gpu), block, parameters)
-            except export.ExportError as error:
-                raise UsageError(str(error)) from None
-            files[f"{block.partition('.')[2]}.v"] = text
-    title = f"lockstep_{options.block.replace('.', '_')}.core"
-    files[title] = export.core(names, options.block.rpartition(".")[2])
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            write(folder / name, text)
-    except OSError as error:
-        raise UsageError(f"-o {folder}: {error.strerror}") from None
-    if options.json != "-":
-        print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
-    _write(options, {"gpu": gpu.name, "blocks": names, "files": [str(folder / name) for name in files]})
-    return 0
-
-
-# ---------------------------------------------------------------------------------------------------------------- synth
-
-
-def synth(options: Namespace) -> int:
-    from lockstep.rtl import configuration, yosys
-    from lockstep.synth import paper
-    from lockstep.synth.synthesis import synthesise
-
-    check_writable(options.json)
-    names = chosen(options.block)
-    gpu = _gpu(options)
+    gpu = description.load(options.gpu, shared.settings(options))
     library = read(options.liberty) if options.liberty else None
     if options.period < 0 or (options.period and library is None):
         raise UsageError(f"--period {options.period}: needs --liberty, the cells that it is for")
-    components = {block: (_build(block, gpu), _build(block, gpu)) for block in names}
+    components = {block: (build(block, gpu), build(block, gpu)) for block in names}
     with Display() as watch:
         watch.phase(f"synthesis of {', '.join(names)}")
         aims = library, options.period, options.build
@@ -199,7 +63,7 @@ def synth(options: Namespace) -> int:
     ]
     asked = {"period_nanoseconds": options.period, "built": options.build}
     result = {"gpu": gpu.name, "liberty": options.liberty, **asked, "blocks": blocks, "shares": shares}
-    _write(options, {**result, "paper": [row.json() for _, rows in tables for row in rows]})
+    shared.write(options, {**result, "paper": [row.json() for _, rows in tables for row in rows]})
     return 0
 
 
@@ -299,10 +163,3 @@ def _bytes(bits: int) -> float:
 
 def _percent(part: float, whole: float) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
-
-
-def _write(options: Namespace, value: Any) -> None:
-    if options.json:
-        write_json(options.json, value)
-        if options.json != "-":
-            print(f"written to {options.json}")

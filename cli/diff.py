@@ -1,0 +1,99 @@
+"""`lockstep diff`: how two saved runs differ, and where the cycles went."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lockstep.cli import options as shared
+from lockstep.sim.errors import UsageError
+from lockstep.sim.output import check_writable, table
+from lockstep.sim.study.difference import Row, difference
+from lockstep.sim.study.saved import Saved, read
+from lockstep.spec.statistics import CYCLES
+
+SHOWN = 10  # statistics of cycles, and as many others
+
+
+def arguments(to: ArgumentParser) -> None:
+    for name in ("first", "second"):
+        to.add_argument(name, metavar="RUN.json", help="output of `lockstep run --json`")
+    shared.json(to)
+
+
+def command(options: Namespace) -> int:
+    check_writable(options.json)
+    found = difference(*(_only(file) for file in (options.first, options.second)))
+    if options.json != "-":
+        _show(found)
+    shared.write(options, found)
+    return 0
+
+
+def _only(file: str) -> Saved:
+    runs = read(file)
+    if len(runs) > 1:
+        raise UsageError(f"{file}: has {len(runs)} runs; diff compares files with one run (`lockstep run --json`)")
+    return runs[0]
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    width = shutil.get_terminal_size().columns
+    for name in ("first", "second"):
+        print(textwrap.fill(found[name], width, initial_indent=f"{name:6}  ", subsequent_indent=" " * 8))
+    for note in found["notes"]:
+        print(textwrap.fill(note, width, initial_indent="! ", subsequent_indent="  "))
+    if rows := found["configuration"]:
+        _table("Configuration:", ("first", "second", "parameter"), [
+            (_or_none(row["first"]), _or_none(row["second"]), f"{row['parameter']}: {_meaning(row)}") for row in rows
+        ], width)  # fmt: skip
+    else:
+        print("The configurations are equal.")
+    cycles = found["cycles"]
+    title = f"{cycles['first']:,} and {cycles['second']:,} cycles ({_change(cycles)}). What a mean SM did in them:"
+    _show_parts(title, found["breakdown"], width)
+    if found["stalls"]:
+        _show_parts("Cycles of all warps, by what each waited for:", found["stalls"], width)
+    statistics = found["statistics"]
+    if not statistics:
+        print("All statistics are equal.")
+        return
+    of_cycles = [row for row in statistics if row["unit"] == CYCLES]
+    others = [row for row in statistics if row["unit"] != CYCLES]
+    chosen = [*of_cycles[:SHOWN], *others[:SHOWN]]
+    _table("Statistics that differ most, core cycles of all SMs, then others:", (
+        "first", "second", "change", "statistic"), [
+        (row["first"], row["second"], _change(row), f"{row['statistic']}: {row['meaning']}") for row in chosen
+    ], width)  # fmt: skip
+    if left := len(statistics) - len(chosen):
+        print(f"Not shown: {left} more statistics that differ (--json has all).")
+
+
+def _show_parts(title: str, rows: list[Row], width: int) -> None:
+    _table(title, ("first", "second", "difference", ""), [
+        (round(row["first"]), round(row["second"]), f"{row['difference']:+,.0f}", row["part"]) for row in rows
+    ], width)  # fmt: skip
+
+
+def _table(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], width: int) -> None:
+    print()
+    print(textwrap.fill(title, width))
+    table("", columns, rows, width)
+
+
+def _or_none(value: Any) -> Any:
+    return "-" if value is None else value
+
+
+def _meaning(row: Row) -> str:
+    return f"{row['meaning']} ({row['unit']})" if row["unit"] else row["meaning"]
+
+
+def _change(row: Row) -> str:
+    left, right = row["first"], row["second"]
+    if not left:
+        return "from 0"
+    return f"{right / left - 1:+.1%}" if right < 10 * left else f"{right / left:,.0f} times"
