@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.cli import commands
+from lockstep.cli import bench
 from lockstep.cli import main as cli
 from lockstep.sim import output
 from lockstep.sim.errors import UsageError
@@ -130,7 +130,7 @@ def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
     assert code == 0 and "kwips" in out and "Numba" in out and "cores" in out
     code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny", "--json", "-")
     (result,) = json.loads(out)
-    assert all(key in result for key in RUN_KEYS) and result["machine"] == commands.machine()
+    assert all(key in result for key in RUN_KEYS) and result["machine"] == bench.machine()
     code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny", "--with", "dyncta")
     assert code == 0 and "gtx480 with dyncta, tiny" in " ".join(out.split())
 
@@ -314,7 +314,7 @@ def test_progress_waits_two_seconds(capsys: pytest.CaptureFixture[str], monkeypa
 def test_a_warm_run_imports_no_more_than_it_needs(fill: Path) -> None:
     code = f"""if True:
         import sys
-        from lockstep.sim import cli
+        from lockstep.cli import main as cli
         assert cli.main(["run", {str(fill)!r}, "--size", "tiny", "--set", "core.sms=2"]) == 0
         heavy = ("amaranth", "networkx", "lark", "cocotb", "lockstep.rtl")
         assert not [name for name in heavy if name in sys.modules], sys.modules.keys()
