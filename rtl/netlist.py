@@ -196,11 +196,30 @@ def _own(cell: Cell, name: str, bits: list[Bit], index: int, width: int) -> list
     return bits[-1:] if int(cell["parameters"].get(f"{name}_SIGNED", "0"), 2) else []
 
 
-def check(component: wiring.Component) -> list[str]:
-    """Where a component's combinational paths differ from its declaration: a line for each, none if all is well.
+@dataclass(frozen=True)
+class Mismatch:
+    """A combinational path that is not declared, or a ``declared`` one that is not there."""
 
-    Each line names the block, the output and the input. A declared pair stands for everything below the two members;
-    it is used if any of their bits are connected.
+    block: str
+    output: str
+    source: str
+    declared: bool
+
+    def __str__(self) -> str:
+        if self.declared:
+            path = f"'combinational' says that output {self.output} depends on input {self.source}, which it does not"
+        else:
+            path = (
+                f"output {self.output} depends combinationally on input {self.source}, which its attribute "
+                "'combinational' does not say"
+            )
+        return f"{self.block}: {path}"
+
+
+def check(component: wiring.Component) -> list[Mismatch]:
+    """Where a component's combinational paths differ from its declaration.
+
+    A declared pair stands for everything below the two members; it is used if any of their bits are connected.
     """
     declared: Mapping[str, tuple[str, ...]] = getattr(component, "combinational", {})
     netlist = Netlist(component)
@@ -216,15 +235,8 @@ def check(component: wiring.Component) -> list[str]:
             }
             unused -= pairs
             if not pairs:
-                problems.append(
-                    f"{netlist.block}: output {output} depends combinationally on input {source}, which its attribute "
-                    "'combinational' does not say"
-                )
-    problems += [
-        f"{netlist.block}: 'combinational' says that output {output} depends on input {source}, which it does not"
-        for output, source in sorted(unused)
-    ]
-    return problems
+                problems.append(Mismatch(netlist.block, output, source, declared=False))
+    return problems + [Mismatch(netlist.block, output, source, declared=True) for output, source in sorted(unused)]
 
 
 def _pairs(declared: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:

@@ -215,8 +215,28 @@ def _pair(pair: combinations.Pair) -> Check:
 
 
 def _netlist(declared: Declaration) -> Check:
-    errors = [line for name in declared.configurations for line in netlist.check(declared.component(name))]
+    """Each difference names its configuration, and what to do about it."""
+    found = {name: netlist.check(declared.component(name)) for name in declared.configurations}
+    errors = [
+        f"{_shown(declared, name)}: {mismatch}; {_remedy(mismatch, found)}"
+        for name, mismatches in found.items()
+        for mismatch in mismatches
+    ]
     return Check(declared.block, "", errors)
+
+
+def _shown(declared: Declaration, configuration: str) -> str:
+    arguments = ", ".join(f"{key}={value}" for key, value in declared.configurations[configuration].items())
+    return f"{configuration!r} ({arguments})"
+
+
+def _remedy(mismatch: netlist.Mismatch, found: Mapping[str, Sequence[netlist.Mismatch]]) -> str:
+    if not mismatch.declared:
+        return f"declare it, as in {{{mismatch.output!r}: ({mismatch.source!r},)}}, or cut it by a register"
+    having = [repr(name) for name, mismatches in found.items() if mismatch not in mismatches]
+    if not having:
+        return "no configuration has this path: take it out of 'combinational'"
+    return f"{', '.join(having)} have this path: build it for these arguments, too, or refuse them"
 
 
 def _lint(declared: Declaration, configuration: str) -> Check:

@@ -10,11 +10,14 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from lockstep.cli import main as cli
 from lockstep.models import cache
@@ -68,6 +71,56 @@ def test_cocotb_finds_a_fault(declared: Declaration, simulator: str) -> None:
     ).failures
     assert len(failures) == 2
     assert all("line_mapping: RTL 0x3, model 0x2" in failure for failure in failures)
+
+
+class Odd(wiring.Component):
+    """Holds back what it is asked about, unless it is always open; ``leak`` is a path that it does not declare."""
+
+    combinational: ClassVar = {"closed": ("slots",)}
+
+    def __init__(self, *, period: int, leak: int = 0) -> None:
+        super().__init__({"slots": In(4), "closed": Out(4), "open": Out(1)})
+        self.period, self.leak = period, leak
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        if self.period > 1:
+            m.d.comb += self.closed.eq(self.slots)
+        if self.leak:
+            m.d.comb += self.open.eq(self.slots[0])
+        return m
+
+
+UNUSED = "Odd: 'combinational' says that output closed depends on input slots, which it does not"
+
+
+@pytest.mark.parametrize(
+    ("configurations", "errors"),
+    [
+        ({"odd": {"period": 3}, "largest": {"period": 256}}, []),
+        (
+            {"odd": {"period": 3}, "one": {"period": 1}, "largest": {"period": 256}},
+            [f"'one' (period=1): {UNUSED}; 'odd', 'largest' have this path: "
+             "build it for these arguments, too, or refuse them"],
+        ),
+        (
+            {"one": {"period": 1}},
+            [f"'one' (period=1): {UNUSED}; no configuration has this path: take it out of 'combinational'"],
+        ),
+        (
+            {"odd": {"period": 3, "leak": 1}},
+            ["'odd' (period=3, leak=1): Odd: output open depends combinationally on input slots, which its attribute "
+             "'combinational' does not say; declare it, as in {'open': ('slots',)}, or cut it by a register"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_path_names_the_configuration_and_a_remedy(
+    configurations: dict[str, dict[str, int]], errors: list[str]
+) -> None:
+    declared: Any = SimpleNamespace(
+        block="odd.gate", configurations=configurations, component=lambda name: Odd(**configurations[name])
+    )
+    assert levels._netlist(declared).errors == errors
 
 
 def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ class Planted(wiring.Component):
 
 
 def check(body: Body, **combinational: tuple[str, ...]) -> list[str]:
-    return netlist.check(Planted(body, **combinational))
+    return [str(mismatch) for mismatch in netlist.check(Planted(body, **combinational))]
 
 
 def test_registers_cut_paths() -> None:
