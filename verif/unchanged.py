@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.device import description
 from lockstep.spec.files import write
@@ -43,15 +41,13 @@ def observe(run: Run) -> tuple[str, dict[str, Any]]:
     kernel = kernels.find(name)
     gpu = Gpu(gpu_name, [m for m in mechanisms.split("+") if m])
     outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup(size, 1))
-    granule = gpu.memory.data.size // gpu.memory.valid.size
-    end = (int(np.flatnonzero(gpu.memory.valid)[-1]) + 1) * granule
     found = {
         "cycles": [one.cycles for one in gpu.runs],
         "stats": gpu.stats,
         "per_sm": _by_name([sm for one in gpu.runs for sm in one.per_sm]),
         "timeline": _hash(b"".join(column.tobytes() for one in gpu.runs for column in one.timeline.values())),
         "outputs": {output: _hash(array.tobytes()) for output, array in outputs.items()},
-        "memory": _hash(gpu.memory.data[:end].tobytes()),
+        "memory": _hash(gpu.memory.contents.tobytes()),
     }
     return " ".join(run), json.loads(json.dumps(found))
 

@@ -64,6 +64,12 @@ class Arena:
         return self._marks.ctypes.data - self.address if self._marks.size else 0
 
     @property
+    def contents(self) -> np.ndarray:
+        """All bytes up to the last one that may be accessed."""
+        granules = np.flatnonzero(self.valid)
+        return self.data[: (int(granules[-1]) + 1) * GRANULE if granules.size else 0]
+
+    @property
     def used(self) -> int:
         """Bytes asked for by live allocations."""
         return sum(self._sizes.values())

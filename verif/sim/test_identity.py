@@ -40,12 +40,10 @@ def _observe(name: str, skip: bool, mechanisms: Sequence[str], refusals: int) ->
     start = time.process_time()
     outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
     seconds = time.process_time() - start
-    granule = gpu.memory.data.size // gpu.memory.valid.size
-    end = (int(np.flatnonzero(gpu.memory.valid)[-1]) + 1) * granule
     return {
         "counts": [{count: values.tolist() for count, values in run.raw.items()} for run in gpu.runs],
         "outputs": {output: _hash(array) for output, array in outputs.items()},
-        "memory": _hash(gpu.memory.data[:end]),
+        "memory": _hash(gpu.memory.contents),
         "seconds": seconds,
     }
 
