@@ -8,6 +8,7 @@ from lockstep.models.core.state import SM
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, i64, jit, record, slots
 from lockstep.models.odd_gate import gate
+from lockstep.models.time import NEVER
 from lockstep.spec.odd_gate import OddGate
 from lockstep.spec.parameters import layout
 
@@ -49,7 +50,8 @@ def update(state, sm):
         different |= call(binding.step, binding.handle, addressof(io))
     if different != 0:
         sm.fault = Fault.DIFFERENCE
-    return now + max(idle, 1)
+    changes = i64(NEVER)  # the next cycle in which time alone changes an input: `slots` changes with the SM only
+    return min(now + max(idle, 1), changes)
 
 
 TENANTS = {"gates": slots(STATE, SM, update=update)}
