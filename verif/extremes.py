@@ -35,8 +35,9 @@ def extremes(mechanism: str) -> Iterator[list[Settings]]:
         for end in _ends(parameter):
             nearer = ({key: value} for value in _towards(parameter.default, end))
             yield [{key: end}, low | {key: end}, high | {key: end}, *nearer, {}]
-    yield [low, {}]
-    yield [high, {}]
+    if len(parameters) > 1:
+        yield [low, {}]
+        yield [high, {}]
 
 
 def _ends(parameter: Field[Any]) -> Sequence[Any]:
