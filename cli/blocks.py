@@ -13,7 +13,7 @@ from lockstep.rtl.export import Documentation
 from lockstep.rtl.flat import flat_ports
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import check_writable, table
+from lockstep.sim.output import check_writable, say, table
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.words import closest
 
@@ -27,20 +27,20 @@ def command(options: Namespace) -> int:
     check_writable(options.json)
     rows = [_describe(block) for block in chosen(options.block)]
     if options.json != "-":
-        columns = ("block", "port bits", "checks", "purpose")
+        columns = ("block", "purpose", "proofs")
         table("blocks; parameters and ports of one by its name, or all with --json", columns, [
-            (row["block"], sum(port["width"] * port["count"] for port in row["ports"]), ", ".join(_checks(row)),
-             row["purpose"])
-            for row in rows
+            (row["block"], row["purpose"], len(row["proofs"])) for row in rows
         ])  # fmt: skip
         if len(rows) == 1:
             [row] = rows
-            print(row["latency"])
+            if row["latency"]:
+                say(row["latency"])
+            say(f"Checks: {', '.join(_checks(row))}.")
             table("parameters", ("name", "default", "largest"), [
                 (key, value, row["largest"][key]) for key, value in row["parameters"].items()
             ])  # fmt: skip
             for proof, doc in row["proofs"].items():
-                print(f"proof {proof}: {doc}")
+                say(f"proof {proof}: {doc}", others="  ")
             table("ports, beside clk and rst", ("port", "direction", "elements", "bits of each"), [
                 (port["name"], port["direction"], port["count"], port["width"]) for port in row["ports"]
             ])  # fmt: skip

@@ -40,8 +40,9 @@ def command(options: Namespace) -> int:
     axes.check("compare")
     axes.check_kernels()
     jobs = axes.jobs()
-    with Display(options.json) as watch:
-        found = many.all_results(jobs, local(options.jobs or cores()), watch, kept=False)
+    processes = options.jobs or cores()
+    with Display(options.json, processes) as watch:
+        found = many.all_results(jobs, local(processes), watch, kept=False)
     many.write(options, jobs, found, found)
     if not many.to_standard_output(options):
         _limited(found, options.size)
@@ -60,4 +61,4 @@ def _limited(found: Sequence[Result], size: str) -> None:
         *((f"geometric mean of {count}", name, "", *measures.values()) for name, count, measures in means),
         *(("published", name, "", *(comparison.published(name, m) for m in comparison.MEASURES))
           for name, _, _ in means if size == "steady"),
-    ])  # fmt: skip
+    ], keys=2)  # fmt: skip

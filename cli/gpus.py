@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
 from lockstep.cli import options as shared
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import check_writable, table
+from lockstep.sim.output import check_writable, say, table
 from lockstep.sim.study import comparison
 
 
@@ -43,13 +41,13 @@ def command(options: Namespace) -> int:
 def _explain(options: Namespace) -> int:
     explained = description.explain(options.gpu, shared.settings(options), comparison.mechanisms(options.mechanisms))
     if options.json != "-":
-        section, width = "", shutil.get_terminal_size().columns
+        section = ""
         for each in explained:
             name, _, key = each.key.partition(".")
             if name != section:
                 section = name
                 print(f"[{section}]")
             value = f"{key} = {each.value} {each.unit}".rstrip()
-            print(textwrap.fill(f"{value}: {each.meaning} ({each.allowed})", width, subsequent_indent="    "))
-            print(textwrap.fill(each.source or "no source", width, initial_indent="    ", subsequent_indent="    "))
+            say(f"{value}: {each.meaning} ({each.allowed})", others="    ")
+            say(each.source or "no source", "    ", "    ")
     return shared.finish(options, [asdict(each) for each in explained], [])

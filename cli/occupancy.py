@@ -88,11 +88,11 @@ def _needs(gpu: Description, options: Namespace) -> Residency:
 def _show_residencies(options: Namespace, gpu: Description, found: Sequence[Residency]) -> None:
     if options.json == "-":
         return
-    columns = ("kernel", "threads", "registers", "scratchpad", "CTAs", "in pairs", "warps", "occupancy", "limited by",
+    columns = ("kernel", "threads", "CTAs", "in pairs", "warps", "occupancy", "limited by", "registers", "scratchpad",
                "registers unused", "scratchpad unused")  # fmt: skip
     rows = [
-        (r.kernel, r.threads, r.registers, r.scratchpad_bytes, r.ctas, 2 * r.shared_pairs, r.warps, r.occupancy,
-         ", ".join(r.limited_by), r.unused_registers, r.unused_scratchpad_bytes) for r in found
+        (r.kernel, r.threads, r.ctas, 2 * r.shared_pairs, r.warps, r.occupancy, ", ".join(r.limited_by), r.registers,
+         r.scratchpad_bytes, r.unused_registers, r.unused_scratchpad_bytes) for r in found
     ]  # fmt: skip
     title = f"One SM of {gpu.name}: {gpu.core.ctas} CTAs, {gpu.core.warps} warps, {gpu.core.registers} registers"
-    table(f"{title}, {gpu.scratchpad.bytes} bytes of scratchpad", columns, rows)
+    table(f"{title}, {gpu.scratchpad.bytes} bytes of scratchpad", columns, rows, keys=2)

@@ -11,6 +11,7 @@ from lockstep.sim.output import Display, check_writable, table
 from lockstep.sim.study import page
 from lockstep.sim.study.reproduce import CHAPTERS, chapter
 from lockstep.sim.study.reproduce.run import run as run_all
+from lockstep.sim.study.sweep.schedulers import cores
 
 
 def arguments(to: ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def command(options: Namespace) -> int:
         raise UsageError("--jobs must be at least 1")
     chosen = chapter(options.chapter)
     Path(options.folder).mkdir(parents=True, exist_ok=True)
-    with Display() as watch:
+    with Display(processes=options.jobs or cores()) as watch:
         results = run_all(chosen.jobs(options.quick), watch, options.jobs)
     written = chosen.page(results)
     if options.json != "-":

@@ -40,7 +40,7 @@ def command(options: Namespace) -> int:
     scheduler = _scheduler(options, parameters)
     axes.check_kernels()
     store.tidy()
-    with _Quiet(options.json) as watch:
+    with _Quiet(options.json, options.jobs or cores()) as watch:
         found = many.all_results(jobs, scheduler, watch, kept=True, retry=options.retry)
     many.write(options, jobs, found, [_lasting(result) for result in found])
     code = many.complain(found)

@@ -12,7 +12,7 @@ from lockstep.rtl import configuration, yosys
 from lockstep.sim.cosim.liberty import read
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import Display, check_writable, table
+from lockstep.sim.output import Display, check_writable, say, table
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.processes import side_by_side
@@ -84,20 +84,20 @@ def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis]) ->
             row += [period, round(1000 / period)] if period else ["", ""]
     table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", columns, rows)
     apart = "memories that are read with the clock" if options.build else "memories"
-    print(f"Area: logic and flip-flops, without wires, clock tree and {apart}. Levels: cells on the longest path,")
-    print("where an asynchronous read of a memory that is none of flip-flops counts log2(words).")
+    say(f"Area: logic and flip-flops, without wires, clock tree and {apart}. Levels: cells on the longest path, where "
+        "an asynchronous read of a memory that is not made of flip-flops counts log2(words).")  # fmt: skip
     if timed:
-        print("Critical path: OpenSTA's, with wires of no delay, from and to flip-flops, ports and memories' ports;")
-        print(f"the reset and the access times of {apart} are not in it.")
+        say("Critical path: by OpenSTA, with wires that have no delay, between flip-flops, ports and memories' ports; "
+            f"it includes neither the reset nor the access times of {apart}.")  # fmt: skip
     elif liberty:
-        print("No critical path: OpenSTA (`sta`) is not installed.")
+        say("No critical path: OpenSTA (`sta`) is not installed.")
     memories = [(block, memory) for block, result in done.items() if block not in UNITS for memory in result.memories]
     if memories:
         columns = ["block", "memory", "words", "bits each", "write ports", "read ports", "of these asynchronous"]
         table("memories, counted once each however many ports they have", columns, [
             (block, memory.name, memory.depth, memory.width, memory.writes, memory.reads, memory.asynchronous)
             for block, memory in memories
-        ])  # fmt: skip
+        ], keys=2)  # fmt: skip
 
 
 def _show_shares(shares: list[dict[str, Any]], unit: str) -> None:
@@ -147,11 +147,11 @@ def _show_paper(mechanism: Mechanism, rows: list[Row]) -> None:
     ])  # fmt: skip
     for row in rows:
         if row.paper_bits is None:
-            print(f"{row.title}: {row.reason}.")
+            say(f"{row.title}: {row.reason}.", others="  ")
             continue
-        print(f"{row.title}: {row.reason}")
+        say(f"{row.title}: {row.reason}", others="  ")
         for difference in row.differences:
-            print(f"  {difference.bits / 8:+10,.1f} B  {difference.what}")
+            say(difference.what, f"  {difference.bits / 8:+10,.1f} B  ", " " * 16)
 
 
 _BITS = ("rtl_bits", "memory_bits")

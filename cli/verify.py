@@ -67,7 +67,7 @@ def command(options: Namespace) -> int:
     if options.json != "-":
         table(f"{options.level}, LOCKSTEP_SEED={seed}, {options.seeds} seeds", ("block", "check", "passed", "s", ""), [
             (check.block, check.name, check.passed, check.seconds, check.detail) for check in checks
-        ])  # fmt: skip
+        ], keys=2)  # fmt: skip
     if options.junit:
         write_text(options.junit, levels.junit(checks, wanted))
     if options.json:

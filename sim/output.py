@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lockstep.sim import layout
 from lockstep.sim.errors import UsageError
 from lockstep.sim.watch import Watch
 from lockstep.spec import files
 
-__all__ = ["Display", "cell", "check_writable", "numeric", "table", "write_file", "write_json", "write_text"]
+__all__ = [
+    "Display", "cell", "check_writable", "fits", "numeric", "say", "table", "write_file", "write_json", "write_text",
+]  # fmt: skip
 
 NUMBERS = re.compile(r"(?<=\[)\n[-+.,\deE\s]+(?=\])")  # there is no line break inside of a string
 PATIENCE = 2.0  # seconds without a word; also between the lines of a log
@@ -50,24 +55,50 @@ def write_file(target: str, content: str | bytes) -> None:
     files.write(Path(target), content)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], width: int | None = None) -> None:
-    """Print a table; numbers to the right, with separators. The last column fits itself to the width, if there is one.
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], keys: int = 1) -> None:
+    """Print a table no wider than the terminal; numbers to the right, with separators.
 
-    Without ``width``, a table has that of the terminal.
+    A table that is too wide is printed in parts (:mod:`lockstep.sim.layout`), each with the first ``keys`` columns.
     """
+    say(title)
+    show(_columns(columns, [list(row) for row in rows]), min(keys, len(columns) - 1))
+
+
+def show(columns: Sequence[layout.Column], keys: int) -> None:
+    """Print columns as parts of a table."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    lines = [list(row) for row in rows]
-    result = Table(title=title, title_justify="left")
-    for index, name in enumerate(columns):
-        last = index == len(columns) - 1  # the one with prose, if any
-        result.add_column(name, justify="right" if numeric(lines, index) else "left", no_wrap=not last)
-    for line in lines:
-        result.add_row(*(Text(cell(value)) for value in line))
-    # A pipe has no width: take what the table needs, so that nothing is cut off.
-    Console(width=width or (None if sys.stdout.isatty() else 200)).print(result)
+    width = shutil.get_terminal_size().columns
+    for part in layout.parts(columns, width, keys):
+        found = layout.widths(part, width, True) or layout.widths(part, width, False)
+        each = found or [column.least(False) for column in part]
+        result = Table()
+        for column, own in zip(part, each, strict=True):
+            justify = "right" if column.number else "left"
+            result.add_column(layout.wrap(column.name, own), justify=justify, width=own, no_wrap=True)
+        wrapped = [[layout.wrap(text, own) for text in column.cells] for column, own in zip(part, each, strict=True)]
+        for cells in zip(*wrapped, strict=True):
+            result.add_row(*map(Text, cells))
+        Console(width=sum(each) + 4 * len(each)).print(result)
+
+
+def say(text: str, first: str = "", others: str = "") -> None:
+    """Print a paragraph no wider than the terminal, with what its first line and the others begin with."""
+    width = shutil.get_terminal_size().columns
+    print(textwrap.fill(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False))
+
+
+def fits(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bool:
+    """Whether the terminal has room for a table in one part."""
+    return layout.fits(_columns(columns, [list(row) for row in rows]), shutil.get_terminal_size().columns)
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[layout.Column]:
+    return [
+        layout.Column(name, [cell(row[k]) for row in rows], numeric(rows, k)) for k, name in enumerate(names)
+    ]
 
 
 def numeric(rows: Sequence[Sequence[Any]], column: int) -> bool:
@@ -87,17 +118,20 @@ def cell(value: Any) -> str:
 class Display(Watch):
     """Progress on standard error for work that takes longer than :data:`PATIENCE`: a line on a terminal, else a log.
 
-    What kernels print goes to standard output, or to standard error if that takes the JSON (``target``).
+    What kernels print goes to standard output, or to standard error if that takes the JSON (``target``). Of several
+    runs, ``processes`` are made at the same time.
     """
 
-    def __init__(self, target: str | None = None) -> None:
+    def __init__(self, target: str | None = None, processes: int = 1) -> None:
+        self._processes = processes
         self._to_error = target == "-"
         self._lock = threading.Lock()
         self._text = ""
         self._detail = ""
         self._runs = ""
         self._share = (0, 0)
-        self._first: tuple[float, int] | None = None  # when the first of several runs began, and how many were there
+        self._before: int | None = None  # runs that had ended before this command made the first
+        self._first: tuple[float, int] | None = None  # when that one ended, and how many had ended then
         self._live: Any = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -122,12 +156,18 @@ class Display(Watch):
 
     def runs(self, ended: int, total: int, failed: int) -> None:
         now = time.monotonic()
-        began, before = self._first = self._first or (now, ended)
         text = f"{ended:,} of {total:,} runs"
         if failed:
             text += f", {failed:,} failed"
-        if before < ended < total:
-            text += f", {_duration((now - began) / (ended - before) * (total - ended))} left"
+        if self._before is None:
+            self._before = ended
+        elif self._first is None and ended > self._before:
+            self._first = now, ended
+        # The first run of each process also prepares the model, which takes minutes where it must be compiled.
+        if self._first is not None and ended < total:
+            count = ended - self._first[1] - (self._processes - 1)
+            if count > 0 and 4 * (ended - self._before) >= total - self._before:
+                text += f", {_duration((now - self._first[0]) / count * (total - ended))} left"
         with self._lock:
             self._runs, self._share = text, (ended, total)
 

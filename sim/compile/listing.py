@@ -3,6 +3,7 @@ hints of region-p scheduling, and where their registers are first used."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from lockstep.sim.compile.ptx.passes.memory_regions import last, regions
 from lockstep.sim.compile.ptx.passes.register_regions.regions import Bounds
 from lockstep.sim.compile.staging import Staging
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import table
+from lockstep.sim.output import say, table
 from lockstep.spec import registry
 from lockstep.spec.frame import hidden_by
 from lockstep.spec.parameters import Gpu
@@ -29,7 +30,7 @@ from lockstep.spec.passes import DECLARATION, FIRST_USE, REGISTER_NUMBERING, REN
 
 HINT = "  // priority shift"
 PERCENTS = range(10, 100, 10)
-COLUMNS = 10  # registers in a line
+COLUMNS = 10  # registers in a line, if it has room for them
 NUMBERINGS = ("allocated", "declared", "renumbered")
 ROWS = (("unshared registers", "unshared"), *((name, name) for name in NUMBERINGS))
 
@@ -144,7 +145,7 @@ class Listing:
             print(line + HINT if number in marked else line)
 
     def _registers(self) -> None:
-        print(f"{self.path}: first uses of registers, as line of the PTX + micro-operations before")
+        say(f"{self.path}: first uses of registers, as line of the PTX + micro-operations before")
         for kernel in self.kernels:
             found = kernel.registers
             needed = f"registers per thread {found.per_thread}, needed {len(found.allocated)}"
@@ -187,8 +188,9 @@ def _numbers(lines: list[int]) -> str:
 def _show_uses(label: str, uses: Sequence[Use | None]) -> None:
     cells = [f"{use.line}+{use.before}" if use else "-" for use in uses]
     width = max(map(len, cells))
-    for start in range(0, len(cells), COLUMNS):
-        row = " ".join(cell.rjust(width) for cell in cells[start : start + COLUMNS])
+    columns = min(COLUMNS, max(1, (shutil.get_terminal_size().columns - 17) // (width + 1)))
+    for start in range(0, len(cells), columns):
+        row = " ".join(cell.rjust(width) for cell in cells[start : start + columns])
         print(f"  {label if start == 0 else '':10} {start:3}: {row}")
 
 

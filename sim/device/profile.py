@@ -151,11 +151,11 @@ def hot_lines(function: Mapping[str, Any], most: int = SHOWN) -> tuple[str, Sequ
         return str(line["line"]) if len(names) == 1 else f"{Path(line['file']).name}:{line['line']}"
 
     rows: list[Sequence[Any]] = [
-        (place(line), f"{line['warp_cycles'] / whole:.1%}", line["issues"], f"{line['lanes']:.1f}", line["requests"],
-         reasons(line), " ".join(line["text"].split()))
+        (place(line), f"{line['warp_cycles'] / whole:.1%}", reasons(line), " ".join(line["text"].split()),
+         line["issues"], f"{line['lanes']:.1f}", line["requests"])
         for line in lines
     ]  # fmt: skip
     title = f"{function['kernel']}, {min(names, default='')}: {whole:,} warp cycles"
     if left := len(function["lines"]) - len(lines):
         title += f"; {left} {'line' if left == 1 else 'lines'} of lower cost left out"
-    return title, ("line", "cycles", "issues", "lanes", "requests", "waits for", ""), rows
+    return title, ("line", "cycles", "waits for", "text", "issues", "lanes", "requests"), rows

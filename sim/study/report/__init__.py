@@ -261,8 +261,9 @@ def _hot(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
         for number, function in enumerate(run.result["profile"]["functions"]):
             key = f"hot-{run.letter}-{number}"
             title, columns, rows = hot_lines(function, HOT)
+            text = columns.index("text")
             lines = {
-                f"{row[0]}  {row[-1]}": _grouped(line["issues"], line["stalls"])
+                f"{row[0]}  {row[text]}": _grouped(line["issues"], line["stalls"])
                 for row, line in zip(rows, function["lines"], strict=False)
             }
             yield Plot(key, f"{run.label}: {function['kernel']}, share of its warp cycles",

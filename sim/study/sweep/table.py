@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import cell, table
+from lockstep.sim.output import fits, say, table
 from lockstep.sim.study.comparison import BASELINE
 from lockstep.sim.study.job import Job, Result
 from lockstep.spec.words import closest
@@ -84,11 +82,6 @@ class _Column:
     name: str
     cells: Sequence[Any]
 
-    @property
-    def width(self) -> int:
-        """With the space and the line beside it."""
-        return max(len(self.name), *(len(cell(each)) for each in self.cells)) + 3
-
 
 def show(jobs: Sequence[Job], results: Sequence[Result], statistics: Sequence[str] = ()) -> None:
     """Print the table, with ``statistics`` beside the usual measures, and say what was left out."""
@@ -106,21 +99,23 @@ def show(jobs: Sequence[Job], results: Sequence[Result], statistics: Sequence[st
         for name, measure in measures.items()
     ]
     asked = usual[len(MEASURES) :]
-    width = shutil.get_terminal_size().columns
     left_out: list[str] = []
     usual = usual[: len(MEASURES)]
-    while len(usual) > 1 and 1 + sum(column.width for column in (*columns, *usual, *asked)) > width:
+    while len(usual) > 1 and not fits(*_shown([*columns, *usual, *asked])):
         left_out.insert(0, usual.pop().name)
-    chosen = [*columns, *usual, *asked]
     title = f"{len(jobs)} {'run' if len(jobs) == 1 else 'runs'}, {', '.join(fixed)}."
     if "speed-up" not in left_out:
         title += f" {SPEED_UP}"
-    print(textwrap.fill(title, width))
-    table("", [column.name for column in chosen], zip(*(column.cells for column in chosen), strict=True))
+    table(title, *_shown([*columns, *usual, *asked]), keys=len(columns))
     more = f"{len(STATISTICS)} statistics (--show NAME adds one; --csv, --json and --parquet have all)"
-    print(textwrap.fill(f"Not shown: {', '.join([*left_out, more])}.", width))
+    say(f"Not shown: {', '.join([*left_out, more])}.")
     if set(states) == {"right"}:
         print("All results are right.")
+
+
+def _shown(columns: Sequence[_Column]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Headings and rows."""
+    return [column.name for column in columns], list(zip(*(column.cells for column in columns), strict=True))
 
 
 def _statistic(name: str) -> Measure:

@@ -281,16 +281,33 @@ def test_an_edit_while_runs_are_made_is_noticed(fill: Path) -> None:
 
 def test_runs_are_counted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "PATIENCE", 0.05)
-    now = iter([100.0, 110.0, 500.0])
+    now = 100.0
     with output.Display() as display:
         with monkeypatch.context() as patch:
-            patch.setattr(output.time, "monotonic", lambda: next(now))
+            patch.setattr(output.time, "monotonic", lambda: now)
             display.runs(100, 200, 0)
-            display.runs(110, 200, 1)
+            for ended in range(101, 161):
+                now += 300 if ended == 101 else 2  # the first one compiles the model
+                display.runs(ended, 200, 1)
         stop = output.time.monotonic() + 0.3
         while output.time.monotonic() < stop:
             pass
-    assert capsys.readouterr().err == "110 of 200 runs, 1 failed, about 90 s left\n"
+    assert capsys.readouterr().err == "160 of 200 runs, 1 failed, about 80 s left\n"
+
+
+def test_the_time_that_is_left_is_not_that_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """14 runs of 10 s in two processes, after two minutes of compiling: nothing is said until something is known."""
+    now, said = 0.0, {}
+    display = output.Display(processes=2)
+    monkeypatch.setattr(output.time, "monotonic", lambda: now)
+    display.runs(0, 14, 0)
+    for ended in range(1, 15):
+        now = 120.0 + 10 * ((ended + 1) // 2) + ended % 2 / 10
+        display.runs(ended, 14, 0)
+        said[ended] = display._runs.partition("runs")[2]
+    assert {said[ended] for ended in (1, 2, 14)} == {""}
+    left = {ended: int(said[ended].split()[2]) for ended in range(4, 14)}
+    assert all(0.5 < seconds / (10 * (14 - ended) / 2) < 2 for ended, seconds in left.items()), left
 
 
 def test_many_complaints_are_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
