@@ -18,6 +18,7 @@ __all__ = ["code_version", "kernel_files", "kernel_version"]
 FOLDERS = ("models", "spec", "sim/compile/cuda", "sim/compile/ptx")  # some of whose modules are imported by name
 SHOWN = "sim/gpu.py"  # what makes results imports it, and it shows them in notebooks
 LIBRARIES = ("numba", "numpy", "nvidia-cuda-nvrtc")
+SHARED = "lockstep.sim.kernels."  # modules that several kernels import
 DIGITS = 12
 
 TEXTS = (".py", ".cu", ".cuh", ".h", ".hpp")
@@ -49,7 +50,8 @@ def kernel_files(kernel: str) -> list[Path]:
             found.add(path)
             text = path.read_text(encoding="utf-8", errors="replace") if path.suffix in TEXTS else ""
             words = set(re.findall(r"[\w./+-]+", text))
-            named = (path.parent / ending for word in words for ending in (word, f"{word}.py"))
+            named = [path.parent / ending for word in words for ending in (word, f"{word}.py")]
+            named += [kernels.FOLDER / f"{word.removeprefix(SHARED)}.py" for word in words if word.startswith(SHARED)]
             todo += [each.resolve() for each in named if _is_file(each)]
     return sorted(found)
 

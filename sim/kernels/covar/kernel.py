@@ -8,14 +8,10 @@ rows; ours divides by the number of rows. As in PolyBench, the sums of products 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from lockstep.sim.kernels import Close, Data, Outputs
-
-if TYPE_CHECKING:
-    from lockstep.sim import Gpu, Module
+from lockstep.sim.kernels.moments import ROWS_COLUMNS, Moments, band
 
 TITLE = "covariance matrix of the columns, one row per thread"
 SUITE = "PolyBench"
@@ -25,39 +21,14 @@ TOLERANCE = {
     "covariance": Close(rtol=1e-4, atol=1e-3, reason="float32 sums of up to 2048 terms of mixed sign against float64"),
 }
 
-BLOCK = 256
-TILE = (32, 8)
-ROWS_COLUMNS = {"tiny": (7, 35), "small": (16, 1024), "full": (2048, 2048), "steady": (256, 2048)}
 SIZES = tuple(ROWS_COLUMNS)
-REACH = {"steady": 4}  # from the diagonal, where not the whole matrix is computed
-
-
-def setup(size: str, seed: int) -> Data:
-    """Columns that share a component, so that they correlate."""
-    random = np.random.default_rng(seed)
-    rows, columns = ROWS_COLUMNS[size]
-    common = np.outer(random.random(rows), random.random(columns))
-    values = random.random((rows, columns), np.float32) + common.astype(np.float32)
-    return {"data": values, "reach": REACH.get(size, columns)}
-
-
-def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
-    rows, columns = data["data"].shape
-    values = gpu.to_device(np.pad(data["data"], ((1, 0), (1, 0)), constant_values=np.nan))
-    mean = gpu.empty(columns + 1, np.float32)
-    covariance = gpu.to_device(np.zeros((columns + 1, columns + 1), np.float32))
-    sizes = [np.int32(rows), np.int32(columns)]
-    vector = {"grid": (-(-columns // BLOCK),), "block": (BLOCK,)}
-    tiles = {"grid": (-(-columns // TILE[0]), -(-rows // TILE[1])), "block": TILE}
-    module.launch("covar_mean", **vector, args=[*sizes, mean, values])
-    module.launch("covar_reduce", **tiles, args=[*sizes, mean, values])
-    module.launch("covar_matrix", **vector, args=[*sizes, np.int32(data["reach"]), covariance, values])
-    return {"mean": gpu.from_device(mean)[1:], "covariance": gpu.from_device(covariance)[1:, 1:]}
+MOMENTS = Moments("covar", ("mean",), "covariance")
+setup, run = MOMENTS.setup, MOMENTS.run
 
 
 def reference(data: Data) -> Outputs:
     values = data["data"].astype(np.float64)
     mean = values.mean(axis=0)
     centred = values - mean
-    band = np.triu(np.tril(centred.T @ centred, data["reach"]), -data["reach"])
-    return {"mean": mean.astype(np.float32), "covariance": band.astype(np.float32)}
+    outputs = {"mean": mean, "covariance": band(centred.T @ centred, data["reach"])}
+    return {name: array.astype(np.float32) for name, array in outputs.items()}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lockstep.sim.kernels import Close, Data, Outputs
+from lockstep.sim.kernels.rank_updates import BLOCK, RankUpdate
 
 if TYPE_CHECKING:
     from lockstep.sim import Gpu, Module
@@ -20,25 +21,10 @@ SUITE = "PolyBench"
 PTX = "syr2k.ptx"
 TOLERANCE = {"c": Close(rtol=1e-4, reason="float32 sums of up to 4096 positive terms against float64")}
 
-BLOCK = (32, 8)
-WIDTH_DEPTH = {"tiny": (44, 4), "small": (256, 96), "full": (2048, 2048), "steady": (2048, 2048)}
-SIZES = tuple(WIDTH_DEPTH)
-GRID_STEPS = {"steady": ((15, 3), 192)}  # CTAs and terms of the sums, where not all of C is computed
-
-
-def setup(size: str, seed: int) -> Data:
-    random = np.random.default_rng(seed)
-    n, m = WIDTH_DEPTH[size]
-    grid, steps = GRID_STEPS.get(size, ((-(-n // BLOCK[0]), -(-n // BLOCK[1])), m))
-    return {
-        "grid": grid,
-        "steps": steps,
-        "alpha": np.float32(1.5),
-        "beta": np.float32(1.25),
-        "a": random.random((n, m), np.float32),
-        "b": random.random((n, m), np.float32),
-        "c": random.random((n, n), np.float32),
-    }
+SHAPES = {"tiny": (44, 4), "small": (256, 96), "full": (2048, 2048), "steady": (2048, 2048)}
+SIZES = tuple(SHAPES)
+UPDATE = RankUpdate("ab", SHAPES, {"steady": ((15, 3), 192)})
+setup, reference = UPDATE.setup, UPDATE.reference
 
 
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
@@ -47,13 +33,3 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     args = [np.int32(n), np.int32(m), np.int32(data["steps"]), data["alpha"], data["beta"], a, b, c]
     module.launch("syr2k", grid=data["grid"], block=BLOCK, args=args)
     return {"c": gpu.from_device(c)}
-
-
-def reference(data: Data) -> Outputs:
-    a, b, c = (data[name].astype(np.float64) for name in "abc")
-    a, b = a[:, : data["steps"]], b[:, : data["steps"]]
-    columns, rows = np.multiply(data["grid"], BLOCK)
-    part = np.s_[:rows, :columns]
-    sums = a[:rows] @ b[:columns].T + b[:rows] @ a[:columns].T
-    c[part] = data["alpha"] * sums + data["beta"] * c[part]
-    return {"c": c.astype(np.float32)}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lockstep.sim.kernels import Close, Data, Outputs
+from lockstep.sim.kernels.rank_updates import BLOCK, RankUpdate
 
 if TYPE_CHECKING:
     from lockstep.sim import Gpu, Module
@@ -20,30 +21,16 @@ SUITE = "PolyBench"
 PTX = "syrk.ptx"
 TOLERANCE = {"c": Close(rtol=3e-5, reason="float32 sums of up to 1024 positive terms against float64")}
 
-BLOCK = (32, 8)
-WIDTH_DEPTH = {
+SHAPES = {
     "tiny": (44, 5),
     "small": (256, 128),
     "full": (1024, 1024),
     "steady": (1024, 1024),
     "reference": (160, 12),
 }
-SIZES = tuple(WIDTH_DEPTH)
-GRID_STEPS = {"steady": ((25, 3), 384)}  # CTAs and terms of the sums, where not all of C is computed
-
-
-def setup(size: str, seed: int) -> Data:
-    random = np.random.default_rng(seed)
-    n, m = WIDTH_DEPTH[size]
-    grid, steps = GRID_STEPS.get(size, ((-(-n // BLOCK[0]), -(-n // BLOCK[1])), m))
-    return {
-        "grid": grid,
-        "steps": steps,
-        "alpha": np.float32(1.5),
-        "beta": np.float32(1.25),
-        "a": random.random((n, m), np.float32),
-        "c": random.random((n, n), np.float32),
-    }
+SIZES = tuple(SHAPES)
+UPDATE = RankUpdate("a", SHAPES, {"steady": ((25, 3), 384)})
+setup, reference = UPDATE.setup, UPDATE.reference
 
 
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
@@ -53,12 +40,3 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     args = [np.int32(n), np.int32(m), *steps, data["alpha"], data["beta"], a, c]
     module.launch(name, grid=data["grid"], block=BLOCK, args=args)
     return {"c": gpu.from_device(c)}
-
-
-def reference(data: Data) -> Outputs:
-    a, c = (data[name].astype(np.float64) for name in "ac")
-    a = a[:, : data["steps"]]
-    columns, rows = np.multiply(data["grid"], BLOCK)
-    part = np.s_[:rows, :columns]
-    c[part] = data["alpha"] * (a[:rows] @ a[:columns].T) + data["beta"] * c[part]
-    return {"c": c.astype(np.float32)}

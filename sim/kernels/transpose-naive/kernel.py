@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from lockstep.sim.kernels import Data, Outputs
-
-if TYPE_CHECKING:
-    from lockstep.sim import Gpu, Module
+from lockstep.sim.kernels.transposes import Transpose
 
 TITLE = "matrix transpose, strided writes"
 SUITE = "CUDA SDK"
 PTX = "transpose_naive.ptx"
 
-TILE = 16
-HEIGHT_WIDTH = {
+SHAPES = {
     "tiny": (40, 72),
     "small": (800, 1024),
     "full": (2048, 2048),
     "steady": (2048, 2048),
     "reference": (320, 512),
 }
-SIZES = tuple(HEIGHT_WIDTH)
-
-
-def setup(size: str, seed: int) -> Data:
-    return {"input": np.random.default_rng(seed).random(HEIGHT_WIDTH[size], np.float32)}
-
-
-def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
-    height, width = data["input"].shape
-    source, target = gpu.to_device(data["input"]), gpu.empty((width, height), np.float32)
-    grid = (-(-width // TILE), -(-height // TILE))
-    args = [source, target, np.int32(width), np.int32(height)]
-    module.launch("transpose_naive", grid=grid, block=(TILE, TILE), args=args)
-    return {"output": gpu.from_device(target)}
-
-
-def reference(data: Data) -> Outputs:
-    return {"output": data["input"].T.copy()}
+TRANSPOSE = Transpose("transpose_naive", SHAPES, tile=16, rows=16)
+SIZES = tuple(TRANSPOSE.shapes)
+setup, run, reference = TRANSPOSE.setup, TRANSPOSE.run, TRANSPOSE.reference

@@ -57,3 +57,10 @@ def test_the_libraries_count(monkeypatch: pytest.MonkeyPatch) -> None:
     before = sources.code_version.__wrapped__()
     monkeypatch.setattr(sources, "_version", lambda name: "999")
     assert sources.code_version.__wrapped__() != before
+
+
+@pytest.mark.parametrize(
+    ("kernel", "module"), [("transpose-tiled", "transposes"), ("syr2k", "rank_updates"), ("covar", "moments")]
+)
+def test_what_kernels_share_is_a_part_of_each(kernel: str, module: str) -> None:
+    assert cache.ROOT / "sim" / "kernels" / f"{module}.py" in sources.kernel_files(kernel)
