@@ -76,8 +76,8 @@ def show(columns: Sequence[layout.Column], keys: int) -> None:
         each = found or [column.least(False) for column in part]
         result = Table()
         for column, own in zip(part, each, strict=True):
-            justify = "right" if column.number else "left"
-            result.add_column(layout.wrap(column.name, own), justify=justify, width=own, no_wrap=True)
+            heading = layout.wrap(column.name, own)
+            result.add_column(heading, justify="right" if column.number else "left", width=own, no_wrap=True)
         wrapped = [[layout.wrap(text, own) for text in column.cells] for column, own in zip(part, each, strict=True)]
         for cells in zip(*wrapped, strict=True):
             result.add_row(*map(Text, cells))

@@ -169,8 +169,9 @@ def test_an_option_given_twice_counts_twice(fill: Path, tmp_path: Path) -> None:
     assert json.loads(out.read_text(encoding="utf-8"))["mechanisms"] == ["dyncore", "dyncta", "mrpb"]
 
 
-def test_mechanisms_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mechanisms_are_told_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Names, what they fill or need, and what they do are there in whole."""
+    monkeypatch.setenv("COLUMNS", "300")
     assert cli.main(["mechanisms"]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name, mechanism in MECHANISMS.items():

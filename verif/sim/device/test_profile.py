@@ -130,7 +130,7 @@ def test_the_table_says_what_it_leaves_out() -> None:
     assert title == "f, b.cu: 1,000 warp cycles; 1 line of lower cost left out"
     assert dict(zip(columns, rows[0], strict=True)) == {
         "line": "3", "cycles": "50.0%", "issues": 2, "lanes": "32.0", "requests": 1,
-        "waits for": "memory 88%, not selected 4%", "": "x = y;",
+        "waits for": "memory 88%, not selected 4%", "text": "x = y;",
     }  # fmt: skip
 
 
