@@ -13,7 +13,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 BLOCK = 256
 TILE = (32, 8)

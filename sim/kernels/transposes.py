@@ -11,7 +11,7 @@ import numpy as np
 from lockstep.sim.kernels import Data, Outputs
 
 if TYPE_CHECKING:
-    from lockstep.sim.gpu import Gpu, Module
+    from lockstep.sim import Gpu, Module
 
 SHAPES = {
     "tiny": (44, 75),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sim import cli, layout, output
+from lockstep.cli import main as cli
+from lockstep.sim import layout, output
 
 WORDS = "lines of a warp, core cycles; warps_per_queue l1.stall_no_mshr_core_cycles a/long/path.cu:17 16 % b".split()
 KERNEL = ["--size", "tiny", "--set", "core.sms=2"]

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
