@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstep.cli import options as shared
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import check_writable, table
+from lockstep.sim.output import check_writable, say, table
 from lockstep.sim.study.difference import Row, difference
 from lockstep.sim.study.saved import Saved, read
 from lockstep.spec.statistics import CYCLES
@@ -41,22 +39,21 @@ def _only(file: str) -> Saved:
 
 
 def _show(found: Mapping[str, Any]) -> None:
-    width = shutil.get_terminal_size().columns
     for name in ("first", "second"):
-        print(textwrap.fill(found[name], width, initial_indent=f"{name:6}  ", subsequent_indent=" " * 8))
+        say(found[name], f"{name:6}  ", " " * 8)
     for note in found["notes"]:
-        print(textwrap.fill(note, width, initial_indent="! ", subsequent_indent="  "))
+        say(note, "! ", "  ")
     if rows := found["configuration"]:
         _table("Configuration:", ("first", "second", "parameter"), [
             (_or_none(row["first"]), _or_none(row["second"]), f"{row['parameter']}: {_meaning(row)}") for row in rows
-        ], width)  # fmt: skip
+        ])  # fmt: skip
     else:
         print("The configurations are equal.")
     cycles = found["cycles"]
     title = f"{cycles['first']:,} and {cycles['second']:,} cycles ({_change(cycles)}). What a mean SM did in them:"
-    _show_parts(title, found["breakdown"], width)
+    _show_parts(title, found["breakdown"])
     if found["stalls"]:
-        _show_parts("Cycles of all warps, by what each waited for:", found["stalls"], width)
+        _show_parts("Cycles of all warps, by what each waited for:", found["stalls"])
     statistics = found["statistics"]
     if not statistics:
         print("All statistics are equal.")
@@ -67,21 +64,20 @@ def _show(found: Mapping[str, Any]) -> None:
     _table("Statistics that differ most, core cycles of all SMs, then others:", (
         "first", "second", "change", "statistic"), [
         (row["first"], row["second"], _change(row), f"{row['statistic']}: {row['meaning']}") for row in chosen
-    ], width)  # fmt: skip
+    ])  # fmt: skip
     if left := len(statistics) - len(chosen):
         print(f"Not shown: {left} more statistics that differ (--json has all).")
 
 
-def _show_parts(title: str, rows: list[Row], width: int) -> None:
+def _show_parts(title: str, rows: list[Row]) -> None:
     _table(title, ("first", "second", "difference", ""), [
         (round(row["first"]), round(row["second"]), f"{row['difference']:+,.0f}", row["part"]) for row in rows
-    ], width)  # fmt: skip
+    ])  # fmt: skip
 
 
-def _table(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]], width: int) -> None:
+def _table(title: str, columns: Sequence[str], rows: list[tuple[Any, ...]]) -> None:
     print()
-    print(textwrap.fill(title, width))
-    table("", columns, rows, width)
+    table(title, columns, rows)
 
 
 def _or_none(value: Any) -> Any:

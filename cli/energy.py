@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from lockstep.cli import options as shared
-from lockstep.sim.output import check_writable, table
+from lockstep.sim.output import check_writable, say, table
 from lockstep.sim.study.energy import Account, Process, account, load
 from lockstep.sim.study.saved import Saved, read
 
@@ -42,7 +42,7 @@ def _as_json(run: Saved, found: Account, process: Process) -> dict[str, Any]:
 def _show(runs: list[Saved], accounts: list[Account], process: Process) -> None:
     components = list(dict.fromkeys(component for found in accounts for component in found.energies))
     for number, run in enumerate(runs, 1):
-        print(f"{number}: {run['command']}")
+        say(f"{number}: {run['command']}", others="   ")
     columns = ["", *(f"{number}, nJ" for number in range(1, len(runs) + 1))]
     if len(runs) > 1:
         columns += [f"{number} to 1" for number in range(2, len(runs) + 1)]
@@ -51,7 +51,7 @@ def _show(runs: list[Saved], accounts: list[Account], process: Process) -> None:
     table(f"Energy at {process.node_nm:g} nm and {process.voltage:g} V", columns, rows)
     missing = {statistic for found in accounts for events in found.not_counted.values() for statistic in events}
     if missing:
-        print(f"Not counted, since {process.name} has no energy for it: {', '.join(sorted(missing))}.")
+        say(f"Not counted, since {process.name} has no energy for it: {', '.join(sorted(missing))}.")
 
 
 def _row(energies: list[int]) -> list[float | None]:
