@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from lockstep.cli import main as cli
+from lockstep.cli.diff import _change
 from lockstep.sim.study import saved
-from lockstep.sim.study.difference import _change, difference
+from lockstep.sim.study.difference import difference
 from lockstep.spec.registry import MECHANISMS
 from lockstep.spec.statistics import CYCLES
 from lockstep.verif.conftest import Shared
