@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -261,9 +260,7 @@ def test_an_unknown_instruction(capsys: pytest.CaptureFixture[str], fill: Path) 
 def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
     (tmp_path / "fill.ptx").write_text(PTX.replace("  ret;", "$again:\n  bra $again;"), encoding="utf-8")
     arguments = ["run", str(fill), "--set", "launch.no_progress=1000000000000", "--json", str(tmp_path / "out.json")]
-    # A shell's background job ignores interrupts, and hands that on.
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, encoding="utf-8", preexec_fn=heed)
+    process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, encoding="utf-8")
     assert process.stderr is not None
     while "fill on gtx480" not in process.stderr.readline():  # the progress of a launch that is under way
         assert process.poll() is None
