@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -116,6 +116,17 @@ def _begin() -> None:
     threading.Thread(target=watch, args=(parent.sentinel,), daemon=True).start()
 
 
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Let no interrupt come before the end of the block, and none ever to threads and processes that begin in it."""
+    resource_tracker.ensure_running()  # to start it would let interrupts through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def dask(address: str, processes: int) -> Scheduler:
     """By the Dask scheduler at an address, or, without one, in so many processes of this machine.
 
@@ -130,23 +141,24 @@ def dask(address: str, processes: int) -> Scheduler:
     def schedule(tasks: Sequence[Task], kept: bool, watch: Watch) -> Iterator[tuple[str, Result]]:
         options = dict(n_workers=min(processes, len(tasks)), threads_per_worker=1, dashboard_address=None)
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is said in the results
-        with nullcontext(address) if address else LocalCluster(**options, silence_logs=logging.CRITICAL) as cluster:
-            try:
-                client = Client(cluster, timeout=PATIENCE)
-            except (OSError, ValueError) as error:
-                raise UsageError(f"--scheduler dask={address}: {error}") from None
-            with client:
-                futures = {
-                    client.submit(make, job, key, kept, key=f"lockstep-{key}", pure=False): (job, key)
-                    for job, key in tasks
-                }
-                for future in as_completed(futures):
-                    job, key = futures[future]
-                    lost = future.exception()
-                    result = failed(job, f"Dask: {type(lost).__name__}: {lost}") if lost else future.result()
-                    if "cycles" in result and kept and not store.find(job, key):
-                        store.keep(key, result)
-                    yield key, result
+        with ExitStack() as stack:
+            with _interrupts_later():
+                cluster = address or stack.enter_context(LocalCluster(**options, silence_logs=logging.CRITICAL))
+                try:
+                    client = stack.enter_context(Client(cluster, timeout=PATIENCE))
+                except (OSError, ValueError) as error:
+                    raise UsageError(f"--scheduler dask={address}: {error}") from None
+            futures = {
+                client.submit(make, job, key, kept, key=f"lockstep-{key}", pure=False): (job, key)
+                for job, key in tasks
+            }
+            for future in as_completed(futures):
+                job, key = futures[future]
+                lost = future.exception()
+                result = failed(job, f"Dask: {type(lost).__name__}: {lost}") if lost else future.result()
+                if "cycles" in result and kept and not store.find(job, key):
+                    store.keep(key, result)
+                yield key, result
 
     return schedule
 

@@ -277,12 +277,13 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
         assert (tmp_path / f"again.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
 
 
-def test_workers_leave_interrupts_to_the_driver(folder: Path) -> None:
+@pytest.mark.parametrize("scheduler", ["local", "dask"])
+def test_workers_leave_interrupts_to_the_driver(folder: Path, scheduler: str) -> None:
     """From their first instruction on: what comes to all, as from a terminal, is told by the driver alone."""
+    if scheduler == "dask":
+        pytest.importorskip("distributed", reason="needs pip install 'lockstep-sm[dask]'")
     seeds(folder, 4)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what is ignored here would be in there
-    process = begin(folder)
-    signal.signal(signal.SIGINT, before)
+    process = begin(folder, "--scheduler", scheduler)
     begun: list[int] = []
     end = time.monotonic() + 60
     while not begun:
