@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import TypeVar
 
+T = TypeVar("T")
 MOST = 500  # characters of a message
 
 
@@ -18,6 +21,27 @@ class UsageError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
+
+
+def of_type(kinds: type[T] | tuple[type[T], ...], what: str, value: object, rule: str) -> T:
+    """``value``, if it is of one of these types. Raises :class:`UsageError`."""
+    if not isinstance(value, kinds):
+        raise UsageError(f"{what} = {value!r}: must be {rule}")
+    return value
+
+
+def path_text(what: str, value: object) -> str:
+    """A path as a text that can be the name of a file. Raises :class:`UsageError`."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    text = of_type(str, what, value, "a path")
+    try:
+        usable = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise UsageError(f"{what} = {text!r}: cannot be the name of a file")
+    return text
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def test_a_page_that_fetches_something_is_refused(tag: str) -> None:
 
 @pytest.mark.parametrize("page", ["README.md", *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))])
 def test_pages_are_linked(page: str) -> None:
-    text = (ROOT / page).read_text()
+    text = (ROOT / page).read_text(encoding="utf-8")
     assert not re.findall(r"`(?:docs/)?[\w/-]+\.md`", text), "a page in code font is no link"
     for target in re.findall(r"\]\(([^)#:]+\.md)[)#]", text):
         assert ((ROOT / page).parent / target).is_file(), target

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from lockstep.sim.device.memory import Arena
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, of_type
 
 __all__ = ["Buffer", "Texture", "as_array", "as_dtype", "as_shape"]
 
@@ -83,10 +83,13 @@ class Buffer:
             raise UsageError(f"{self}: was freed")
 
     def __add__(self, count: int) -> Buffer:
-        return replace(self, offset=self.offset + int(count))
+        offset = self.offset + int(of_type((int, np.integer), f"{self} + count: count", count, "a number of bytes"))
+        if not 0 <= self.base + offset < 1 << 64:
+            raise UsageError(f"{self} + {count}: not an address of 64 bits")
+        return replace(self, offset=offset)
 
     def __sub__(self, count: int) -> Buffer:
-        return self + -int(count)
+        return self + -int(of_type((int, np.integer), f"{self} - count: count", count, "a number of bytes"))
 
     def __repr__(self) -> str:
         return f"Buffer({self.dtype}{list(self.shape)} at {self.address:#x})"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.models.memory import timing
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, of_type, path_text
 from lockstep.spec import parameters, registry
 from lockstep.spec.parameters import CATEGORIES, Gpu, Pipeline, check
 from lockstep.spec.words import closest
@@ -64,10 +64,10 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     Raises :class:`UsageError` for an unknown GPU or file, an unknown, missing or mistyped parameter, a value out of
     range, and for parameters that contradict each other.
     """
-    place = str(gpu)
+    place = path_text("gpu", gpu)
     identity: dict[str, str] = {}
     settings: dict[str, Any] = {}
-    for file, table in _files(os.fspath(gpu)):
+    for file, table in _files(place):
         own, changes = _written(file, table)
         identity |= own
         settings |= changes
@@ -76,11 +76,11 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     if missing := [key for key in PARAMETERS if key not in settings]:
         raise UsageError(f"{place}: {missing[0]} is missing ({len(missing)} in all); {RULE}")
     try:
-        mechanisms = registry.resolve([selected] if isinstance(selected, str) else selected)
+        mechanisms = registry.resolve(_names(selected))
     except ValueError as error:
         raise UsageError(str(error)) from None
     settings |= registry.defaults(mechanisms)
-    for key, value in (overrides or {}).items():
+    for key, value in of_type(Mapping, "settings", overrides or {}, "a dict").items():
         settings[key] = _check("", _known("", key), value)
     description = replace(
         _build(identity, settings), mechanisms=mechanisms, frame_slots=registry.frame_slots(mechanisms)
@@ -88,6 +88,12 @@ def load(gpu: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     if errors := check(description) or timing.check(description) or registry.check(description):
         raise UsageError(f"{place}{' with overrides' if overrides else ''}: {errors[0]}")
     return description
+
+
+def _names(selected: object) -> list[str]:
+    rule = "a mechanism's name, or a list of them"
+    found = [selected] if isinstance(selected, str) else list(of_type(Iterable, "mechanisms", selected, rule))
+    return [of_type(str, "mechanisms", name, rule) for name in found]
 
 
 @dataclass(frozen=True)
@@ -260,7 +266,7 @@ def _flatten(place: str, table: Mapping[str, Any], prefix: str = "") -> dict[str
 
 
 def _known(place: str, key: str) -> str:
-    if key not in PARAMETERS:
+    if of_type(str, "settings: a name", key, "a text, such as l1.mshrs") not in PARAMETERS:
         raise UsageError(f"{_behind(place)}unknown parameter {key}{closest(key, [*PARAMETERS, *IDENTITY, BASE])}")
     return key
 
@@ -275,7 +281,7 @@ def _check(place: str, key: str, value: Any) -> Any:
     metadata = PARAMETERS[key].metadata
     allowed = _allowed(PARAMETERS[key])
     if "allowed" in metadata:
-        if value not in metadata["allowed"]:
+        if not isinstance(value, str) or value not in metadata["allowed"]:
             raise UsageError(f"{place}{key} = {value!r}: must be one of {allowed}")
         return value
     if isinstance(value, bool) or not isinstance(value, int):

@@ -14,7 +14,7 @@ import numpy as np
 from lockstep.sim.device import statistics
 from lockstep.sim.device.memory import Arena
 from lockstep.sim.device.run import Run
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, of_type
 from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class Device:
         """
         from lockstep.sim.device.trace.trace import EVENTS, Trace  # late, since it compiles the model
 
+        of_type((int, np.integer), "trace: sm", sm, "an integer")
         if not 0 <= sm < self.description.core.sms:
             raise UsageError(f"SM {sm}: {self.description.name} has SMs 0 to {self.description.core.sms - 1}")
         if self.tracing is not None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from lockstep.sim.device import description
 from lockstep.sim.device.buffers import Buffer, Texture, as_array, as_dtype, as_shape
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.module import Module
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, of_type
 
 __all__ = ["Gpu"]
 
@@ -67,6 +68,8 @@ class Gpu(Device):
         profile: bool = False,
         **keywords: Any,
     ) -> None:
+        of_type((Mapping, NoneType), "settings", settings, "a dict")
+        of_type((Callable, NoneType), "progress", progress, "a function")  # type: ignore[arg-type]
         dotted = {key.replace(".", "_"): key for key in description.PARAMETERS}
         named = {dotted.get(key, key): value for key, value in keywords.items()}
         super().__init__(description.load(gpu, {**(settings or {}), **named}, mechanisms), progress, strict, profile)
@@ -88,6 +91,7 @@ class Gpu(Device):
 
     def from_device(self, buffer: Buffer) -> np.ndarray:
         """A copy of a buffer, with the dtype and shape that went in; of a pointer into one, the elements from there."""
+        of_type(Buffer, "from_device: buffer", buffer, "what to_device or empty has returned")
         buffer.require_live(self.memory)
         if buffer.offset == 0:
             return self._bytes(buffer).copy().view(buffer.dtype).reshape(buffer.shape)
@@ -99,8 +103,7 @@ class Gpu(Device):
     def free(self, what: Buffer | Texture) -> None:
         """Give the memory of a buffer or a texture back."""
         buffer = what.texels if isinstance(what, Texture) else what
-        if not isinstance(buffer, Buffer):
-            raise UsageError(f"free: {buffer!r}: must be a buffer or a texture")
+        of_type(Buffer, "free: what", buffer, "a buffer or a texture")
         buffer.require_live(self.memory)
         if buffer.offset:
             where = f"points into a buffer, {buffer.offset} bytes from its start"
@@ -130,8 +133,11 @@ class Gpu(Device):
         coordinates run from 0 to 1. ``as_float``: integer texels are read as numbers in [0, 1] or [-1, 1].
         """
         for name, value, allowed in (("filter", filter, FILTERS), ("address", address, ADDRESS_MODES)):
-            if value not in allowed:
+            if not isinstance(value, str) or value not in allowed:
                 raise UsageError(f"texture: {name} = {value!r}: must be one of {', '.join(allowed)}")
+        of_type(int, "texture: channels", channels, "1, 2 or 4")
+        of_type(bool, "texture: normalized", normalized, "True or False")
+        of_type(bool, "texture: as_float", as_float, "True or False")
         texels = as_array(image)
         if channels not in (1, 2, 4) or (channels > 1 and texels.shape[-1:] != (channels,)):
             raise UsageError(f"texture: {channels} channels: must be 1, 2 or 4, and the length of the last axis")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from lockstep.sim.device.device import Device
 from lockstep.sim.device.profile import Place, Profile
 from lockstep.sim.device.run import Run
 from lockstep.sim.device.trace.intervals import columns
-from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError
+from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError, of_type, path_text
 from lockstep.spec import registry
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Module:
         registers: Mapping[str, int] | None = None,
         options: Options | None = None,
     ) -> None:
+        of_type((Mapping, NoneType), "registers", registers, "a dict, a number by kernel")
         self.gpu = gpu
         self._text: str | None = None
         self._cuda: Cuda | None = None
@@ -76,13 +78,15 @@ class Module:
             raise UsageError(f"{self._shown_path()}: has no kernels")
         for name, count in (registers or {}).items():
             self.kernel(name)  # which may be an instance of a template, to be compiled
-            self._registers[name] = count
+            if not isinstance(count, int | np.integer) or count < 1:
+                raise UsageError(f"registers: {name}: {count!r}: must be an integer, 1 or more")
+            self._registers[name] = int(count)
         self._reserve_registers()
         self._place_variables()
 
     def _as_ptx(self, path_or_text: str | os.PathLike[str], options: Options) -> str | os.PathLike[str]:
         text = path_or_text if isinstance(path_or_text, str) and IS_TEXT.search(path_or_text) else None
-        path = Path(path_or_text) if text is None else None
+        path = Path(path_text("path_or_text", path_or_text)) if text is None else None
         if (path is not None and path.suffix == ".cu") or (text is not None and not IS_PTX.search(text)):
             from lockstep.sim.compile.cuda.program import Cuda
 
@@ -156,6 +160,7 @@ class Module:
         if isinstance(value, Texture):
             value = value.handle.to_bytes(POINTER_BYTES, "little")
         data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else as_array(value)
+        of_type((int, np.integer), f"{name}: offset", offset, "a number of bytes")
         if not 0 <= offset <= variable.bytes - data.nbytes:
             raise UsageError(f"{name}: has {variable.bytes} bytes; {data.nbytes} bytes at offset {offset} do not fit")
         self.gpu.memory.write(self._addresses[variable.name] + offset, data.reshape(-1).view(np.uint8))

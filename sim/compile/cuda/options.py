@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, path_text
 
 STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 DEFAULT_STANDARD, DEFAULT_ARCHITECTURE = "c++17", "sm_75"
@@ -29,15 +29,15 @@ class Options:
     def __post_init__(self) -> None:
         for name in ("include", "define"):
             value = getattr(self, name)
-            if isinstance(value, str) or not isinstance(value, Sequence):
+            if isinstance(value, str | bytes) or not isinstance(value, Sequence):
                 raise UsageError(f"{name} = {value!r}: must be a list")
         for folder in self.include:
-            if not Path(folder).is_dir():
+            if not Path(path_text("include", folder)).is_dir():
                 raise UsageError(f"include: {os.fspath(folder)}: no such folder")
         for definition in self.define:
             if not isinstance(definition, str) or not re.match(r"[A-Za-z_]\w*(=|$)", definition):
                 raise UsageError(f"define: {definition!r}: must be NAME or NAME=VALUE")
-        if self.std not in STANDARDS:
+        if not isinstance(self.std, str) or self.std not in STANDARDS:
             raise UsageError(f"std = {self.std!r}: must be one of {', '.join(STANDARDS)}")
         if not isinstance(self.arch, str) or not re.fullmatch(r"(sm|compute)_\d+[af]?", self.arch):
             raise UsageError(f"arch = {self.arch!r}: must be like sm_75 or compute_75")

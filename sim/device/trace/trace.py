@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from lockstep.models.observe import trace as kinds
 from lockstep.sim.device.trace import konata, perfetto
 from lockstep.sim.device.trace.recording import Instruction, Launch
 from lockstep.sim.device.trace.target import ENDINGS, LAST
-from lockstep.sim.errors import UsageError
+from lockstep.sim.errors import UsageError, of_type
 from lockstep.spec import files
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["EVENTS", "Trace"]
 
 EVENTS = 1_000_000  # kept, unless told otherwise: 32 MB
+MOST_EVENTS = 1_000_000_000
 
 
 class Trace:
@@ -41,11 +43,18 @@ class Trace:
         events: int = EVENTS,
         around_stop: int | None = None,
     ) -> None:
+        rule = "a pair of integers, of which the second may be None"
+        if len(of_type((tuple, list), "cycles", cycles, rule)) != 2:
+            raise UsageError(f"cycles = {cycles!r}: must be {rule}")
         first, last = cycles
+        of_type((int, np.integer), "cycles", first, rule)
+        of_type((int, np.integer, NoneType), "cycles", last, rule)
+        of_type((int, np.integer, NoneType), "around_stop", around_stop, "an integer, 1 core cycle or more")
+        of_type((int, np.integer), "events", events, "an integer")
         if not 0 <= first < (LAST if last is None else min(last, LAST)):
             raise UsageError(f"cycles {first}:{'' if last is None else last}: the end must be later than the begin")
-        if events < 1:
-            raise UsageError(f"events = {events}: must be 1 or more")
+        if not 1 <= events <= MOST_EVENTS:
+            raise UsageError(f"events = {events}: must be 1 to {MOST_EVENTS}")
         if around_stop is not None and (not 1 <= around_stop <= LAST or sm != 0 or cycles != (0, None)):
             rule = "must be 1 core cycle or more, without sm and cycles, which come from the launch that stops"
             raise UsageError(f"around_stop = {around_stop}: {rule}")
