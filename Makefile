@@ -1,5 +1,7 @@
 # make demo      runs kernels on two GPUs and compares them; works on a fresh machine
-# make test      the test suite
+# make check     the tests for while you write: some minutes
+# make test      the test suite: at least one test of everything
+# make test-all  everything: make test, then all sizes, modes and combinations, which take twice as long
 # make lint      style and types
 # make docs      the documentation as a site, in build/site
 # make tutorial  plays docs/tutorial.md in a fresh clone, with the time of each command
@@ -9,6 +11,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations 25
 DEMO := saxpy reduction transpose-columns transpose-padded hotspot spmv sgemm
 
 demo: $(VENV)/.installed
@@ -18,8 +21,14 @@ demo: $(VENV)/.installed
 	@$(BIN)/lockstep compare $(DEMO) --gpu gtx480 --gpu gtx980 --json out/demo.json
 	@echo "Next: $(BIN)/lockstep run spmv, or see README.md"
 
+check: $(VENV)/.developer
+	$(PYTEST) -m check
+
 test: $(VENV)/.developer
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST) -m 'not exhaustive'
+
+test-all: test
+	$(PYTEST) -m exhaustive
 
 lint: $(VENV)/.developer
 	$(BIN)/ruff check
@@ -51,4 +60,4 @@ $(VENV)/.developer: setup.py pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) --editable '.[dev,cuda,docs]'
 	@touch $@ $(VENV)/.installed
 
-.PHONY: demo test lint docs tutorial ptx
+.PHONY: demo check test test-all lint docs tutorial ptx

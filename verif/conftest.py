@@ -1,13 +1,28 @@
-"""How the test suite shares work between its processes: what is long begins first, what is costly is done once."""
+"""Which tests each distance runs, and how processes share the work: what is long begins first, what costs is done once.
+
+================= =================================================================================================
+``make check``    what is neither ``long`` nor ``exhaustive``; of a test with several parameters every value of each,
+                  not every combination
+``make test``     everything that is not ``exhaustive``
+``make test-all`` everything
+================= =================================================================================================
+
+The marks ``long`` and ``exhaustive`` stand at the tests, and the mark ``check`` follows from them, so that a new test
+that is quick runs at every distance. The summary says how much processor time each distance takes beyond the one
+before, and which tests have become slow for theirs.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import importlib
+import itertools
 import json
 import os
+import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Container, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -29,16 +44,94 @@ def pytest_configure(config: pytest.Config) -> None:
             importlib.import_module(f"lockstep.models.{file.parent.name}.{file.stem}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what is long, and let one of two workers compile the GPU's loop while the other tests hardware.
+# ------------------------------------------------------------------------------------------------------------ distances
 
-    Each worker begins with its half of the list, and then takes over what the other has not come to.
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what ``make check`` runs, before marks select; then order what they have selected.
+
+    What is long begins. One of two workers compiles the GPU's loop while the other tests hardware: each begins with its
+    half of the list, and then takes over what the other has not come to.
     """
+    for item in covering([item for item in items if not any(map(item.get_closest_marker, ("long", "exhaustive")))]):
+        item.add_marker("check")
+    yield
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("first", "long")])
     hardware = [item for item in items if item.get_closest_marker("hardware")]
     others = [item for item in items if not item.get_closest_marker("hardware")]
     half = len(items) // 2
     items[:] = [*others[:half], *hardware, *others[half:]]
+
+
+def covering(items: list[pytest.Item]) -> list[pytest.Item]:
+    """A few of the items that have every value of every parameter of every test."""
+    values = [_values(item) for item in items]
+    chosen, seen = [], set[tuple[object, ...]]()
+    for new in range(max(map(len, values), default=0), 0, -1):  # first those that bring most
+        for item, own in zip(items, values, strict=True):
+            if len(own - seen) >= new:
+                chosen.append(item)
+                seen |= own
+    return chosen
+
+
+def _values(item: pytest.Item) -> set[tuple[object, ...]]:
+    """The test, and each value of its parameters; those that one mark gives together are one."""
+    test, parameters = item.nodeid.partition("[")[0], dict(item.callspec.params if hasattr(item, "callspec") else {})
+    together = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    names = [[name.strip() for name in each.split(",")] if isinstance(each, str) else each for each in together]
+    values = {(test, *own, *(id(parameters.pop(name, None)) for name in own)) for own in names}
+    return values | {(test, name, id(value)) for name, value in parameters.items()} or {(test,)}
+
+
+def distance(keywords: Container[str]) -> str:
+    """The first distance at which a test with these marks runs."""
+    return "check" if "check" in keywords else "test-all" if "exhaustive" in keywords else "test"
+
+
+SLOW = {"check": 5, "test": 60, "test-all": 120}  # seconds of a processor that no test of a distance should exceed
+PROCESSOR = "processor time"
+_since = 0.0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note the processor time since the last report, that of programs which have ended included."""
+    global _since
+    report, until = (yield), _processor_seconds()
+    report.user_properties.append((PROCESSOR, until - _since))
+    _since = until
+    return report
+
+
+def pytest_collection_finish() -> None:
+    global _since
+    _since = _processor_seconds()
+
+
+def _processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    seconds: dict[str, dict[str, float]] = {name: defaultdict(float) for name in SLOW}
+    for report in itertools.chain(*terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            own = dict(report.user_properties)[PROCESSOR]
+            assert isinstance(own, float)
+            seconds[distance(report.keywords)][report.nodeid] += own
+    terminalreporter.section(PROCESSOR)
+    for name, tests in seconds.items():
+        if tests:
+            terminalreporter.write_line(f"{name:8} {len(tests):6,} tests {sum(tests.values()):8,.0f} s")
+    slow = [(own, test, name) for name, tests in seconds.items() for test, own in tests.items() if own > SLOW[name]]
+    for own, test, name in sorted(slow, reverse=True):
+        terminalreporter.write_line(f"slow for {name}: {own:4.0f} s {test}")
+
+
+# ----------------------------------------------------------------------------------------------------------- fixtures
 
 
 @pytest.fixture(autouse=True)

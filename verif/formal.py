@@ -44,7 +44,9 @@ class Proof:
 
     ``mode`` is ``prove`` (without bound, by ``depth``-step induction), ``bmc`` (no counterexample within ``depth``
     cycles) or ``cover`` (each ``Cover`` can be reached within ``depth`` cycles). ``doc`` says in a line what holds, and
-    at which size. With ``words`` the solver gets words in place of gates: for arithmetic on wide ones.
+    at which size. With ``words`` the solver gets words in place of gates: for arithmetic on wide ones. ``long``: takes
+    ten seconds or more. What takes more than a minute has a ``small`` instance, which the tests prove in its place;
+    ``lockstep verify --level formal`` proves the whole.
     """
 
     build: Callable[[], Elaboratable]
@@ -52,6 +54,8 @@ class Proof:
     depth: int
     doc: str
     words: bool = False
+    long: bool = False
+    small: Callable[[], Elaboratable] | None = None
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,8 @@ def test_its_block_is_verified(lockstep: Command, level: str) -> None:
     lockstep("lockstep.cli", "verify", "odd_gate.gate", "--level", level)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 def test_its_own_tests_pass(lockstep: Command, tree: Path) -> None:
     lockstep("pytest", "-q", "--import-mode=importlib", "-p", "no:cacheprovider", str(tree / "verif" / "odd_gate"))
 
@@ -100,6 +102,8 @@ def test_a_kernel_is_right_with_it_and_slower(lockstep: Command) -> None:
     assert alone["stats"][closed] == 0 < gated["stats"][closed] < gated["stats"]["sm.active_core_cycles"]
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
 def test_its_hardware_runs_in_a_kernel(lockstep: Command, mode: str) -> None:
     """In several launches, each of which begins with a reset; a period that leaves idle cycles."""

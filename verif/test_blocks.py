@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,32 +21,63 @@ from lockstep.rtl import netlist, registry
 from lockstep.verif import coverage, formal, levels, verilated
 from lockstep.verif.bench import elsewhere
 from lockstep.verif.blocks import blocks, declaration, proofs
+from lockstep.verif.conftest import Shared
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, Session
 
-CONFIGURATIONS = [(block, name) for block in blocks() for name in declaration(block).configurations]
-PROOFS = [(block, name) for block in blocks() for name in proofs(block)]
+# Of every block the size at which mutants meet it, small and with nothing that is a power of two; then the others.
+CONFIGURATIONS = [
+    pytest.param(block, name, marks=[pytest.mark.exhaustive] * (name != levels.MUTATED))
+    for block in blocks()
+    for name in declaration(block).configurations
+]
+PROOFS = [
+    pytest.param(block, name, marks=[pytest.mark.exhaustive] * proof.long)
+    for block in blocks()
+    for name, proof in proofs(block).items()
+]
 
 
 def test_every_block_has_a_bench() -> None:
     assert blocks() == registry.blocks()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("block", blocks())
-def test_hardware_equals_the_model(block: str) -> None:
-    """In every configuration and shape of stimulus; together they hit every bin.
+Simulate = Callable[[str, str], dict[str, Any]]
+
+
+@pytest.fixture
+def simulated(shared: Shared) -> Simulate:
+    """What failed in a configuration, with every shape of stimulus, and the bins that were hit.
 
     With the same seed every time: that some other misses a rare bin is no fault.
     """
     seed = levels.base_seed(1)
     print(f"LOCKSTEP_SEED={seed}")
+
+    def simulated(block: str, configuration: str) -> dict[str, Any]:
+        declared = declaration(block)
+        report = simulate(declared, configuration, levels.runs(declared, configuration, seed, 1))
+        return {"failures": report.failures, "bins": report.bins}
+
+    return lambda block, configuration: shared(f"{block} {configuration}", lambda: simulated(block, configuration))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block, configuration", CONFIGURATIONS)
+def test_hardware_equals_the_model(block: str, configuration: str, simulated: Simulate) -> None:
+    assert simulated(block, configuration)["failures"] == []
+
+
+@pytest.mark.long
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("block", blocks())
+def test_all_configurations_together_hit_every_bin(block: str, simulated: Simulate) -> None:
     declared = declaration(block)
-    reports = {name: simulate(declared, name, levels.runs(declared, name, seed, 1)) for name in declared.configurations}
-    assert [failure for report in reports.values() for failure in report.failures] == []
-    assert coverage.functional(declared, {name: report.bins for name, report in reports.items()}) == []
+    bins: dict[str, Counter[str]] = {name: Counter(simulated(block, name)["bins"]) for name in declared.configurations}
+    assert coverage.functional(declared, bins) == []
 
 
+@pytest.mark.long
 @pytest.mark.hardware
 @pytest.mark.parametrize("block, configuration", CONFIGURATIONS)
 def test_exported_verilog(block: str, configuration: str) -> None:
@@ -133,6 +167,7 @@ def digests(block: str, seed: int) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", blocks())
 def test_an_interpreted_run_is_identical(block: str) -> None:
     seed = levels.base_seed()
@@ -140,8 +175,10 @@ def test_an_interpreted_run_is_identical(block: str) -> None:
     assert elsewhere(digests, block, seed, NUMBA_DISABLE_JIT="1") == digests(block, seed)
 
 
+@pytest.mark.long
 @pytest.mark.hardware
 @pytest.mark.parametrize("block, name", PROOFS)
 def test_property(block: str, name: str, tmp_path: Path) -> None:
-    outcome = formal.prove(name, proofs(block)[name], tmp_path)
+    proof = proofs(block)[name]
+    outcome = formal.prove(name, replace(proof, build=proof.small or proof.build), tmp_path)
     assert outcome.passed, outcome.counterexample

@@ -162,6 +162,8 @@ NARROW = [
 WITH_PATIENCE = {"scheduling.warp_scheduler": "paper"}  # which has it, of the size that ships where there are classes
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.hardware
 @pytest.mark.parametrize("fault", NARROW, ids=str)
 def test_shipped_sizes_find_counters_that_are_too_narrow(fault: Fault) -> None:
@@ -352,6 +354,7 @@ def test_player_finds_a_fault_and_coverage_counts(declared: Declaration, trace: 
     json.dumps(found.json())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.hardware
 @pytest.mark.long
 @pytest.mark.parametrize("block", [block for block in levels.blocks() if declaration(block).waivers])
@@ -360,6 +363,7 @@ def test_waived_points_cannot_be_reached(block: str, tmp_path: Path) -> None:
     assert outcome.passed, outcome.counterexample
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "block, points, proved",
     [
@@ -422,6 +426,8 @@ def test_a_wrong_bit_is_noticed_wherever_it_is(declared: Declaration, trace: Tra
     assert not any(blind["state entry.sectors[0]"]) and any(blind["output request_ready"])
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 def test_the_verdicts_about_survivors() -> None:
     """What runs kill is found to differ when nothing has run; what is found equal, runs cannot kill."""
     table = declaration("warppool.thread_map_table")
@@ -457,6 +463,7 @@ class Counting(Elaboratable):
         return m
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind, mode, depth, told",
     [
@@ -487,6 +494,7 @@ class Hard(Elaboratable):
         return m
 
 
+@pytest.mark.long
 def test_a_proof_that_takes_too_long_fails_and_says_so(tmp_path: Path) -> None:
     outcome = prove("hard", Proof(Hard, "bmc", 2, ""), tmp_path, timeout=3)
     assert not outcome.passed and outcome.undecided

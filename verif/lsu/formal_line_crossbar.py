@@ -128,10 +128,12 @@ class EverythingHappens(Elaboratable):
 
 PROOFS = {
     "every lane gets the bytes of its word": Proof(
-        Moved, "prove", 3, "as its mapping, size and sign say, two cycles after the load: 2 lanes, any load, any line"
+        Moved, "prove", 3, "as its mapping, size and sign say, two cycles after the load: 2 lanes, any load, any line",
+        long=True,
     ),
     "every lane gets what is at its address": Proof(
-        FromAddresses, "bmc", 11, "with the coalescer before it: any addresses of one instruction, 4 to 16 bytes"
+        FromAddresses, "bmc", 11, "with the coalescer before it: any addresses of one instruction, 4 to 16 bytes",
+        long=True,
     ),
     "everything can happen": Proof(EverythingHappens, "cover", 4, "writes of all mappings, and without a gap: 2 lanes"),
 }

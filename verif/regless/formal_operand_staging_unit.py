@@ -191,6 +191,7 @@ PROOFS = {
         "its read need more cycles); no register has two lines, and the lines that are found early are those; what is "
         "answered was asked; a dirty line leaves by a store, an invalidation or its warp's end alone: 3 registers, 2 "
         "lines, 1 lane",
+        long=True,
     ),
     "a value is filled and read, and stored": Proof(Traffic, "cover", 12, "each by itself; dirty lines alone"),
 }  # fmt: skip

@@ -27,6 +27,7 @@ from lockstep.spec.regless.parameters import (
 from lockstep.verif.planted import InKernel, component
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
 def test_blocks_in_a_run(mode: str, tmp_path: Path) -> None:
     job = Job("hotspot", gpu="gtx980", size="tiny", mechanisms=["regless"], settings={"core.sms": 1})
@@ -35,6 +36,7 @@ def test_blocks_in_a_run(mode: str, tmp_path: Path) -> None:
     assert result["blocks"] == sorted(MECHANISM.blocks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("block", "memories", "registers"),
     [(METADATA, 11_904, 554), (MANAGER, 120, 1573), (STAGING, 262_144, 7689), (COMPRESSOR, 20_328, 2691)],
@@ -82,6 +84,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_fault_in_the_hardware_spoils_a_kernel(fault: InKernel) -> None:

@@ -42,6 +42,8 @@ def written(block: str) -> str:
     return export.verilog(configuration.build(block, GPU), block, configuration.parameters(block, GPU))
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("block", registry.blocks())
 def test_every_block_is_clean(block: str, tmp_path: Path) -> None:
     """``verif/test_blocks.py`` lints the other sizes."""
@@ -86,6 +88,7 @@ def test_header_has_block_parameters_version_and_contract() -> None:
     assert "\n// request : In, stream, ready combinational\n" in head and not re.search(r"\s\n", head)
 
 
+@pytest.mark.long
 def test_parts_have_their_contracts() -> None:
     """Each in its own module, also where there are several of a kind."""
     text = written("warppool.warp_pool")
@@ -99,6 +102,7 @@ def test_parts_have_their_contracts() -> None:
         assert contract.startswith(f"\n// {area}.{block}\n") and "\n// Members\n" in contract
 
 
+@pytest.mark.long
 def test_fusesoc_lints_the_targets(tmp_path: Path) -> None:
     """The core file as FuseSoC itself reads it."""
     blocks = [block for block in registry.blocks() if block.startswith(("warppool.", "lsu."))]
@@ -294,6 +298,8 @@ def test_yosys_tells_the_first_error() -> None:
         yosys.run(["read_rtlil missing.il"], {})
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("block", registry.blocks())
 def test_registers_and_memories_have_the_names_of_the_source(block: str) -> None:
     """None is made up on the way, by Amaranth or Yosys, nor named after the port of a memory that it addresses."""

@@ -185,6 +185,7 @@ def test_scratchpad_without_a_lock_is_wrong() -> None:
 # ------------------------------------------------------------------------------------------------------------- deadlock
 
 
+@pytest.mark.long
 def test_no_deadlock_whatever_the_order() -> None:
     """``python -m lockstep.verif.sharing.deadlock`` searches further."""
     found = deadlock.search(range(200))
@@ -204,6 +205,7 @@ def test_without_the_rule_there_are_deadlocks() -> None:
 # ------------------------------------------------------------------------------------------------------------- hardware
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
 @pytest.mark.parametrize("case", ["hotspot, registers", "srad_v2, scratchpad"])
 def test_blocks_in_a_run(case: str, mode: str, tmp_path: Path) -> None:

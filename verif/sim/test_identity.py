@@ -79,6 +79,7 @@ def unskipped(shared: Shared) -> dict[str, Observation]:
     return shared("unskipped", lambda: elsewhere(observe, kernels.names(), False))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_interpreted(group: int, compiled: dict[str, Observation]) -> None:
@@ -87,12 +88,14 @@ def test_interpreted(group: int, compiled: dict[str, Observation]) -> None:
     assert {name: each["seconds"] for name, each in found.items() if each["seconds"] >= SECONDS} == {}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_bounds_checked(kernel: str, compiled: dict[str, Observation], checked: dict[str, Observation]) -> None:
     assert differences(compiled[kernel], checked[kernel]) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_without_skipping(kernel: str, compiled: dict[str, Observation], unskipped: dict[str, Observation]) -> None:
     assert differences(compiled[kernel], unskipped[kernel]) == []
@@ -105,13 +108,23 @@ SHORT = ("spmv", "transpose-naive", "histogram", "histogram-atomics")  # gathers
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_mechanisms(mechanism: str) -> None:
     """What holds for the baseline holds with a mechanism: skipping and interpreting change nothing."""
-    reference = elsewhere(observe, kernels.names(), True, [mechanism])
-    stepped = elsewhere(observe, kernels.names(), False, [mechanism])
-    assert {name: differences(reference[name], stepped[name]) for name in reference} == {name: [] for name in reference}
+    reference, stepped = (observe(SHORT, skip, [mechanism]) for skip in (True, False))
     found = elsewhere(observe, SHORT, True, [mechanism], **INTERPRETED)
-    assert {name: differences(reference[name], found[name]) for name in SHORT} == {name: [] for name in SHORT}
+    none: dict[str, list[str]] = {name: [] for name in SHORT}
+    assert {name: differences(reference[name], stepped[name]) for name in SHORT} == none
+    assert {name: differences(reference[name], found[name]) for name in SHORT} == none
 
 
+@pytest.mark.long
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_all_kernels_with_mechanisms(mechanism: str) -> None:
+    others = [name for name in kernels.names() if name not in SHORT]
+    reference, stepped = (elsewhere(observe, others, skip, [mechanism]) for skip in (True, False))
+    assert {name: differences(reference[name], stepped[name]) for name in others} == {name: [] for name in others}
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", ["", *(name for name, each in MECHANISMS.items() if "path" in each.tenants)])
 def test_a_register_file_that_refuses_results(mechanism: str) -> None:
     """Results come at other times, and are as right; skipping and interpreting change nothing."""

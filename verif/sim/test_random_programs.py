@@ -97,7 +97,14 @@ def test_results_are_those_of_the_reference() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["interpreted", "bounds-checked", "without skipping"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "without skipping",
+        pytest.param("interpreted", marks=pytest.mark.exhaustive),
+        pytest.param("bounds-checked", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_modes_are_identical(mode: str) -> None:
     rng = seeded()
     seeds = [rng.getrandbits(32) for _ in range(IN_EVERY_MODE)]

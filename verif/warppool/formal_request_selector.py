@@ -470,11 +470,15 @@ PROOFS = {
     "order": Proof(
         lambda: Order(warps=8), "prove", 7,
         "the pop is the one that the policy names; room is exact; 3 tags, 2 coalescers, 8 warps, 2 metadata entries",
+        long=True,
     ),
     "order, the second leaves": Proof(
-        lambda: Order(4, 1, 2), "prove", 6, "as order, with 4 tags, 1 coalescer, 2 warps: room and two behind the head"
+        lambda: Order(4, 1, 2), "prove", 6, "as order, with 4 tags, 1 coalescer, 2 warps: room and two behind the head",
+        long=True,
     ),
-    "the oldest waits": Proof(OldestWaits, "prove", 6, f"bounded waiting of the oldest tag, with any policy; {_SIZE}"),
+    "the oldest waits": Proof(
+        OldestWaits, "prove", 6, f"bounded waiting of the oldest tag, with any policy; {_SIZE}", long=True
+    ),
     "stores wait": Proof(
         lambda: StoresWait(2, 3), "prove", 1, "bounded waiting of overdue stores; 2 tags, 3 coalescers, store_wait 2"
     ),

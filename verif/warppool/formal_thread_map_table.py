@@ -189,7 +189,8 @@ PROOFS = {
         f"the lines of a load get one entry, which is in use until the last of them and all results: {_LOAD}",
     ),
     "a load's entry keeps its lines": Proof(
-        partial(KeptByLoad, "load", LANES), "bmc", 8, f"each line's lanes and words until its own result: {_LOAD}"
+        partial(KeptByLoad, "load", LANES), "bmc", 8, f"each line's lanes and words until its own result: {_LOAD}",
+        long=True,
     ),
     "every entry can be in use": Proof(
         partial(Reached, "line", 2), "cover", 6,

@@ -78,6 +78,8 @@ def red(fault: Fault) -> Iterator[str]:
                 yield found
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("fault", BENCHED, ids=str)
 def test_found_by_the_bench(fault: Fault) -> None:
     found = next(red(fault), "")
@@ -110,6 +112,7 @@ def beside_the_right_model(kept: replay.Replay) -> tuple[replay.Outcome, int]:
     raise AssertionError("the replay does not end with a difference")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_found_in_a_kernel(fault: Differing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +136,7 @@ def test_found_in_a_kernel(fault: Differing, tmp_path: Path, monkeypatch: pytest
     assert found["differing"] == [vars(port) for port in outcome.differing]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("fault", MISLEADING, ids=str)
 def test_stops_a_run_with_the_rtl_in_the_place_of_the_model(fault: Misleading) -> None:

@@ -138,6 +138,7 @@ def complaint(built: library.Library, seed: int) -> str:
     return ""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["", *FAULTS])
 def test_the_environment_sees_faults(libraries: dict[str, library.Library], fault: str) -> None:

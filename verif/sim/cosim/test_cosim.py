@@ -83,6 +83,7 @@ def _set(record: np.ndarray, path: str) -> None:
     found[leaf] = ~found[leaf]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("block", "parameters"), CASES, ids=_id)
 def test_equal_over_random_inputs(block: str, parameters: Mapping[str, int]) -> None:
     seed = seeded().randrange(1 << 20)
@@ -96,6 +97,7 @@ def test_equal_over_random_inputs(block: str, parameters: Mapping[str, int]) -> 
         session.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("block", "parameters"), CASES, ids=_id)
 def test_replacing_the_model_leaves_the_same_records(block: str, parameters: Mapping[str, int]) -> None:
     seed = seeded().randrange(1 << 20)
@@ -117,6 +119,8 @@ COUNTS_FOR_EVER = {  # the cycles of a quantum, or of a window
 }
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("block", sorted(set(registry.blocks()) - synth.UNITS))
 def test_hardware_without_work_comes_to_rest(block: str) -> None:
     """Else it would be evaluated in every cycle of a run; a model does not say so of registers that it has not."""

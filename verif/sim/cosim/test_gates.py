@@ -16,6 +16,7 @@ BLOCKS = ["lsu.intra_warp_coalescer", "warppool.request_selector"]
 OPTIONS = ["--size", "tiny", "--with", "warppool", "--set", "core.sms=1", "--set", "warppool.quantum=64"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("block", BLOCKS)
 def test_gates_follow_the_model(block: str, tmp_path: Path) -> None:
@@ -26,6 +27,7 @@ def test_gates_follow_the_model(block: str, tmp_path: Path) -> None:
     assert result["compared_cycles"] >= result["cycles"]
 
 
+@pytest.mark.long
 def test_cells_of_a_library(tmp_path: Path) -> None:
     """Each does what the library says that it does."""
     library = tmp_path / "cells.lib"
@@ -36,6 +38,7 @@ def test_cells_of_a_library(tmp_path: Path) -> None:
     assert json.loads(kept.read_text(encoding="utf-8"))["gates"] == str(library)
 
 
+@pytest.mark.long
 def test_a_wrong_gate_is_found_and_found_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

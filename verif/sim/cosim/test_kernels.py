@@ -46,11 +46,17 @@ def test_classes_of_a_mechanism_reach_the_hardware(tmp_path: Path) -> None:
     assert (code, result["checked"], result["mismatches"]) == (0, True, 0)
 
 
+ELSEWHERE = ("regless", "sharing")  # verif/regless and verif/sharing run them in the kernels that they concern
+HARDWARE = {name: each.blocks for name, each in MECHANISMS.items() if each.blocks and name not in ELSEWHERE}
+
+
 @pytest.mark.long
-def test_every_block_of_warppool(tmp_path: Path) -> None:
-    code, result = cosim("spmv", "--rtl", "warppool", "--with", "warppool", json_to=tmp_path / "result.json")
+@pytest.mark.parametrize("mechanism", HARDWARE)
+def test_every_block_of_a_mechanism(mechanism: str, tmp_path: Path) -> None:
+    rtl = ",".join(HARDWARE[mechanism])
+    code, result = cosim("spmv", "--rtl", rtl, "--with", mechanism, json_to=tmp_path / "result.json")
     assert (code, result["mismatches"]) == (0, 0)
-    assert set(result["blocks"]) == set(MECHANISMS["warppool"].blocks)
+    assert set(result["blocks"]) == set(HARDWARE[mechanism])
 
 
 @pytest.mark.long
@@ -65,6 +71,7 @@ def test_the_stalls_behind_a_register_file_that_refuses(tmp_path: Path) -> None:
     assert held[12] > 0.1 > 10 * held[0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     """Kernels on two GPUs: the mutants of each have the sizes of its blocks."""

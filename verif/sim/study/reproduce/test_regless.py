@@ -136,6 +136,7 @@ def test_capacities_are_means(results: Results) -> None:
     assert rows["512"][4] == 1.0 and rows["512"][2] > rows["128"][2]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_state_is_that_of_all_schedulers_blocks() -> None:
     """The lines of the staging units alone have 128 registers."""

@@ -148,6 +148,7 @@ def full() -> dict[str, Any]:
     return run.run(validation.jobs(False), Watch(), 1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_documentation_shows_what_the_model_does(full: dict[str, Any]) -> None:
     again = "lockstep reproduce validation; its validation.md and validation-cycles.svg belong to docs/"

@@ -287,6 +287,7 @@ def test_plots_are_whole(results: Results) -> None:
         ElementTree.fromstring(plot.svg)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_documentation_shows_what_the_model_does() -> None:
     """On the quick runs; all of them take some minutes."""

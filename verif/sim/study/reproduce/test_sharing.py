@@ -263,6 +263,7 @@ def holds(results: Results, statement: str) -> bool:
     return bool(found[0])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_documentation_shows_what_the_model_does() -> None:
     """On the quick runs; all of them take some minutes."""

@@ -129,6 +129,7 @@ def test_transposes_are_to_the_one_through_global_memory(results: Results) -> No
     assert table(results, "transposes")["1024 x 1024"] == (1000, 1.0, 1.0, 1.0, 1.0, 1.0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_documentation_shows_what_the_model_does() -> None:
     """On the quick runs; all of them take half an hour."""

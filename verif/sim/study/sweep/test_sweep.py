@@ -231,6 +231,7 @@ def catches_interrupts(process: int) -> bool:
     return int(caught.split()[1], 16) >> signal.SIGINT - 1 & 1 != 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
     folder: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -277,6 +278,7 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
         assert (tmp_path / f"again.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheduler", ["local", "dask"])
 def test_workers_leave_interrupts_to_the_driver(folder: Path, scheduler: str) -> None:
     """From their first instruction on: what comes to all, as from a terminal, is told by the driver alone."""
@@ -311,6 +313,7 @@ def test_a_result_of_a_kernel_that_was_edited_meanwhile_is_not_kept(
     assert store.find(job, key) is None and not list(kept.glob("*.jsonl"))
 
 
+@pytest.mark.long
 def test_two_sweeps_share_a_store(folder: Path, kept: Path) -> None:
     """At the same time, in the same order: they share the work."""
     seeds(folder, 30)
