@@ -32,12 +32,10 @@ test-all: test
 
 lint: $(VENV)/.developer
 	$(BIN)/ruff check
-	$(BIN)/mypy spec sim models rtl verif synth cli
+	$(BIN)/mypy
 
 # Not --quiet: --strict counts only the warnings that are printed.
 docs: $(VENV)/.developer
-	@mkdir -p build/python/lockstep
-	@ln -sfn ../../../sim ../../../spec ../../../models build/python/lockstep/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 tutorial: $(VENV)/.developer

@@ -76,7 +76,7 @@ def _describe(block: str) -> dict[str, Any]:
     cls = registry.component(block)
     documentation = Documentation.of(cls)
     defaults = {name: argument.default for name, argument in inspect.signature(cls).parameters.items()}
-    if defaults.keys() != cls.LARGEST.keys():  # type: ignore[attr-defined]
+    if defaults.keys() != cls.LARGEST.keys():
         defaults = configuration.parameters(block, description.load(description.DEFAULT))
     ports = [
         {"name": port.name, "direction": _direction(port.path), "count": port.count, "width": port.width}
@@ -90,7 +90,7 @@ def _describe(block: str) -> dict[str, Any]:
         "purpose": documentation.purpose,
         "latency": documentation.latency,
         "parameters": defaults,
-        "largest": cls.LARGEST,  # type: ignore[attr-defined]
+        "largest": cls.LARGEST,
         "ports": ports,
         "combinational": getattr(cls, "combinational", {}),
         "verification": {kind: str(file) for kind, file in files.items() if file.exists()},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from lockstep.cli import options as shared
 from lockstep.rtl import registry
@@ -38,8 +39,8 @@ def command(options: Namespace) -> int:
         result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record)
     result["gates"] = options.liberty or "generic" if gates else ""
     if options.json != "-":
-        rows = [(name, result[name], "") for name in ("cycles", "warp_instructions") if name in result]
-        rows += [
+        rows: list[tuple[str, Any, str]] = [
+            *((name, result[name], "") for name in ("cycles", "warp_instructions") if name in result),
             ("compared_cycles", result["compared_cycles"], "cycles of blocks whose outputs were all compared"),
             ("mismatches", result["mismatches"], ""),
             ("cycles_per_second", result["cycles_per_second"], "SM cycles with RTL, per second of simulation"),

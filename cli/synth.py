@@ -43,9 +43,10 @@ def command(options: Namespace) -> int:
     components = {block: (build(block, gpu), build(block, gpu)) for block in names}
     with Display() as watch:
         watch.phase(f"synthesis of {', '.join(names)}")
-        aims = library, options.period, options.build
         try:
-            results = side_by_side(lambda both: synthesise(*both, *aims), components.values())
+            results = side_by_side(
+                lambda both: synthesise(*both, library, options.period, options.build), components.values()
+            )
             done = dict(zip(components, results, strict=True))
         except yosys.YosysError as error:
             raise UsageError(f"synthesis{f' with {options.liberty}' if options.liberty else ''}: {error}") from None

@@ -260,7 +260,7 @@ def install() -> None:
                 return None
             found = super().from_function(function, str(Path(file).resolve()))
             if found is None:  # another locator would not see edits in imported modules
-                raise _unusable(config.CACHE_DIR, "cannot be written to")
+                raise _unusable(os.environ["NUMBA_CACHE_DIR"], "cannot be written to")
             return found
 
     class SealedFile(caching.IndexDataCacheFile):

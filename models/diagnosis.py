@@ -65,7 +65,8 @@ def _slots(mask: Any) -> Iterator[int]:
 def _of_warp(sm: Any, index: int, slot: int, cta: Any, watch: Watch | None, waits: str) -> Waiting:
     warp = sm["warps"][slot]
     last, following = int(warp["issued_pc"]), int(warp["pc"])
-    since, places = int(warp["issued"]), (following,)
+    since = int(warp["issued"])
+    places: tuple[int, ...] = (following,)
     if not int(cta["warps"]) >> slot & 1:
         state, places = ENDED, (last,)
     elif int(cta["waiting"]) >> slot & 1:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -478,10 +478,12 @@ class Machine:
         run(*self._arguments, 0)
 
     @property
-    def _arguments(self) -> list:
+    def _arguments(self) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
         """The arguments of :func:`run`, but for the last."""
-        records = [self._launch, self._settings, self._context, self._rows.record]
-        return [J.argument(self._state), J.argument(self.sms), self.memory.argument, *map(J.argument, records)]
+        state, sms = J.argument(self._state), J.argument(self.sms)
+        launch, settings = J.argument(self._launch), J.argument(self._settings)
+        context, rows = J.argument(self._context), J.argument(self._rows.record)
+        return state, sms, self.memory.argument, launch, settings, context, rows
 
     def launch(
         self,

@@ -90,7 +90,7 @@ def rtlil(component: wiring.Component, name: str) -> str:
     """A component, which must not have been elaborated, as RTLIL with flat ports; the top module is called ``name``."""
     flat = Flat(component)
     text = backend.convert(flat, name=name, ports=list(flat.signals.values()), emit_src=False)
-    component._MustUse__used = True  # type: ignore[attr-defined]  # Flat elaborates it itself
+    component._MustUse__used = True  # Flat elaborates it itself
     return _ordered(_registers_named(_EMPTY_MEMORY.sub("", text)), name, flat.ports)
 
 

@@ -93,7 +93,7 @@ class Flat(Elaboratable):
         self.signals |= {"clk": self.domain.clk, "rst": self.domain.rst}
 
     def elaborate(self, platform: object) -> Module:
-        m: Module = self.component.elaborate(platform)  # type: ignore[attr-defined]
+        m: Module = self.component.elaborate(platform)
         with suppress(NameError):  # the component brings its own
             m.domains += self.domain
         for port in self.ports:

@@ -61,4 +61,4 @@ def component(block: str) -> type[wiring.Component]:
 def largest(block: str) -> wiring.Component:
     """The largest instance of a block."""
     cls = component(block)
-    return cls(**cls.LARGEST)  # type: ignore[attr-defined]
+    return cls(**cls.LARGEST)

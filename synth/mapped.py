@@ -36,7 +36,7 @@ class Mapped(wiring.Component):
         super().__init__(component.signature)
         self.combinational = getattr(component, "combinational", {})
         self.constant = getattr(component, "constant", ())
-        self._MustUse__used = True  # type: ignore[attr-defined]  # it is never elaborated
+        self._MustUse__used = True  # it is never elaborated
         self.verilog = _netlist(export.rtlil(component, name), name, library)
 
     def elaborate(self, platform: object) -> None:

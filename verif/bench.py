@@ -32,7 +32,7 @@ class Bench:
         for name in set(parameters) & set(self.state.dtype.names or ()):
             self.state[name] = parameters[name]
         self.io = np.zeros((), model.PORTS)
-        self.i, self.o, self.c = (self.io[side] if side in self.io.dtype.names else None for side in "ioc")
+        self.i, self.o, self.c = (self._side(side) for side in "ioc")
         self._addresses = self.state.ctypes.data, self.io.ctypes.data
         self._instances = list(_parts(self.state))
         bindings = [part["binding"] for _, part in self._instances]
@@ -41,6 +41,10 @@ class Bench:
         self._slots = {name: called(function) for name, function in model.SLOTS.items()}
         self._bind()
         self.reset()
+
+    def _side(self, side: str) -> np.ndarray:
+        """The ports of a side, as a record; one without fields where the model has none."""
+        return self.io[side] if side in (self.io.dtype.names or ()) else np.zeros((), [])
 
     def _bind(self) -> None:
         """Let golden models play the parts that the model joins."""
@@ -64,7 +68,7 @@ class Bench:
         self.model.reset(argument(self.state), argument(self.io))
 
     def comb(self) -> None:
-        if self.c is not None:
+        if "comb" in self._slots:
             self._slots["comb"](*self._addresses)
 
     def step(self) -> None:

@@ -120,8 +120,8 @@ class Declaration:
 
     def component(self, configuration: str) -> wiring.Component:
         """A new instance of the hardware, which may remain unused."""
-        made = registry.component(self.block)(**self.configurations[configuration])  # type: ignore[arg-type]
-        made._MustUse__used = True  # type: ignore[attr-defined]
+        made = registry.component(self.block)(**self.configurations[configuration])
+        made._MustUse__used = True
         return made
 
     def ports(self, configuration: str) -> list[FlatPort]:

@@ -179,7 +179,7 @@ def test_shipped_sizes_find_counters_that_are_too_narrow(fault: Fault) -> None:
 def test_an_input_that_is_said_to_be_constant_must_not_change() -> None:
     declared = declaration("scheduling.warp_scheduler")
 
-    class Restless(declared.environment):  # type: ignore[name-defined, misc]
+    class Restless(declared.environment):  # type: ignore[name-defined]
         def drive(self, i: Any, o: Any) -> None:
             super().drive(i, o)
             i.active_warps = 1 + self.cycle % 2
@@ -304,7 +304,7 @@ def test_seed_and_names_determine_a_run(declared: Declaration, trace: Trace) -> 
 
 
 def test_environment_finds_a_fault_of_the_model(declared: Declaration) -> None:
-    class Deaf(declared.environment):  # type: ignore[name-defined, misc]
+    class Deaf(declared.environment):  # type: ignore[name-defined]
         def observe(self, i: Any, o: Any, c: Any) -> None:
             o.line.payload.number ^= bool(o.line.valid)
             super().observe(i, o, c)
@@ -314,7 +314,7 @@ def test_environment_finds_a_fault_of_the_model(declared: Declaration) -> None:
 
 
 def test_runs_that_all_fail_tell_why(declared: Declaration) -> None:
-    class Displeased(declared.environment):  # type: ignore[name-defined, misc]
+    class Displeased(declared.environment):  # type: ignore[name-defined]
         def observe(self, i: Any, o: Any, c: Any) -> None:
             raise AssertionError("nothing is right")
 

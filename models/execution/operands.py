@@ -9,15 +9,19 @@ Order matters: immediates pass through ``r``, so all sources are fetched before 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from lockstep.models.execution.isa import CONTEXT, LANES, PT, RZ, Fetch, Kind, Write
 from lockstep.models.execution.numerics import LOW_HALF, SIGN_F32, flush, half_to_single, narrow
 from lockstep.models.jit import addressof, bits_f32, f64, i64, inline, u32, u64, words_u32, words_u64
 
 REGISTER_BYTES = 4 * LANES
 ALL = (1 << LANES) - 1  # the mask of a full warp
-_SCRATCH = CONTEXT.fields["a"][1]
-_SCRATCH_BYTES = CONTEXT.fields["b"][1] - _SCRATCH
-_RESULT = CONTEXT.fields["r"][1]
+_FIELDS: Mapping[str, Any] = CONTEXT.fields or {}
+_SCRATCH = _FIELDS["a"][1]
+_SCRATCH_BYTES = _FIELDS["b"][1] - _SCRATCH
+_RESULT = _FIELDS["r"][1]
 
 _REGISTER, _IMMEDIATE = int(Kind.REGISTER), int(Kind.IMMEDIATE)
 _WORD, _S16, _U16, _S8, _U8 = int(Fetch.WORD), int(Fetch.S16), int(Fetch.U16), int(Fetch.S8), int(Fetch.U8)

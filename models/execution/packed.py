@@ -177,8 +177,7 @@ def execute_packed(context, instruction):
     if op == Packed.FMA_F16 or op == Packed.FMA_BF16:
         # Scalars come as f32 lanes and leave as such; the write then has nothing to round.
         for lane in range(x.lanes):
-            first, second, third = f64(fa[lane]), f64(fb[lane]), f64(fc[lane])
-            half = _arithmetic(i64(Packed.FMA_F16X2), flushes, first, second, third, precision)
+            half = _arithmetic(i64(Packed.FMA_F16X2), flushes, f64(fa[lane]), f64(fb[lane]), f64(fc[lane]), precision)
             half = _limit(half, flags, precision)
             r[lane] = u32(i64(half) << 16 if bfloat else half_to_single(half))
     elif op == Packed.CVT_F16X2 or op == Packed.CVT_BF16X2:

@@ -471,7 +471,7 @@ def waits(state: Any, sm: Any, slot: int) -> str:
     """Which lock a warp waits for, who has it, and whether that CTA waits for locks, too."""
     if not int(state["waiting"]) >> slot & 1:
         return ""
-    launch = np.frombuffer((ctypes.c_char * LAUNCH.itemsize).from_address(int(sm["launch"])), LAUNCH)
+    launch = np.frombuffer(memoryview((ctypes.c_char * LAUNCH.itemsize).from_address(int(sm["launch"]))), LAUNCH)
     grid = view(launch["grids"][0, 0:1].reshape(()))
     pair, side = divmod(int(_seat(grid, int(sm["warps"][slot]["cta"]))), 2)
     partner = sm["ctas"][int(_place(grid, pair, 1 - side))]

@@ -41,7 +41,7 @@ def nanoseconds(step: int, comb: int, handle: int, io: np.ndarray, inputs: np.nd
 def measure(block: str) -> tuple[float, float, float]:
     """Busy, idle, shadow."""
     sizes = configuration.parameters(block, description.load("gtx480"))
-    parameters = sizes or registry.component(block).LARGEST  # type: ignore[attr-defined]
+    parameters = sizes or registry.component(block).LARGEST
     kind = blocks.ports(block)
     rtl = library.load(block, parameters)
     inputs = random_inputs(rtl, STIMULI)

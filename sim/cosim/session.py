@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from lockstep.rtl.registry import select, selectable
 from lockstep.sim.cosim import build, library
 from lockstep.sim.cosim.replay import SIDES, Differing, Replay, differing, recorded
 from lockstep.sim.errors import UsageError
+from lockstep.spec.parameters import Gpu
 from lockstep.spec.registry import MECHANISMS
 from lockstep.spec.words import closest
 
@@ -27,20 +28,38 @@ GLOBAL = -1  # the SM of a block that there is once
 class Instance(Protocol):
     """A block in a machine's records. ``record`` is ``{binding, state, io}`` (``models.blocks.instance``)."""
 
-    block: str
-    parameters: Mapping[str, int]
-    sm: int  # -1: there is one for the whole GPU
-    index: int  # which of several in an SM
-    inside: str  # the joined unit that it is part of
-    record: np.ndarray
+    @property
+    def block(self) -> str: ...
+
+    @property
+    def parameters(self) -> Mapping[str, int]: ...
+
+    @property
+    def sm(self) -> int:
+        """-1: there is one for the whole GPU."""
+
+    @property
+    def index(self) -> int:
+        """Which of several in an SM."""
+
+    @property
+    def inside(self) -> str:
+        """The joined unit that it is part of."""
+
+    @property
+    def record(self) -> np.ndarray: ...
 
 
 class Machine(Protocol):
     """What a session needs of ``models.gpu.Machine``."""
 
-    gpu: Any  # its description
-    instances: Sequence[Any]
     on_launch: Callable[[], None] | None  # called at every launch, when all has been reset
+
+    @property
+    def gpu(self) -> Gpu: ...
+
+    @property
+    def instances(self) -> Sequence[Instance]: ...
 
 
 class Mismatch(RuntimeError):

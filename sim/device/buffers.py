@@ -13,7 +13,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from lockstep.sim.device.memory import Arena
 from lockstep.sim.errors import UsageError, of_type
 
-__all__ = ["Buffer", "Texture", "as_array", "as_dtype", "as_shape"]
+__all__ = ["Buffer", "Extent", "Texture", "as_array", "as_dtype", "as_shape"]
+
+Extent = int | np.integer | Sequence[int | np.integer]
+"""One dimension, or several: of an array, a grid or a block."""
 
 MOST_DIMENSIONS = 64  # of a NumPy array
 
@@ -42,13 +45,13 @@ def as_array(value: ArrayLike) -> np.ndarray:
     return array
 
 
-def as_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+def as_shape(shape: Extent) -> tuple[int, ...]:
     """The extents of an array."""
-    extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    extents: tuple = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     whole = all(isinstance(extent, int | np.integer) and extent >= 0 for extent in extents)
     if not whole or len(extents) > MOST_DIMENSIONS:
         raise UsageError(f"shape {shape!r}: must be an integer, or up to {MOST_DIMENSIONS} integers, all 0 or more")
-    return tuple(int(extent) for extent in extents)  # type: ignore[arg-type]
+    return tuple(int(extent) for extent in extents)
 
 
 @dataclass(frozen=True)

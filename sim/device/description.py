@@ -297,7 +297,9 @@ def _build(identity: Mapping[str, str], settings: Mapping[str, Any]) -> Gpu:
         return cls(**{f.name: settings[f"{prefix}.{f.name}"] for f in fields(cls)})
 
     return Gpu(
-        **identity,
+        name=identity["name"],
+        source=identity["source"],
+        compute_capability=identity["compute_capability"],
         **{name: section(cls, name) for name, cls in parameters.SECTIONS.items()},
         pipelines={category: section(Pipeline, f"pipelines.{category}") for category in CATEGORIES},
         sections={name: section(cls, name) for name, cls in registry.SECTIONS.items()},

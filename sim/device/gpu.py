@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from lockstep.sim.compile.cuda.options import DEFAULT_ARCHITECTURE, DEFAULT_STANDARD, Options
 from lockstep.sim.device import description
-from lockstep.sim.device.buffers import Buffer, Texture, as_array, as_dtype, as_shape
+from lockstep.sim.device.buffers import Buffer, Extent, Texture, as_array, as_dtype, as_shape
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.module import Module
 from lockstep.sim.errors import UsageError, of_type
@@ -83,7 +83,7 @@ class Gpu(Device):
         self.memory.write(buffer.base, host.reshape(-1).view(np.uint8))
         return buffer
 
-    def empty(self, shape: int | Sequence[int], dtype: DTypeLike) -> Buffer:
+    def empty(self, shape: Extent, dtype: DTypeLike) -> Buffer:
         """Fresh device memory filled with a pattern that shows what a kernel leaves unwritten."""
         buffer = self._allocate(as_shape(shape), as_dtype(dtype))
         self.memory.poison(buffer.base, buffer.nbytes)

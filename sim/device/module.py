@@ -26,7 +26,7 @@ from lockstep.sim.compile.ptx.kernel import Kernel, Program
 from lockstep.sim.compile.ptx.lines import Places
 from lockstep.sim.device import diagnosis
 from lockstep.sim.device.arguments import POINTER_BYTES, pack
-from lockstep.sim.device.buffers import Texture, as_array, as_dtype
+from lockstep.sim.device.buffers import Extent, Texture, as_array, as_dtype
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.profile import Place, Profile
 from lockstep.sim.device.run import Run
@@ -48,8 +48,6 @@ IS_TEXT = re.compile(r"[\n{]")
 IS_PTX = re.compile(r"^\s*\.version\b", re.MULTILINE)
 MAX_BLOCK = (1024, 1024, 64)  # threads in x, y and z (CUDA C Programming Guide, all compute capabilities from 2.0)
 MAX_GRID_X = 2**31 - 1
-
-Extent = int | Sequence[int]
 
 
 class Module:

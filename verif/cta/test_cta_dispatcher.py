@@ -29,7 +29,7 @@ class Gpu(Bench):
         self.step()
         self.i["launch"] = 0
 
-    def cycle(self) -> tuple[int, int] | None:
+    def clock(self) -> tuple[int, int] | None:
         """One clock of everything; the dispatch that the SMs saw, as (SM, CTA)."""
         seen = (int(self.o["dispatch"]["sm"]), int(self.o["dispatch"]["cta"])) if self.o["dispatch"]["valid"] else None
         self.step()
@@ -43,7 +43,7 @@ class Gpu(Bench):
 def test_round_robin_fills_the_sms_in_turn() -> None:
     gpu = Gpu("round-robin", 4, 2)
     gpu.launch(20)
-    seen = [gpu.cycle() for _ in range(12)]
+    seen = [gpu.clock() for _ in range(12)]
     assert seen == [None, None, *((n % 4, n) for n in range(8)), None, None]
 
 
@@ -52,7 +52,7 @@ def test_load_balanced_fills_the_emptiest_sm() -> None:
     gpu.resident = [[-1] * n for n in (3, 1, 2, 1)]
     gpu.tell()
     gpu.launch(7)
-    seen = [dispatch[0] for dispatch in (gpu.cycle() for _ in range(20)) if dispatch]
+    seen = [dispatch[0] for dispatch in (gpu.clock() for _ in range(20)) if dispatch]
     assert seen[:2] == [1, 3]
     assert [len(resident) for resident in gpu.resident] in ([4, 3, 4, 3], [4, 4, 3, 3], [3, 4, 4, 3], [3, 4, 3, 4])
 
@@ -62,7 +62,7 @@ def test_the_fewest_ctas_are_followed_by_one_a_cycle() -> None:
     gpu.resident = [[-1] * n for n in (5, 3)]
     gpu.tell()
     gpu.launch(4)
-    seen = [gpu.cycle() for _ in range(13)]
+    seen = [gpu.clock() for _ in range(13)]
     rises = [None] * 3  # from 0 to 3
     assert seen == [*rises, None, None, (1, 0), None, None, (1, 1), None, None, (0, 2), (1, 3)]
 
@@ -71,5 +71,5 @@ def test_the_fewest_ctas_are_followed_by_one_a_cycle() -> None:
 def test_dispatches_are_an_interval_apart(interval: int) -> None:
     gpu = Gpu("round-robin", 8, 8, interval)
     gpu.launch(4)
-    cycles = [cycle for cycle in range(4 * interval + 5) if gpu.cycle()]
+    cycles = [cycle for cycle in range(4 * interval + 5) if gpu.clock()]
     assert cycles == [2 + interval * n for n in range(4)]

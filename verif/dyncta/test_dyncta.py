@@ -70,7 +70,7 @@ def run(kernel: str, *names: str, gpu: str = "gtx480", size: str = "tiny", **set
 def counts(device: Gpu) -> dict[str, list[int]]:
     """All raw counts of a run but the mechanism's own."""
     return {
-        name: sum(run.raw[name] for run in device.runs).tolist()
+        name: np.sum([run.raw[name] for run in device.runs], axis=0).tolist()
         for name in device.runs[0].raw if not name.startswith("dyncta.")
     }  # fmt: skip
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -44,9 +44,16 @@ ALIGNMENT = 1 << 16  # bytes: the buffer begins with a row of DRAM, in the first
 WARM = {"instruction_cache.mode": "perfect", "constant_cache.mode": "perfect"}
 """Micro-kernels are straight, and would wait for each line of their instructions."""
 
-Settings = Mapping[str, Any]
+Settings = dict[str, Any]
 Repeat = Callable[[int], str]
 """A kernel's body with so many repetitions of what is measured."""
+
+
+class Chased(TypedDict):
+    """The buffer of a :class:`Bench` whose words hold addresses."""
+
+    nbytes: int
+    stride: int
 
 
 class Bench:

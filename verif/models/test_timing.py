@@ -11,7 +11,7 @@ import pytest
 
 from lockstep.sim.device import description
 from lockstep.spec.parameters import CATEGORIES, Gpu
-from lockstep.verif.models.micro import Bench, Repeat, Settings, chain, independent, slope
+from lockstep.verif.models.micro import Bench, Chased, Repeat, Settings, chain, independent, slope
 
 FIXED = 4 + 2  # cycles of a load before the L1's look-up and after its answer
 
@@ -157,17 +157,16 @@ def test_latency_of_an_atomic(cycles: int, active: int) -> None:
 # One bank, so that it is known what a row buffer holds; DRAM cycles are core cycles.
 ONE_CHANNEL = {"dram.channels": 1, "l2.slices": 1, "dram.interleave": 2048, "dram.row_bytes": 2048, "clocks.dram": 700}
 ONE_BANK = {**ONE_CHANNEL, "dram.banks": 1}
+EACH_ITS_BANK = Chased(nbytes=16 * 2048, stride=2048)
 
 
 @pytest.mark.parametrize("latency", [320, 400, 555])
 def test_latency_of_dram(latency: int) -> None:
     """``dram.latency`` is that of a closed row; an open row saves tRCD, and another open row costs tRP."""
     settings = {"dram.latency": latency}
-    opened = dict(nbytes=2048, stride=128)
-    assert slope(chain(CHASE), 4, 14, ONE_BANK | settings, **opened) == latency - 12
-    each_its_bank = dict(nbytes=16 * 2048, stride=2048)
-    assert slope(chain(CHASE), 4, 14, ONE_CHANNEL | settings, **each_its_bank) == latency
-    assert slope(chain(CHASE), 4, 14, ONE_BANK | settings, **each_its_bank) == latency + 12
+    assert slope(chain(CHASE), 4, 14, ONE_BANK | settings, nbytes=2048, stride=128) == latency - 12
+    assert slope(chain(CHASE), 4, 14, ONE_CHANNEL | settings, **EACH_ITS_BANK) == latency
+    assert slope(chain(CHASE), 4, 14, ONE_BANK | settings, **EACH_ITS_BANK) == latency + 12
 
 
 @pytest.mark.parametrize("bus", [2, 8, 16])
@@ -178,10 +177,9 @@ def test_latency_of_a_sector(sector: int, bus: int) -> None:
     settings |= {"crossbar.header_bytes": 8, "crossbar.flit_bytes": 16}
     reply = ceil((8 + 128) / 16) - ceil((8 + sector) / 16)
     burst = max(ceil(sector / (2 * bus)), 2)  # tCCD
-    each_its_bank = dict(nbytes=16 * 2048, stride=2048)
     assert slope(chain(CHASE_L2), 10, 30, settings, stride=4096) == 180 - reply
-    assert slope(chain(CHASE_L2), 4, 14, settings, **each_its_bank) == 700 - (128 // sector - 1) * burst - reply
-    assert slope(chain(CHASE), 4, 14, settings, **each_its_bank) == 700
+    assert slope(chain(CHASE_L2), 4, 14, settings, **EACH_ITS_BANK) == 700 - (128 // sector - 1) * burst - reply
+    assert slope(chain(CHASE), 4, 14, settings, **EACH_ITS_BANK) == 700
 
 
 @pytest.mark.parametrize("clock", [350, 924, 1400])

@@ -21,7 +21,7 @@ WARPS = 12
 
 
 def compiled(
-    text: str, path: str = "test.ptx", *, registers: int = REGION_REGISTERS, lines: int = LINES, limit: int = 63
+    text: str, path: str = "test.ptx", /, *, registers: int = REGION_REGISTERS, lines: int = LINES, limit: int = 63
 ) -> dict[str, Kernel]:
     """The kernels of a module, with regions."""
     passes: Sequence[Pass] = REGISTER_NUMBERING, register_regions(registers, lines)

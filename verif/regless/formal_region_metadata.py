@@ -175,7 +175,7 @@ class Regions(Elaboratable):
         payload, kind = word.payload, word.kind  # type: ignore[attr-defined]
         found = []
         for k in range(ENTRIES):
-            entry: Value = 0  # type: ignore[assignment]
+            entry: Value = 0
             for own, (count, shift) in PLACES.items():
                 if k < count:
                     entry = Mux(kind == own, payload[shift + ENTRY_BITS * k :][:ENTRY_BITS], entry)

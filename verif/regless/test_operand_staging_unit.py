@@ -109,4 +109,4 @@ def test_lines_leave_in_turn(lines: int) -> None:
 
 def test_banks_are_a_power_of_two() -> None:
     with pytest.raises(ValueError, match="banks must be a power of two, not 3"):
-        registry.component("regless.operand_staging_unit")(banks=3)  # type: ignore[call-arg]
+        registry.component("regless.operand_staging_unit")(banks=3)

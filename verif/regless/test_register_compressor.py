@@ -44,7 +44,7 @@ def test_fifteen_registers_in_a_line() -> None:
     assert (per_line(128), per_line(64)) == (15, 7)
     assert CONFIGURATIONS["paper"]["per_line"] == 15
     block = registry.component("regless.register_compressor")()
-    assert block._kept.depth == 12 and block._kept.shape.length == 15  # type: ignore[attr-defined]
+    assert block._kept.depth == 12 and block._kept.shape.length == 15
 
 
 def test_latencies() -> None:
@@ -176,4 +176,4 @@ def test_sizes_out_of_range_are_refused() -> None:
     cls = registry.component("regless.register_compressor")
     for name, value in (("lines", 17), ("per_line", 16), ("per_line", 0), ("warps", 65)):
         with pytest.raises(ValueError, match=f"{name} must be 1 to"):
-            cls(**{name: value})  # type: ignore[arg-type]
+            cls(**{name: value})

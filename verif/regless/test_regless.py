@@ -174,7 +174,7 @@ def test_a_chain_of_additions() -> None:
 def test_a_region_is_active_from_its_first_chance_to_issue_to_its_last_issue() -> None:
     """One warp, whose additions wait for each other: ten more take as many cycles of regions as of all."""
 
-    def cycles(count: int) -> tuple[int, int, float]:
+    def cycles(count: int) -> tuple[int, float, float]:
         run = Bench("add.s32 %r3, %r3, %r1;\n" * count, mechanisms=REGLESS)(block=32)
         regions = run.stats["regless.regions"]
         return run.cycles, regions, run.stats["regless.region_core_cycles"] * regions

@@ -53,4 +53,4 @@ def test_latencies_and_an_operand() -> None:
 
 def test_arguments_are_those_of_the_parts() -> None:
     with pytest.raises(ValueError, match=r"regless_shard takes lanes, warps, .*, all of them"):
-        registry.component("regless.regless_shard")(warps=4)  # type: ignore[call-arg]
+        registry.component("regless.regless_shard")(warps=4)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lockstep.sim import Gpu, UsageError
+from lockstep.sim.device.buffers import Buffer
 from lockstep.verif.silicon import kernels, recording
 from lockstep.verif.silicon.__main__ import main
 from lockstep.verif.silicon.approximations import error
@@ -47,8 +47,8 @@ class Altered:
         self.gpu, self.row, self.lane = gpu, row, lane
         self.load, self.to_device, self.free = gpu.load, gpu.to_device, gpu.free
 
-    def from_device(self, buffer: object) -> Iterator[np.ndarray]:
-        results = self.gpu.from_device(buffer)  # type: ignore[arg-type]
+    def from_device(self, buffer: Buffer) -> np.ndarray:
+        results = self.gpu.from_device(buffer)
         row, self.row = self.row, self.row - len(results)
         if 0 <= row < len(results):
             results[row, self.lane] ^= 1

@@ -117,9 +117,7 @@ def test_there_is_no_other_writer_of_this_kind() -> None:
 def test_text_is_utf_8_whatever_the_locale() -> None:
     """Also where ruff, which knows only some types, does not see that a path is one."""
 
-    def wrong(node: ast.AST) -> bool:
-        if not isinstance(node, ast.Call):
-            return False
+    def wrong(node: ast.Call) -> bool:
         named = {word.arg: word.value for word in node.keywords}
         method = isinstance(node.func, ast.Attribute) and node.func.attr in ("read_text", "write_text")
         program = isinstance(value := named.get("text"), ast.Constant) and value.value is True
@@ -129,5 +127,5 @@ def test_text_is_utf_8_whatever_the_locale() -> None:
     for folder in set(FOLDERS) - {"models"}:
         for path in (ROOT / folder).rglob("*.py"):
             nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            found += [f"{path}:{node.lineno}" for node in nodes if wrong(node)]
+            found += [f"{path}:{node.lineno}" for node in nodes if isinstance(node, ast.Call) and wrong(node)]
     assert not found

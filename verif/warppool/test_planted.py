@@ -98,8 +98,8 @@ def beside_the_right_model(kept: replay.Replay) -> tuple[replay.Outcome, int]:
         bench.i[()] = each.io["i"]
         for _ in range(each.cycles):
             last = kept.last if cycle == kept.cycles - 1 else ""
-            sides = ["o"] * (bench.o is not None)
-            if bench.c is not None and last != "o":
+            sides = ["o"] if bench.o.dtype.names else []
+            if bench.c.dtype.names and last != "o":
                 bench.comb()
                 sides.append("c")
             for side in sides:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from lockstep.verif.models.micro import Bench
 
 
-def used(body: str, settings: Mapping[str, int], block: int = 32) -> float:
+def used(body: str, settings: dict[str, int], block: int = 32) -> float:
     """Warp registers in all windows together."""
     run = Bench(body, settings, mechanisms=["working-set"])(block=block)
     return run.stats["working_set.registers"] * run.stats["sm.active_core_cycles"] / settings["working_set.window"]

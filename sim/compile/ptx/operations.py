@@ -213,7 +213,7 @@ _f64("div", Double.DIV, 2, category=Category.DIVIDE_DOUBLE, required="rnd")
 for _name in ("rcp", "sqrt"):
     _f32(_name, Float[_name.upper()], 1, category=Category.DIVIDE, allowed="ftz", required="rnd")
     _f64(_name, Double[_name.upper()], 1, category=Category.DIVIDE_DOUBLE, required="rnd")
-for _name, _op in (
+for _name, _approximate in (
     ("rcp", Float.RCP_APPROX),
     ("sqrt", Float.SQRT_APPROX),
     ("rsqrt", Float.RSQRT_APPROX),
@@ -222,7 +222,7 @@ for _name, _op in (
     ("lg2", Float.LG2),
     ("ex2", Float.EX2),
 ):
-    _f32(f"{_name}.approx", _op, 1, category=Category.SPECIAL, allowed="ftz")
+    _f32(f"{_name}.approx", _approximate, 1, category=Category.SPECIAL, allowed="ftz")
 _f32("tanh.approx", Float.TANH, 1, category=Category.SPECIAL)
 _f64("rcp.approx", Double.RCP_APPROX, 1, category=Category.SPECIAL_DOUBLE, required="ftz")
 _f64("rsqrt.approx", Double.RSQRT_APPROX, 1, category=Category.SPECIAL_DOUBLE, allowed="ftz")
@@ -273,8 +273,8 @@ for _a in ("u32", "s32"):
     for _b in ("u32", "s32"):
         _sub = (_a == "s32") | (_b == "s32") << 1
         _sum = "s32" if _sub else "u32"
-        for _name, _op in (("dp4a", Packed.DP4A), ("dp2a.lo", Packed.DP2A_LO), ("dp2a.hi", Packed.DP2A_HI)):
-            rule(_name, f"{_a}.{_b}", Group.PACKED, _op, Category.INTEGER, [_a, _b, _sum], _sum, sub=_sub)
+        for _name, _dot in (("dp4a", Packed.DP4A), ("dp2a.lo", Packed.DP2A_LO), ("dp2a.hi", Packed.DP2A_HI)):
+            rule(_name, f"{_a}.{_b}", Group.PACKED, _dot, Category.INTEGER, [_a, _b, _sum], _sum, sub=_sub)
     for _name in ("vabsdiff4", "vadd4", "vsub4", "vmin4", "vmax4"):
         for _result in ("u32", "s32"):
             for _sub, _mode in ((0, ""), (2, ".add")):

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import cfunc
 
 from lockstep.models.execution.isa import Fault
 from lockstep.models.gpu import ModelFault
-from lockstep.models.jit import address, i64, pointer_to
+from lockstep.models.jit import address, i64, pointer_to, slot
 from lockstep.models.warppool import load_store_order
 from lockstep.sim import Gpu
 from lockstep.spec.registry import MECHANISMS
@@ -109,8 +108,8 @@ def test_either_policy_of_the_selector(name: str) -> None:
 at_order = pointer_to(load_store_order.PORTS)
 
 
-@cfunc("int64(int64, int64)")
-def _everything_goes(state, io):  # type: ignore[no-untyped-def]
+@slot
+def _everything_goes(state, io):
     ports = at_order(io)
     ports.o.drained = i64(-1)
     ports.o.load_ready = i64(-1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -33,6 +34,17 @@ def generator() -> np.random.Generator:
     return np.random.default_rng(seeded().getrandbits(32))
 
 
+class Widths(TypedDict, total=False):
+    """How operands are read and results written; as words unless they say otherwise."""
+
+    fetch: int | tuple[int, ...]
+    write: int
+
+
+WORDS: Widths = {}
+PAIRS: Widths = {"fetch": Fetch.PAIR, "write": Write.PAIR}
+
+
 class Warp:
     """Registers, predicates and a context; operand k lives in the register pair 2k."""
 
@@ -57,7 +69,7 @@ class Warp:
     def execute(
         self,
         op: int,
-        operands: list[np.ndarray | int | None],
+        operands: Sequence[np.ndarray | int | None],
         *,
         fetch: int | tuple[int, ...] = Fetch.WORD,
         write: int = Write.WORD,

@@ -13,7 +13,7 @@ import pytest
 from lockstep.models.execution.floating import execute_double, execute_float
 from lockstep.models.execution.isa import Double, Fetch, Flag, Float, Round, Write
 from lockstep.verif.bench import interpreted
-from lockstep.verif.models.execution.lanes import ALL, Warp, floats, generator
+from lockstep.verif.models.execution.lanes import ALL, PAIRS, WORDS, Warp, floats, generator
 from lockstep.verif.models.execution.promised import PROMISED, Promise
 from lockstep.verif.models.execution.rationals import (
     F16,
@@ -29,7 +29,7 @@ from lockstep.verif.models.execution.rationals import (
 MODES = (Round.RN, Round.RZ, Round.RM, Round.RP)
 SLOTS = {32: execute_float, 64: execute_double}
 OPS = {32: Float, 64: Double}
-WIDE = {32: {}, 64: {"fetch": Fetch.PAIR, "write": Write.PAIR}}
+WIDE = {32: WORDS, 64: PAIRS}
 COUNT = 640
 FLUSHING = Flushing(32, 24)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -12,7 +12,17 @@ import pytest
 from lockstep.models.execution.integer import execute_int, execute_long
 from lockstep.models.execution.isa import PT, RZ, Fetch, Int, Long, Write
 from lockstep.verif.bench import interpreted
-from lockstep.verif.models.execution.lanes import ALL, DESTINATION, POISON, PREDICATE, Warp, generator, words
+from lockstep.verif.models.execution.lanes import (
+    ALL,
+    DESTINATION,
+    PAIRS,
+    POISON,
+    PREDICATE,
+    WORDS,
+    Warp,
+    generator,
+    words,
+)
 
 Operation = Callable[..., int]
 
@@ -224,7 +234,11 @@ LONG: dict[int, Operation] = {
 }
 UNPACK = {Long.UNPACK: (32, 2), Long.UNPACK16: (16, 4), Long.UNPACK16X2: (16, 2), Long.UNPACK8X4: (8, 4)}
 TWO_FORMS = "MULHI24", "MUL24", "MAD24", "MADHI24", "BFIND_S", "BFIND_U", "SZEXT_S", "SZEXT_U", "BMSK"
-SUBS = {Int.PRMT: range(7), Int.LOP3: (0x00, 0x1B, 0x96, 0xCA, 0xE8, 0xFF)} | {Int[n]: (0, 1) for n in TWO_FORMS}
+SUBS: dict[int, Sequence[int]] = {
+    Int.PRMT: range(7),
+    Int.LOP3: (0x00, 0x1B, 0x96, 0xCA, 0xE8, 0xFF),
+    **{Int[n]: (0, 1) for n in TWO_FORMS},
+}
 COUNT = 1024
 
 
@@ -314,7 +328,7 @@ def test_carry_chains(op: Int, bits: int) -> None:
     long, operation = CARRIES[op]
     rng = generator()
     warp = Warp(execute_int if bits == 32 else execute_long)
-    options = {} if bits == 32 else {"fetch": Fetch.PAIR, "write": Write.PAIR}
+    options = WORDS if bits == 32 else PAIRS
     for psrc in (PT, 10):
         for _ in range(20):
             a, b, c = (words(rng, 32, bits) for _ in range(3))

@@ -87,8 +87,8 @@ def test_write_under_a_mask(write: Write) -> None:
     for mask in (0, ALL, 1, 0x8000_0000, int(rng.integers(1 << 32)), int(rng.integers(1 << 32))):
         warp.registers[DESTINATION : DESTINATION + 2] = POISON
         values = words(rng, 32, 64) if long else floats(rng, 32)
-        options = {"fetch": Fetch.PAIR} if long else {}
-        warp.execute(Long.MOV if long else Int.MOV, [values], write=write, mask=mask, **options)
+        fetch = Fetch.PAIR if long else Fetch.WORD
+        warp.execute(Long.MOV if long else Int.MOV, [values], fetch=fetch, write=write, mask=mask)
         for lane in range(32):
             value, old = int(values[lane]), POISON | POISON << 32 if long else POISON
             if write == Write.HALF:
@@ -109,7 +109,7 @@ def everything(seed: int) -> str:
     for mode in MODES:
         long = mode in LONG
         warp = Warp(execute_long if long else execute_int)
-        operands = [words(rng, 32, 64 if mode == Fetch.PAIR else 32), -5, None]
+        operands: list[np.ndarray | int | None] = [words(rng, 32, 64 if mode == Fetch.PAIR else 32), -5, None]
         for write in (Write.PAIR,) if long else (Write.WORD, Write.HALF, Write.F16, Write.BF16):
             mask = int(rng.integers(1 << 32))
             warp.execute(Long.MAD if long else Int.MAD, operands, fetch=mode, write=write, mask=mask)

@@ -24,7 +24,19 @@ from lockstep.models.execution.isa import (
 )
 from lockstep.models.execution.predicate import execute_predicate
 from lockstep.verif.bench import interpreted
-from lockstep.verif.models.execution.lanes import ALL, COMPLEMENT, POISON, PREDICATE, Warp, floats, generator, words
+from lockstep.verif.models.execution.lanes import (
+    ALL,
+    COMPLEMENT,
+    PAIRS,
+    POISON,
+    PREDICATE,
+    WORDS,
+    Warp,
+    Widths,
+    floats,
+    generator,
+    words,
+)
 from lockstep.verif.models.execution.rationals import F32, F64
 
 TYPES = ("S32", "U32", "S64", "U64", "F32", "F64")
@@ -125,7 +137,7 @@ def test_selections() -> None:
     warp = Warp(execute_predicate)
     for op, bits in ((Predicate.SELP, 32), (Predicate.SELP64, 64)):
         a, b = words(rng, 32, bits), words(rng, 32, bits)
-        wide = {"fetch": Fetch.PAIR, "write": Write.PAIR} if bits == 64 else {}
+        wide = PAIRS if bits == 64 else WORDS
         for negated in (0, 1):
             chosen = int(rng.integers(1 << 32))
             warp.execute(op, [a, b], psrc=10, psrc_not=negated, predicates=(chosen, 0), **wide)
@@ -140,8 +152,8 @@ def test_selections() -> None:
         a, b = words(rng, 32, bits), words(rng, 32, bits)
         c = operands(rng, kind)[0]
         c[:4] = [0x8000_0000, 0, 0x7FC0_0000, 0xFF80_0000]
-        wide = {"fetch": (Fetch.PAIR, Fetch.PAIR, Fetch.WORD), "write": Write.PAIR} if bits == 64 else {}
-        warp.execute(op, [a, b, c], **wide)
+        widths = Widths(fetch=(Fetch.PAIR, Fetch.PAIR, Fetch.WORD), write=Write.PAIR) if bits == 64 else WORDS
+        warp.execute(op, [a, b, c], **widths)
         expected = np.where([value(kind, int(v)) >= 0 for v in c], a, b)
         assert ((warp.long if bits == 64 else warp.word) == expected).all()
 

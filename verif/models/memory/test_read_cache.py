@@ -7,20 +7,21 @@ import pytest
 from lockstep.models.memory.timing import transfer
 from lockstep.sim import Gpu
 from lockstep.sim.device import description
+from lockstep.sim.device.run import Run
 from lockstep.verif.models.micro import WARM, Bench, Settings, chain, independent
 
 FINITE = {"instruction_cache.mode": "finite", "constant_cache.mode": "finite"}
 ADD = "add.s32 %r3, %r3, %r1;"
 
 
-def finite(body: str, settings: Settings | None = None, **others: int) -> Bench:
+def finite(body: str, settings: Settings | None = None, *, constants: int = 64) -> Bench:
     """A bench whose caches miss, unless the settings say otherwise."""
-    return Bench(body, {**FINITE, **(settings or {})}, **others)
+    return Bench(body, {**FINITE, **(settings or {})}, constants=constants)
 
 
-def code(run: object) -> tuple[int, int, int]:
+def code(run: Run) -> tuple[int, ...]:
     """Hits, misses and fetches of the instruction cache."""
-    return tuple(int(run.raw[f"instruction_cache.{name}"].sum()) for name in ("hits", "misses", "requests"))  # type: ignore
+    return tuple(int(run.raw[f"instruction_cache.{name}"].sum()) for name in ("hits", "misses", "requests"))
 
 
 def loop(instructions: int, turns: int) -> str:

@@ -43,7 +43,7 @@ def test_sums_are_the_statistics(name: str, mechanism: str) -> None:
     for run in runs(name, [mechanism] if mechanism else []):
         assert run.profile is not None
         rows = run.profile.rows
-        total = {field: int(rows[field].sum()) for field in rows.dtype.names}
+        total = {field: int(rows[field].sum()) for field in rows.dtype.names or ()}
         assert total["issues"] == raw(run, "sm.warp_instructions", "sm.added_instructions")
         assert total["issues"] + total["stalls"] == raw(run, "sm.resident_warp_cycles", "sm.warps")
         assert total["requests"] == raw(run, "lsu.lines")

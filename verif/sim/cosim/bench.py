@@ -120,7 +120,7 @@ class Machine:
                 binding[name] = address(self.slots[name]) if name in self.slots else 0
             binding["handle"] = instance.record["state"].ctypes.data
         self._inputs = stimuli(block, parameters, seed)
-        self.gpu = SimpleNamespace(launch=SimpleNamespace(overhead=OVERHEAD))
+        self.gpu: Any = SimpleNamespace(launch=SimpleNamespace(overhead=OVERHEAD))
         self.on_launch: Callable[[], None] | None = None
 
     def launch(self, cycles: int, start: int = 0) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -106,7 +107,7 @@ def reference(data):
 """
 
 
-def printed(strict: bool = False, ctas: int = CTAS, **settings: str) -> list[str | int]:
+def printed(strict: bool = False, ctas: int = CTAS, **settings: Any) -> list[str | int]:
     """The text of a launch, its cycles, and the sum of its results."""
     gpu = Gpu("gtx480", core_sms=2, strict=strict, **settings)
     gpu.on_print = None

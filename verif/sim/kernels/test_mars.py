@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from lockstep.sim.kernels import Outputs
 from lockstep.verif.sim.kernels.test_kernels import same, tiny
 
 
@@ -21,7 +22,7 @@ def test_pvc() -> None:
         hashes.append(hashed)
         views[hashed] = views.get(hashed, 0) + 1
     assert len(set(views.values())) > 3
-    outputs = {
+    outputs: Outputs = {
         "keys": np.frombuffer(keys, np.uint8),
         "hashes": np.array(hashes, np.uint32),
         "counts": np.array([views[hashed] for hashed in sorted(views)], np.int32),
@@ -44,7 +45,7 @@ def test_iix() -> None:
                 documents.append(document)
             at += 1
     assert len(ends) > 50 and b"<a hre<a href" in text
-    outputs = {
+    outputs: Outputs = {
         "keys": np.frombuffer(keys, np.uint8),
         "key_ends": np.array(ends, np.int32),
         "documents": np.array(documents, np.int32),

@@ -136,7 +136,7 @@ def test_bars_have_the_lengths_of_their_values(monkeypatch: pytest.MonkeyPatch) 
 
     def bars(figure: Any) -> list[tuple[float, float, float, float]]:
         found = (patch.get_bbox().bounds for patch in figure.axes[0].patches)
-        return [tuple(round(value, 6) for value in bounds) for bounds in found]  # type: ignore[misc]
+        return [tuple(round(value, 6) for value in bounds) for bounds in found]
 
     parts = {"one": {"x": 1, "y": 2, "z": 1}, "two": {"x": 2, "y": 0, "z": 6}}
     stacked = [(left, width) for left, _, width, _ in bars(plots.stacked(parts, {"one": 4, "two": 8}))]

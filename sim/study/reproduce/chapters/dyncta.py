@@ -455,7 +455,7 @@ def page(results: Mapping[str, Result]) -> Page:
         Text("More CTAs are not always better", 2),
         Text(MOTIVATION.format(counts=counts)),
         _statics(runs, names),
-        *([Text(EASE.format(names=_and(_eased_names()))), _eased(runs)] if whole else []),
+        *((Text(EASE.format(names=_and(_eased_names()))), _eased(runs)) if whole else ()),
         Plot("static", "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)", bars(names, speeds)),
         Text(CLASSES),
         _classes(runs, names),

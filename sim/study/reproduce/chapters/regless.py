@@ -266,7 +266,7 @@ def state_bits(registers: int) -> int:
     bits = 0
     for block, arguments in regless.parameters.arguments(gpu).items():
         netlist = Netlist(registry.component(block)(**arguments))
-        own = sum(one.bits for one in (*netlist.registers(), *netlist.memories()))
+        own = sum(one.bits for one in netlist.registers()) + sum(one.bits for one in netlist.memories())
         bits += own * regless.MECHANISM.instances(block, gpu)
     return bits
 

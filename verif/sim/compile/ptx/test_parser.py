@@ -64,8 +64,8 @@ def leaves(operand: ast.Operand | None) -> Iterator[ast.Operand]:
             for item in items:
                 yield from leaves(item)
         case ast.Texel(texture=texture, sampler=sampler, coordinates=items):
-            for item in (texture, sampler, *items):
-                yield from leaves(item)
+            for part in (texture, sampler, *items):
+                yield from leaves(part)
 
 
 def check(module: ast.Module) -> int:
