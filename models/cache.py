@@ -108,7 +108,8 @@ def kept(name: str, make: Callable[[], bytes]) -> bytes:
 # ------------------------------------------------------------------------------------------------------------- sources
 
 
-def _module_file(dotted: list[str]) -> Path | None:
+def module_file(dotted: list[str]) -> Path | None:
+    """The file of the project's module with this name, in parts; None if there is none."""
     if len(dotted) < 2 or dotted[0] != PACKAGE or dotted[1] not in FOLDERS:
         return None
     path = ROOT.joinpath(*dotted[1:])
@@ -145,7 +146,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
             names += [base, *([*base, alias.name] for alias in node.names)]
         else:
             names += [alias.name.split(".") for alias in node.names]
-    return tuple(found for found in map(_module_file, names) if found)
+    return tuple(found for found in map(module_file, names) if found)
 
 
 def closure(*paths: Path, without: Collection[Path] = ()) -> list[Path]:

@@ -40,7 +40,8 @@ class Run:
 
     def _repr_html_(self) -> str | None:
         """The report of `lockstep report`, for notebooks."""
-        return type(self).report(self._saved()) if self.report else None
+        report = type(self).report
+        return report(self._saved()) if report else None
 
     def _saved(self) -> dict[str, Any]:
         """The launch as ``sim.study.saved`` has the runs of commands; nobody knows its size, command or result."""

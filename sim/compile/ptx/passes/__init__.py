@@ -30,7 +30,6 @@ A pass raises :class:`Refused` for a kernel that it cannot have.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
@@ -66,13 +65,10 @@ def ordered(passes: Iterable[Pass]) -> list[Pass]:
 def source(one: Pass) -> Path:
     """The file of a pass. Raises :class:`UsageError` when it is none of the project's."""
     module = one.function.partition(":")[0]
-    try:
-        found = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        found = None
-    if found is None or found.origin is None or not Path(found.origin).is_relative_to(cache.ROOT):
+    found = cache.module_file(module.split("."))
+    if found is None:
         raise UsageError(f"pass {one.function}: Lockstep has no module {module}")
-    return Path(found.origin)
+    return found
 
 
 def run(draft: Draft, passes: Iterable[Pass]) -> None:

@@ -25,7 +25,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.study.job import Job, execute
 from lockstep.spec import registry
 from lockstep.spec.passes import STAGES, Pass
-from lockstep.verif.bench import seeded
+from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.sim.test_random_programs import simulate
 
 HERE = "lockstep.verif.sim.compile.ptx.test_passes"
@@ -318,6 +318,15 @@ def test_a_wrong_pass_is_one_line(chosen: Pass, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         program.load(STRAIGHT, 63, [chosen])
     assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def default() -> str:
+    """The file of the default allocation."""
+    return str(source(*ordered([])))
+
+
+def test_the_file_of_a_pass_is_found_through_links() -> None:
+    assert elsewhere(default, PYTHONPATH=str(cache.ROOT / "package")) == default()
 
 
 def test_the_stage_allocation_has_one_tenant() -> None:
