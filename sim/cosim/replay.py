@@ -37,7 +37,8 @@ import numpy as np
 
 from lockstep.models import blocks
 from lockstep.rtl.registry import select
-from lockstep.sim.cosim import build, gates, library
+from lockstep.sim.cosim import build, library
+from lockstep.sim.cosim.gates import Gates
 from lockstep.sim.errors import UsageError
 from lockstep.spec import files
 
@@ -175,11 +176,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Play a file; 1 if the RTL differs."""
     parser = argparse.ArgumentParser(prog="python -m lockstep.sim.cosim.replay", description="Play a replay file.")
     parser.add_argument("file", type=Path)
-    gates.add_options(parser)
+    parser.add_argument("--gates", action="store_true", help="play it to the gates that the RTL is mapped to")
+    parser.add_argument("--liberty", metavar="FILE", default="", help="map to cells of this library")
     options = parser.parse_args(arguments)
     try:
         replay = load(options.file)
-        outcome = play(replay, gates.makes(options).get(replay.block))
+        gates = Gates(replay.block, options.liberty) if options.gates or options.liberty else None
+        outcome = play(replay, gates)
     except UsageError as error:
         print(f"replay: {error}", file=sys.stderr)
         return 2
