@@ -37,7 +37,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from lockstep.sim.sizes import USUAL_SIZES
 from lockstep.spec.words import closest
 
 if TYPE_CHECKING:
+    from lockstep.sim.device.buffers import Extent
     from lockstep.sim.device.gpu import Gpu, Module
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Close",
     "Data",
     "Exact",
+    "Extents",
     "Kernel",
     "Outputs",
     "check",
@@ -72,6 +74,14 @@ KINDS: dict[str, Any] = {
 
 Data = dict[str, Any]
 Outputs = dict[str, np.ndarray]
+
+
+class Extents(TypedDict):
+    """What launches of the same number of threads have in common."""
+
+    grid: Extent
+    block: Extent
+
 
 
 class Tolerance(Protocol):

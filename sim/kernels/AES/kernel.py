@@ -69,7 +69,7 @@ def _tables() -> np.ndarray:
 
 def _round_keys(key: np.ndarray) -> np.ndarray:
     """By round and column: four bytes."""
-    substitutes, constant = _substitutes(), np.uint8(1)
+    substitutes, constant = _substitutes(), np.ones((), np.uint8)
     words = list(key.reshape(-1, 4))
     for i in range(len(words), 4 * (ROUNDS + 1)):
         word = words[-1]

@@ -33,7 +33,7 @@ def setup(size: str, seed: int) -> Data:
     random = np.random.default_rng(seed)
     (rows, columns), (count, per_launch) = ROWS_COLUMNS[size], ATOMS_PER_LAUNCH[size]
     ranges = (0, columns * SPACING), (0, rows * SPACING), HEIGHT, (-1, 1)
-    atoms = np.stack([random.uniform(*limits, count) for limits in ranges], axis=1)
+    atoms = np.stack([random.uniform(low, high, count) for low, high in ranges], axis=1)
     return {"atoms": atoms.astype(np.float32), "shape": (rows, columns), "per_launch": per_launch}
 
 

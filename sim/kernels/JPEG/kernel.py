@@ -126,7 +126,7 @@ def _set_tables(module: Module) -> None:
         for place, (code, length) in enumerate(CODES[table].values()):
             greatest[table, length - 1] = code
             offset[table, length - 1] = place - code
-    tables = {"greatest": greatest, "offset": offset, "symbols": symbols, "zigzag": ZIGZAG, "quantum": QUANTA}
+    tables: Data = {"greatest": greatest, "offset": offset, "symbols": symbols, "zigzag": ZIGZAG, "quantum": QUANTA}
     for name, values in tables.items():
         module.set_symbol(name, values)
 

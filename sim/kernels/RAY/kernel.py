@@ -24,7 +24,7 @@ REGISTERS = {"render": 37}  # the least that leaves the 6 CTAs per core of Kayir
 BLOCK = 16, 8
 DEPTH = 5
 FAR, STEP = np.float32(10_000), np.float32(0.0001)
-AMBIENT, DIFFUSE, SPECULAR, REFLECTED = np.float32([0.05, 0.3, 0.8, 0.8])
+AMBIENT, DIFFUSE, SPECULAR, REFLECTED = map(np.float32, (0.05, 0.3, 0.8, 0.8))
 EYE, LIGHT = (0, 0.5, 2), (10, 10, 10)
 ANGLE = 65  # of the field of view, in degrees
 # Plane or sphere, point or centre, and radius.
@@ -32,6 +32,7 @@ OBJECTS = ((1, (0, -1.5, 0), 0.5), (0, (-1, 0, -1), 0.5), (0, (1, 0, -1), 0.5), 
 OBJECT = np.dtype([("centre", "3f4"), ("radius", "f4"), ("colour", "4f4"), ("plane", "i4"), ("pad", "3i4")])
 HEIGHT_WIDTH = {"tiny": (11, 20), "small": (192, 256), "full": (256, 256)}
 FLOAT = np.float32
+Values = np.ndarray | np.float32
 
 
 def setup(size: str, seed: int) -> Data:
@@ -70,7 +71,8 @@ def reference(data: Data) -> Outputs:
     height, width = data["shape"]
     objects = data["objects"].copy()
     objects["centre"][:, 0] += data["shift"]
-    (forward, up, right, eye), focus = (values[..., None] for values in _camera())
+    camera, focus = _camera()
+    forward, up, right, eye = camera[..., None]
     pixel = FLOAT(2) / FLOAT(min(height, width))
     rows, columns = np.mgrid[:height, :width].reshape(2, -1).astype(FLOAT)
     x, y = (columns - FLOAT(width / 2)) * pixel, (rows - FLOAT(height / 2)) * pixel
@@ -142,7 +144,7 @@ def _distance(origin: np.ndarray, direction: np.ndarray, item: np.ndarray) -> np
     return np.where(missed, 0, np.where(outside, nearest - half_chord, nearest + half_chord))
 
 
-def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _fma(a: Values, b: Values, c: Values) -> np.ndarray:
     """Of float32 values: the product is exact in float64."""
     return np.asarray((np.float64(a) * b + c).astype(FLOAT))
 

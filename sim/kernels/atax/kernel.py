@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockstep.sim.kernels import Close, Data, Outputs
+from lockstep.sim.kernels import Close, Data, Extents, Outputs
 
 if TYPE_CHECKING:
     from lockstep.sim import Gpu, Module
@@ -43,7 +43,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     rows, columns = data["a"].shape
     a, x = gpu.to_device(data["a"]), gpu.to_device(data["x"])
     tmp, y = gpu.to_device(np.zeros(rows, np.float32)), gpu.to_device(np.zeros(columns, np.float32))
-    by_rows, by_columns = ({"grid": (-(-n // BLOCK),), "block": (BLOCK,)} for n in (rows, columns))
+    by_rows, by_columns = (Extents(grid=(-(-n // BLOCK),), block=(BLOCK,)) for n in (rows, columns))
     sizes = [np.int32(rows), np.int32(columns)]
     if data["steps"]:
         steps = np.int32(data["steps"])

@@ -52,8 +52,8 @@ def _mesh(cells: tuple[int, int, int], random: np.random.Generator) -> tuple[np.
     """Neighbours by face and element, and outward normals, as long as the face is large, by axis, face and element."""
     shape = np.array(cells)
     corner = np.stack(np.unravel_index(np.arange(np.prod(shape)), cells[::-1])[::-1], axis=-1)  # of every cell: x, y, z
-    points = np.stack(np.meshgrid(*(np.arange(n + 1) for n in cells), indexing="ij"), axis=-1)
-    points = points + random.uniform(-0.1, 0.1, points.shape)
+    grid = np.stack(np.meshgrid(*(np.arange(n + 1) for n in cells), indexing="ij"), axis=-1)
+    points = grid + random.uniform(-0.1, 0.1, grid.shape)
     neighbours = np.empty((4, len(corner), len(ORDERS)), int)
     normals = np.empty((3, 4, len(corner), len(ORDERS)))
     for number, order in enumerate(ORDERS):
@@ -80,7 +80,7 @@ def _mesh(cells: tuple[int, int, int], random: np.random.Generator) -> tuple[np.
     return neighbours.reshape(4, -1), normals.reshape(3, 4, -1)
 
 
-def _state(density: np.ndarray, velocity: np.ndarray, pressure: np.ndarray) -> np.ndarray:
+def _state(density: np.ndarray | float, velocity: np.ndarray, pressure: np.ndarray | float) -> np.ndarray:
     """Density, three of momentum, and energy."""
     energy = pressure / (GAMMA - 1) + density * (velocity**2).sum(axis=0) / 2
     return np.stack([density, *(density * velocity), energy])

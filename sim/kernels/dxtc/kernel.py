@@ -175,7 +175,7 @@ def _first_least(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(len(errors))[:, None], turn * THREADS + np.arange(THREADS)
 
 
-def _exchange(where: np.ndarray, *fit: np.ndarray) -> Iterator[np.ndarray]:
+def _exchange(where: np.ndarray, *fit: np.ndarray | np.uint32) -> Iterator[np.ndarray]:
     first, second, split, flipped = fit
     yield np.where(where, second, first)
     yield np.where(where, first, second)

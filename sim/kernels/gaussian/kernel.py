@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockstep.sim.kernels import Close, Data, Outputs
+from lockstep.sim.kernels import Close, Data, Extents, Outputs
 
 if TYPE_CHECKING:
     from lockstep.sim import Gpu, Module
@@ -43,7 +43,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     multipliers = gpu.to_device(np.zeros((width, width), np.float32))
     matrix, right = gpu.to_device(data["matrix"]), gpu.to_device(data["right"])
     rows, elements = (-(-width // block) for block in (ROWS_BLOCK, ELEMENTS_BLOCK))
-    square = {"grid": (elements, elements), "block": (ELEMENTS_BLOCK, ELEMENTS_BLOCK)}
+    square = Extents(grid=(elements, elements), block=(ELEMENTS_BLOCK, ELEMENTS_BLOCK))
     for step in range(data["steps"]):
         column = np.int32(width), np.int32(step)
         module.launch("Fan1", grid=(rows,), block=(ROWS_BLOCK,), args=[multipliers, matrix, *column])

@@ -33,8 +33,9 @@ FRAMES = {"tiny": 3, "small": 2, "full": 2}
 def setup(size: str, seed: int) -> Data:
     random = np.random.default_rng(seed)
     (rows, columns), points, (radius, reach, move) = ROWS_COLUMNS[size], POINTS[size], RADII_MOVE[size]
-    texture = random.random((rows, columns))
-    texture = sum(np.roll(texture, by, (0, 1)) for by in np.ndindex(2, 2)) / 4  # neighbouring pixels are alike
+    noise = random.random((rows, columns))
+    # Neighbouring pixels are alike.
+    texture = sum((np.roll(noise, by, (0, 1)) for by in np.ndindex(2, 2)), np.zeros_like(noise)) / 4
     margin = radius + reach + move
     angles = 2 * np.pi * np.arange(points) / points
     walls = np.where(np.arange(points) * 5 < points * 2, 0.6, 1.0)  # 20 of 51 are on the inner one

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockstep.sim.kernels import Data, Outputs
+from lockstep.sim.kernels import Data, Extents, Outputs
 
 if TYPE_CHECKING:
     from lockstep.sim import Gpu, Module
@@ -64,7 +64,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     lines = data["documents"].size
     text, begins, documents = (gpu.to_device(data[name]) for name in ("text", "begins", "documents"))
     links, key_bytes = gpu.empty(lines, np.int32), gpu.empty(lines, np.int32)
-    line = {"grid": (-(-lines // BLOCK),), "block": (BLOCK,)}
+    line = Extents(grid=(-(-lines // BLOCK),), block=(BLOCK,))
     module.launch("map_count", **line, args=[text, begins, np.int32(lines), links, key_bytes])
 
     pair_begins, key_begins = (_sums(gpu.from_device(counts)) for counts in (links, key_bytes))

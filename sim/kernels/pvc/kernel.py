@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockstep.sim.kernels import Data, Outputs
+from lockstep.sim.kernels import Data, Extents, Outputs
 
 if TYPE_CHECKING:
     from lockstep.sim import Gpu, Module
@@ -50,7 +50,7 @@ def setup(size: str, seed: int) -> Data:
 def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     records = data["begins"].size
     log, begins, lengths = gpu.to_device(data["log"]), gpu.to_device(data["begins"]), gpu.empty(records, np.int32)
-    record = {"grid": (-(-records // BLOCK),), "block": (BLOCK,)}
+    record = Extents(grid=(-(-records // BLOCK),), block=(BLOCK,))
     module.launch("map_count", **record, args=[log, begins, np.int32(records), lengths])
 
     key_ends = np.cumsum(gpu.from_device(lengths), dtype=np.int32)

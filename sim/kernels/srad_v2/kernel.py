@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockstep.sim.kernels import Close, Data, Outputs
+from lockstep.sim.kernels import Close, Data, Extents, Outputs
 
 if TYPE_CHECKING:
     from lockstep.sim import Gpu, Module
@@ -45,7 +45,7 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
     image, coefficient = gpu.to_device(data["image"]), gpu.to_device(np.zeros((rows, columns), np.float32))
     slopes = [gpu.empty((rows, columns), np.float32) for _ in range(4)]
     args = [*slopes, image, coefficient, np.int32(columns), np.int32(rows)]
-    first, second = ({"grid": (columns // BLOCK, n), "block": (BLOCK, BLOCK)} for n in data["cta_rows"])
+    first, second = (Extents(grid=(columns // BLOCK, n), block=(BLOCK, BLOCK)) for n in data["cta_rows"])
     for _ in range(data["steps"]):
         module.launch("srad_cuda_1", **first, args=[*args, _speckle(gpu.from_device(image))])
         module.launch("srad_cuda_2", **second, args=[*args, LAMBDA])
