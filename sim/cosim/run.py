@@ -5,19 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lockstep.sim.cosim import build, report
-from lockstep.sim.cosim.session import Machine, Session, chosen, named
+from lockstep.sim.cosim.session import Difference, Session, chosen, named
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.study.job import Job
 from lockstep.sim.watch import Watch
 from lockstep.spec import registry
 
-Attach = Callable[[Any], None]
-"""Called with the :class:`lockstep.sim.Gpu` of a job before its first launch."""
+if TYPE_CHECKING:
+    from lockstep.sim.device.gpu import Gpu
+    from lockstep.sim.device.run import Run
+
+Attach = Callable[["Gpu"], None]
+"""Called with the GPU of a job before its first launch."""
 Execute = Callable[[Attach], dict[str, Any]]
 """Runs a job once and returns its result; every call does exactly the same."""
 
@@ -72,7 +76,7 @@ def cosim(
     watch = watch or Watch()
 
     def once(attach: Attach) -> dict[str, Any]:
-        def attached(gpu: Any) -> None:
+        def attached(gpu: Gpu) -> None:
             named(rtl, registry.blocks(gpu.description))  # before the machine is made, which may take minutes
             attach(gpu)
 
@@ -139,15 +143,14 @@ class _Attached:
         self._launches: list[tuple[int, float]] = []  # core cycles and seconds of those that have ended
         self._session: Session | None = None
 
-    def attach(self, gpu: Any) -> None:
+    def attach(self, gpu: Gpu) -> None:
         gpu.after_launch.append(lambda run: self._launches.append((run.cycles, run.wall_seconds)))
         if self.only is not None:
             gpu.on_print = None  # the run is repeated
-        machine: Machine = gpu.machine
-        found = chosen(self.rtl, machine.instances, self.sms)
+        found = chosen(self.rtl, gpu.machine.instances, self.sms)
         if self.only is not None:
             found = [i for i in found if (i.block, i.sm, i.index) == self.only]
-        self._session = Session(machine, found, self.mode, self.makes, self.record)
+        self._session = Session(gpu.machine, found, self.mode, self.makes, self.record)
 
     @property
     def session(self) -> Session:
@@ -169,7 +172,7 @@ class _Attached:
             return None
 
     @property
-    def difference(self) -> Any:
+    def difference(self) -> Difference | None:
         return self.session.difference
 
     @property
@@ -206,14 +209,14 @@ def replace(
     """Run the model alone, then with RTL in its place, and compare what every launch leaves behind."""
     expected, found = _Launches(), _Launches()
 
-    def alone(gpu: Any) -> None:
+    def alone(gpu: Gpu) -> None:
         chosen(rtl, gpu.machine.instances, sms)
         expected.attach(gpu)
 
     execute(alone)
     attached = _Attached(rtl, sms, "replace", makes)
 
-    def attach(gpu: Any) -> None:
+    def attach(gpu: Gpu) -> None:
         attached.attach(gpu)
         found.attach(gpu)
         gpu.on_print = None  # the model has printed it
@@ -242,12 +245,15 @@ class _Launches:
         self.printed: list[str] = []
         self.memory: list[dict[int, str]] = []
 
-    def attach(self, gpu: Any) -> None:
-        def ended(run: Any) -> None:
+    def attach(self, gpu: Gpu) -> None:
+        def ended(run: Run) -> None:
             self.counts.append(run.raw)
             self.printed.append(run.printed)
             self.memory.append(
-                {base: hashlib.sha256(gpu.memory.view(base, size)).hexdigest() for base, size in gpu.memory.allocations}
+                {
+                    base: hashlib.sha256(gpu.memory.view(base, size).data).hexdigest()
+                    for base, size in gpu.memory.allocations
+                }
             )
 
         gpu.after_launch.append(ended)

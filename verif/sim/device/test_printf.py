@@ -225,7 +225,7 @@ def test_what_hardware_lets_a_kernel_print_is_compared() -> None:
     launches = []
     for text in ("same", "same", "other"):
         found = cosim._Launches()
-        device = SimpleNamespace(memory=Arena(1 << 16), after_launch=[])
+        device: Any = SimpleNamespace(memory=Arena(1 << 16), after_launch=[])
         found.attach(device)
         device.after_launch[0](SimpleNamespace(raw={}, printed=text))
         launches.append(found)
