@@ -86,13 +86,15 @@ class Buffer:
             raise UsageError(f"{self}: was freed")
 
     def __add__(self, count: int) -> Buffer:
-        offset = self.offset + int(of_type((int, np.integer), f"{self} + count: count", count, "a number of bytes"))
+        of_type((int, np.integer), f"{self} + count: count", count, "a number of bytes")
+        offset = self.offset + int(count)
         if not 0 <= self.base + offset < 1 << 64:
             raise UsageError(f"{self} + {count}: not an address of 64 bits")
         return replace(self, offset=offset)
 
     def __sub__(self, count: int) -> Buffer:
-        return self + -int(of_type((int, np.integer), f"{self} - count: count", count, "a number of bytes"))
+        of_type((int, np.integer), f"{self} - count: count", count, "a number of bytes")
+        return self + -int(count)
 
     def __repr__(self) -> str:
         return f"Buffer({self.dtype}{list(self.shape)} at {self.address:#x})"
