@@ -26,6 +26,7 @@ class Occupancy:
     pairs: int
     own_registers: int  # per thread, of a CTA in a pair ...
     own_scratchpad_bytes: int  # ... and of the CTA
+    why_none: str = ""  # what there is too little of, and what helps, where a mechanism lets no CTA in
 
 
 def round_up(value: int, unit: int) -> int:

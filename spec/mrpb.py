@@ -21,7 +21,7 @@ class Mrpb:
 
 MECHANISM = Mechanism(
     name="mrpb",
-    doc="a queue per group of warps before the L1, drained one group at a time (Jia et al.; Kloosterman, 3.4.1)",
+    doc="queues requests by group of warps before the L1, drains one group at a time (Jia et al.; Kloosterman, 3.4.1)",
     tenants={"path": "lockstep.models.mrpb.path"},
     sections={"mrpb": Mrpb},
     blocks=(COALESCER,),

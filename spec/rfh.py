@@ -38,7 +38,7 @@ _SIZES = {"last": _small(lambda c: 1), "small": _small(lambda c: int(c["rfh.entr
 
 MECHANISM = Mechanism(
     name="rfh",
-    doc="a hierarchy of register files that the compiler manages (Gebhart et al.; Kloosterman, 4.6.1)",
+    doc="a hierarchy of register files, which the compiler manages (Gebhart et al.; Kloosterman, 4.6.1)",
     tenants={"events": "lockstep.models.rfh.tenant"},
     sections={"rfh": Rfh},
     defaults={"core.scheduler": "two-level"},

@@ -18,7 +18,7 @@ from lockstep.spec.statistics import Counts, counted, of_sm, ratio
 
 @dataclass(frozen=True, kw_only=True)
 class Rfv:
-    percent: int = integer(50, 1, 100, "%", "the renamed file, of the GPU's register file")
+    percent: int = integer(50, 1, 100, "%", "size of the renamed file, as a share of the GPU's register file")
 
 
 def places(gpu: Gpu) -> int:
@@ -40,16 +40,16 @@ def _laws(c: Counts) -> list[Law]:
 
 MECHANISM = Mechanism(
     name="rfv",
-    doc="a smaller register file with places for values alone (Jeon et al.; Kloosterman, 4.6.1)",
+    doc="a smaller register file, with places only for values that are still needed (Jeon et al.; Kloosterman, 4.6.1)",
     tenants=dict.fromkeys(("claims", "events", "monitors"), "lockstep.models.rfv.tenant")
     | {"capacity": "lockstep.models.rfv.capacity"},
     sections={"rfv": Rfv},
     conflicts={"regless": "registers are in one place"},
     passes=lambda gpu: (RENAMING,),
     statistics=(
-        counted("rfv.refusals", "grants", "rfv.refusals", "refused for want of a place"),
+        counted("rfv.refusals", "grants", "rfv.refusals", "grants refused, since no place was free"),
         counted("rfv.taken", "registers", "rfv.taken", "warp registers that got a place"),
-        of_sm("rfv.held", "registers", "mean places that an SM with work has taken",
+        of_sm("rfv.held", "registers", "mean places that are taken, of an SM with work",
               lambda c: ratio(c("rfv.held"), c("sm.cycles"))),
     ),
     laws=_laws,

@@ -6,13 +6,17 @@ from dataclasses import replace
 
 from lockstep.models import occupancy as default
 from lockstep.models.occupancy import Occupancy
-from lockstep.spec.parameters import Gpu
+from lockstep.spec.parameters import LANES, Gpu
 from lockstep.spec.rfv import places
 
 
 def occupancy(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> Occupancy:
     """As :func:`lockstep.models.occupancy.occupancy`."""
     fit = default.occupancy(gpu, threads, registers, scratchpad_bytes)
-    if registers * fit.warps_per_cta <= places(gpu):
+    needed, there = registers * fit.warps_per_cta, places(gpu)
+    if needed <= there or fit.ctas == 0:
         return fit
-    return replace(fit, ctas=0, limits=fit.limits | {"rfv.percent": 0}, limited_by=("rfv.percent",))
+    enough = -(-100 * LANES * needed // gpu.core.registers)
+    helps = f"rfv.percent={enough} or a smaller block helps"
+    why = f"it needs {needed} warp registers, and the renamed file has {there}; {helps}"
+    return replace(fit, ctas=0, limits=fit.limits | {"rfv.percent": 0}, limited_by=("rfv.percent",), why_none=why)

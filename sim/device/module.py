@@ -306,7 +306,8 @@ class Module:
         if fit.ctas == 0:
             shared = kernel.shared_bytes + shared_bytes
             need = f"a CTA of {threads} threads, {kernel.registers} registers each, {shared} bytes of shared memory"
-            raise UsageError(f"{kernel.shown}: {need} does not fit on an SM: too many {' and '.join(fit.limited_by)}")
+            why = fit.why_none or f"too many {' and '.join(fit.limited_by)}"
+            raise UsageError(f"{kernel.shown}: {need} does not fit on an SM: {why}")
         warps = description.core.sms * local_rows(description, fit, kernel.local_bytes, ctas)
         if warps * LANES * kernel.local_bytes > LOCAL_BYTES:
             need = f"{kernel.local_bytes} bytes of local memory per thread, of {warps} warps at a time,"

@@ -35,7 +35,7 @@ _SM = (
     of_gpu("gpu.core_cycles", CYCLES, "from launch until the last CTA and its memory traffic have ended",
            lambda c: c("gpu.cycles")),
     counted("sm.active_core_cycles", CYCLES, "sm.cycles", "cycles with a resident CTA, summed over SMs"),
-    of_sm("sm.util", RATIO, "Kayiran's util: share of the launch in which an SM has a CTA; mean over SMs",
+    of_sm("sm.util", RATIO, "share of the launch in which an SM has a CTA; mean over SMs (Kayiran's util)",
           lambda c: ratio(c("sm.cycles"), c("gpu.cycles") * c.sms)),
     counted("sm.ctas", "CTAs", "sm.ctas", "CTAs executed"),
     counted("sm.warps", "warps", "sm.warps", "warps executed"),
@@ -59,32 +59,33 @@ _ISSUE = (
           lambda c: ratio(c("sm.warp_instructions"), c("gpu.cycles"))),
     of_sm("issue.lanes", "lanes", "mean executing lanes of a warp instruction",
           lambda c: ratio(c("sm.thread_instructions"), c("sm.warp_instructions"))),
-    of_sm("issue.slots_used", RATIO, "Kloosterman's issue %: warp instructions / issue slots while the SM has a CTA",
+    of_sm("issue.slots_used", RATIO, "warp instructions / issue slots while the SM has a CTA (Kloosterman's issue %)",
           lambda c: ratio(c("sm.warp_instructions") * max(c.gpu.core.issue_interval, c.gpu.core.scheduler_overhead),
                           c("sm.cycles") * c.gpu.core.schedulers)),
-    counted("issue.issued_core_cycles", CYCLES, "sm.issued_cycles", "at least one instruction issued"),
+    counted("issue.issued_core_cycles", CYCLES, "sm.issued_cycles", "cycles in which at least one instruction issued"),
     counted("issue.stall_core_cycles", CYCLES, "sm.stall_cycles",
-            "Jatala's stall: nothing issued; warps were ready, but the pipelines of all of them were blocked"),
+            "cycles in which warps were ready and none issued: the pipelines of all were blocked (Jatala's stall)"),
     counted("issue.idle_core_cycles", CYCLES, "sm.idle_cycles",
-            "Jatala's idle: nothing issued; warps were resident, but none was ready"),
+            "cycles in which warps were resident, and none was ready (Jatala's idle)"),
     *(counted(f"issue.stall_{pipe}_core_cycles", CYCLES, "sm.stall_pipe_cycles",
-              f"the {pipe.upper()} pipelines held back a ready warp, whether or not another warp issued", index)
+              f"cycles in which the {pipe.upper()} pipelines held back a ready warp, even if another issued", index)
       for index, pipe in enumerate(PIPES)),
     counted("issue.scheduler_stall_core_cycles", CYCLES, "sm.scheduler_stall_cycles",
-            "Chen's stall cycles: a scheduler had warps and could have issued, but did not; summed over schedulers"),
+            "cycles in which a scheduler had warps and could have issued, but did not; summed over schedulers "
+            "(Chen's stall cycles)"),
     counted("issue.c_mem_core_cycles", CYCLES, "sm.memory_wait_cycles",
-            "Kayiran's C_mem: no issue under way, all unfinished warps wait for memory or at a barrier, "
-            "at least one for memory"),
+            "cycles without an issue under way, in which all unfinished warps wait for memory or at a barrier, and at "
+            "least one for memory (Kayiran's C_mem)"),
     counted("issue.c_mem_blocked_core_cycles", CYCLES, "sm.memory_blocked_cycles",
-            "no issue under way, some unfinished warps wait for memory, and the L1 refuses a request"),
+            "cycles without an issue under way, in which a warp waits for memory and the L1 refuses a request"),
     counted("issue.c_idle_core_cycles", CYCLES, "sm.other_idle_cycles",
-            "Kayiran's C_idle: idle cycles that are not in C_mem and have no issue under way"),
+            "idle cycles without an issue under way that are not in C_mem (Kayiran's C_idle)"),
     counted("issue.gated_core_cycles", CYCLES, "sm.gated_cycles",
-            "a mechanism held back a warp that was ready, whether or not another warp issued"),
+            "cycles in which a mechanism held back a ready warp, even if another issued"),
     counted("issue.refused_grants", "issue slots", "sm.refused_grants",
-            "a mechanism refused the instruction that a scheduler had granted; counted as idle, not as a stall"),
+            "granted instructions that a mechanism refused; their cycles count as idle, not as a stall"),
     of_sm("issue.ract", RATIO,
-          "Kayiran's RACT: share of the launch in which SMs issue; an issue counts for its whole interval",
+          "share of the launch in which SMs issue; an issue counts for its whole interval (Kayiran's RACT)",
           lambda c: ratio(c("sm.active_cycles"), c("gpu.cycles") * c.sms)),
     *(counted(f"instructions.{category}", "instructions", "sm.categories",
               f"warp instructions of the category {category}", index) for index, category in enumerate(CATEGORIES)),
@@ -108,13 +109,13 @@ _LSU = (
     of_sm("lsu.requests_per_instruction", RATIO, "lines requested per instruction that uses the L1",
           lambda c: ratio(c("lsu.lines"), c("lsu.line_instructions"))),
     counted("lsu.uncoalesced", "instructions", "lsu.uncoalesced", "instructions that need more than one line"),
-    counted("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "a line waits in the load/store unit for the L1"),
+    counted("lsu.busy_core_cycles", CYCLES, "sm.lsu_busy_cycles", "cycles in which a line waits for the L1"),
     of_sm("lsu.waiting", RATIO,
-          "Kloosterman's throughput limit: share of the cycles with a resident CTA in which a line waits",
+          "share of the cycles with a resident CTA in which a line waits for the L1 (Kloosterman's throughput limit)",
           lambda c: ratio(c("sm.lsu_busy_cycles"), c("sm.cycles"))),
-    counted("lsu.stalled_core_cycles", CYCLES, "sm.lsu_stalled_cycles", "the L1 refused a line"),
+    counted("lsu.stalled_core_cycles", CYCLES, "sm.lsu_stalled_cycles", "cycles in which the L1 refused a line"),
     of_sm("lsu.stalled", RATIO,
-          "Kloosterman's LSU-stalled %: share of the cycles with a resident CTA in which the L1 refused a line",
+          "share of the cycles with a resident CTA in which the L1 refused a line (Kloosterman's LSU-stalled %)",
           lambda c: ratio(c("sm.lsu_stalled_cycles"), c("sm.cycles"))),
 )  # fmt: skip
 
@@ -128,7 +129,7 @@ _L1 = (
     counted("l1.bypass_loads", "lines", "l1.bypass_loads", "loads that bypass the L1"),
     counted("l1.local_loads", "lines", "l1.local_loads", "loads from local memory"),
     counted("l1.local_stores", "lines", "l1.local_stores", "stores to local memory"),
-    counted("l1.local_drops", "lines", "l1.local_drops", "lines of registers that nobody needs any more"),
+    counted("l1.local_drops", "lines", "l1.local_drops", "lines of registers that are no longer needed"),
     counted("l1.hits", "lines", "l1.hits", "loads and local stores that hit"),
     counted("l1.misses", "lines", "l1.misses", "loads and local stores that missed and took an MSHR"),
     counted("l1.merges", "lines", "l1.merges", "loads and local stores that missed and joined an MSHR"),
@@ -139,14 +140,14 @@ _L1 = (
     counted("l1.evictions", "lines", "l1.evictions", "valid lines replaced by others"),
     counted("l1.write_backs", "lines", "l1.write_backs", "dirty lines of local memory among the evicted ones"),
     counted("l1.store_evictions", "lines", "l1.store_evictions", "valid lines evicted by a global store or atomic"),
-    *(counted(f"l1.stall_{cause}_core_cycles", CYCLES, "l1.stalls", f"a line was refused: {text}", index)
+    *(counted(f"l1.stall_{cause}_core_cycles", CYCLES, "l1.stalls", f"cycles with a line refused: {text}", index)
       for index, (cause, text) in enumerate(zip(REFUSALS, (
           "no free MSHR", "its MSHR serves no more requests", "the queue to the crossbar was full",
           "every way of its set was reserved", "no room for another response"), strict=True))),
     counted("l1.fetches", "lines", "l1.fetches", "lines, or parts of lines, requested from the L2"),
     counted("l1.out_bytes", "bytes", "l1.bytes_out", "data sent to the L2, without headers"),
     counted("l1.in_bytes", "bytes", "l1.bytes_in", "data received from the L2, without headers"),
-    of_sm("l1.lat_rt_core_cycles", CYCLES, "Kayiran's lat_rt: mean round trip of a fetch, from the L1 and back",
+    of_sm("l1.lat_rt_core_cycles", CYCLES, "mean round trip of a fetch, from the L1 and back (Kayiran's lat_rt)",
           lambda c: ratio(c("l1.round_trip"), c("l1.fetches"))),
 )  # fmt: skip
 
@@ -171,7 +172,7 @@ def _crossbar(direction: str, text: str) -> tuple[Statistic, ...]:
         counted(f"crossbar.{direction}_flits", "flits", f"{direction}.flits", f"flits {text}"),
         counted(f"crossbar.{direction}_bytes", "bytes", f"{direction}.bytes", f"headers and data {text}"),
         counted(f"crossbar.{direction}_blocked_core_cycles", CYCLES, f"{direction}.blocked",
-                f"senders {text} waited for a buffer; summed over senders"),
+                f"cycles in which a sender waited for a buffer; summed over senders {text}"),
     )  # fmt: skip
 
 
@@ -193,7 +194,7 @@ _L2 = (
            lambda c: ratio(1000 * c("l2.misses"), c("sm.warp_instructions"))),
     counted("l2.evictions", "lines", "l2.evictions", "valid lines replaced by others"),
     counted("l2.write_backs", "lines", "l2.write_backs", "dirty lines among the evicted ones"),
-    *(counted(f"l2.stall_{cause}_core_cycles", CYCLES, "l2.stalls", f"look-ups stalled: {text}", index)
+    *(counted(f"l2.stall_{cause}_core_cycles", CYCLES, "l2.stalls", f"cycles with a stalled look-up: {text}", index)
       for index, (cause, text) in enumerate(zip(STALLS, (
           "no free MSHR", "the MSHR serves no more requests", "the DRAM queue was full",
           "every way of the set was reserved", "replies waited for the crossbar"), strict=True))),
@@ -231,7 +232,7 @@ _ALU = tuple(name for name in CATEGORIES[: CATEGORIES.index("shared")] if not na
 
 
 def _chen(name: str, unit: str, doc: str, formula: Callable[[Counts], float]) -> Statistic:
-    return Statistic(f"chen.{name}", unit, f"Chen table 3-1: {doc}", formula, True)
+    return Statistic(f"chen.{name}", unit, f"{doc} (Chen table 3-1)", formula, True)
 
 
 # Names as in the paper. The model has one cache for data and textures, and one for constants and kernel parameters.

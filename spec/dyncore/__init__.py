@@ -10,7 +10,7 @@ _TENANT = "lockstep.models.dyncore.tenant"
 
 MECHANISM = Mechanism(
     name="dyncore",
-    doc="some SMs take no CTAs and are turned off while all issue little (Kayiran et al., who have dyncta beside it)",
+    doc="turns some SMs off while all SMs together issue little (Kayiran et al.; theirs includes dyncta)",
     tenants=dict.fromkeys(("limits", "monitors"), _TENANT),
     sections={"dyncore": parameters.Dyncore},
     check=parameters.check,

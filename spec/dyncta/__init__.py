@@ -9,7 +9,7 @@ _TENANT = "lockstep.models.dyncta.tenant"
 
 MECHANISM = Mechanism(
     name="dyncta",
-    doc="a limit of CTAs that follows what an SM's warps wait for; CTAs beyond it are paused (Kayiran et al.)",
+    doc="limits the CTAs of an SM by what its warps wait for, and pauses those beyond the limit (Kayiran et al.)",
     tenants=dict.fromkeys(("limits", "order", "events", "monitors"), _TENANT),
     sections={"dyncta": parameters.Dyncta},
     check=parameters.check,

@@ -24,7 +24,7 @@ def _bank(c: Configuration) -> tuple[int, int]:
 
 MECHANISM = Mechanism(
     name="regless",
-    doc="operand staging in place of the register file (Kloosterman, chapter 4)",
+    doc="stages operands for the next instructions, in place of a register file (Kloosterman, chapter 4)",
     tenants=dict.fromkeys(("operands", "gates", "events", "l1_clients"), _TENANT),
     sections={"regless": parameters.Regless},
     check=parameters.check,

@@ -12,7 +12,7 @@ _TENANT = "lockstep.models.sharing.tenant"
 
 SHARING = Mechanism(
     name="sharing",
-    doc="owner warp first, and pairs of CTAs that share what the two mechanisms below name (Jatala et al.)",
+    doc="issues warps of owners first; the next two mechanisms say what pairs of CTAs share (Jatala et al.)",
     tenants={
         "capacity": "lockstep.models.sharing.capacity",
         "gates": _TENANT, "order": _TENANT, "claims": _TENANT, "events": _TENANT, "monitors": _TENANT,
@@ -34,7 +34,7 @@ def _passes(gpu: Gpu) -> tuple[Pass, ...]:
 
 REGISTERS = Mechanism(
     name=_REGISTERS,
-    doc="the warps of a pair of CTAs share registers under locks",
+    doc="lets the warps of a pair of CTAs share registers, under locks",
     requires=("sharing",),
     option=("--sharing", "sharing.percent"),
     passes=_passes,
@@ -42,6 +42,6 @@ REGISTERS = Mechanism(
 
 SCRATCHPAD = Mechanism(
     name=_SCRATCHPAD,
-    doc="the CTAs of a pair share scratchpad under a lock",
+    doc="lets the CTAs of a pair share scratchpad, under a lock",
     requires=("sharing",),
 )

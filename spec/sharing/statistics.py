@@ -17,7 +17,7 @@ STATISTICS = (
           lambda c: ratio(c("sharing.waiters"), c("sharing.waiting_cycles"))),
     counted("sharing.handovers", "handovers", "sharing.handovers", "changes of the owner of a pair with two CTAs"),
     counted("sharing.throttled_core_cycles", CYCLES, "sharing.throttled_cycles",
-            "dynamic warp execution keeps non-owners from accessing memory"),
+            "cycles in which dynamic warp execution keeps non-owners from accessing memory"),
 )  # fmt: skip
 
 

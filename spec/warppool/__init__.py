@@ -7,7 +7,7 @@ from lockstep.spec.warppool import parameters, statistics, storage
 
 MECHANISM = Mechanism(
     name="warppool",
-    doc="requests of several warps merge before the L1, and are sent in a chosen order (Kloosterman, chapter 3)",
+    doc="merges requests of several warps before the L1, and sends them in a chosen order (Kloosterman, chapter 3)",
     tenants={"path": "lockstep.models.warppool.path"},
     sections={"warppool": parameters.WarpPool},
     check=parameters.check,

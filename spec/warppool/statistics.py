@@ -10,7 +10,7 @@ STATISTICS = (
     counted("warppool.requests", "requests", "warppool.requests", "load requests that WarpPool sent to the L1"),
     counted("warppool.merged", "lines", "warppool.merged", "lines of instructions that these requests serve"),
     of_sm("warppool.lines_per_request", RATIO,
-          "Kloosterman's instructions per L1 request: lines served per load request",
+          "lines served per load request (Kloosterman's instructions per L1 request)",
           lambda c: ratio(c("warppool.merged"), c("warppool.requests"))),
     *(counted(f"warppool.{kind.name.lower()}", "lines", "warppool.mappings",
               f"lines with the mapping *{kind.name.lower()}*", int(kind)) for kind in Mapping),
