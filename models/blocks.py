@@ -53,7 +53,9 @@ def layouts() -> dict[str, Layout]:
 
 def _derive() -> bytes:
     """Derive all layouts."""
-    done = subprocess.run([sys.executable, "-m", "lockstep.rtl.ports"], check=False, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "lockstep.rtl.ports"], check=False, capture_output=True, encoding="utf-8"
+    )
     if done.returncode:
         raise RuntimeError(f"the ports of the blocks have no layout: {done.stderr.strip()}")
     return done.stdout.encode()

@@ -11,6 +11,7 @@ An entry has a seal: one that is damaged is made anew. What several processes wa
 from __future__ import annotations
 
 import ast
+import errno
 import fcntl
 import functools
 import hashlib
@@ -67,15 +68,14 @@ def _locks(base: Path) -> int:
 @contextmanager
 def alone(name: str) -> Iterator[None]:
     """Keep other processes out of what has this name; where a file system has no locks, work is done twice."""
-    place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
-    file = _locks(folder())
+    place = int.from_bytes(hashlib.sha256(os.fsencode(name)).digest()[:7])
     with suppress(OSError):
-        fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
+        fcntl.lockf(_locks(folder()), fcntl.LOCK_EX, 1, place)
     try:
         yield
     finally:
         with suppress(OSError):
-            fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+            fcntl.lockf(_locks(folder()), fcntl.LOCK_UN, 1, place)
 
 
 def _sealed(content: bytes, key: str = "") -> bytes:
@@ -88,6 +88,19 @@ def _unsealed(content: bytes, key: str = "") -> bytes:
     if _sealed(content[seal:], key) != content:
         raise OSError("damaged")
     return content[seal:]
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def costs_only_time() -> Iterator[None]:
+    """On a disk that is full, nothing is kept, and what is needed again is made again."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
 
 
 def kept(name: str, make: Callable[[], bytes]) -> bytes:
@@ -139,7 +152,7 @@ def _imports(path: Path) -> tuple[Path, ...]:
     """The files of the project's modules that a file imports, packages included."""
     package = [PACKAGE, *path.relative_to(ROOT).with_suffix("").parts][:-1]
     names: list[list[str]] = []
-    for node in import_statements(path.read_text()):
+    for node in import_statements(path.read_text(encoding="utf-8")):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             base = base + (node.module.split(".") if node.module else [])
@@ -170,13 +183,13 @@ def derived(path: Path, contents: dict[str, bytes]) -> None:
 
 @functools.cache
 def stamp(path: Path) -> str:
-    """A hash of everything that the compiled code of a module depends on."""
+    """A hash of everything that the compiled code of a module depends on; how it is kept, this module, is not in it."""
     import numba
     import numpy
 
     digest = hashlib.sha256(f"{numba.__version__} {numpy.__version__}".encode())
     digest.update(os.environ.get("NUMBA_BOUNDSCHECK", "").encode())
-    texts = {source: source.read_bytes() for source in closure(path)}
+    texts = {source: source.read_bytes() for source in closure(path, without=[Path(__file__).resolve()])}
     for source, text in texts.items():
         digest.update(str(source.relative_to(ROOT)).encode() + text)
         for name, content in _derived.get(source, {}).items():
@@ -256,6 +269,15 @@ def install() -> None:
             return stamp(Path(self._py_file).resolve())
 
         @classmethod
+        def get_suitable_cache_subpath(cls, file):
+            """The same in every locale."""
+            return super().get_suitable_cache_subpath(os.fsencode(file).decode(errors="replace"))
+
+        def ensure_cache_path(self):
+            with costs_only_time():
+                super().ensure_cache_path()
+
+        @classmethod
         def from_function(cls, function, file):
             if not _is_ours(file):
                 return None
@@ -278,6 +300,10 @@ def install() -> None:
 
         def _load_data(self, name):
             return pickle.loads(_unsealed(Path(self._data_path(name)).read_bytes(), str(self._source_stamp)))
+
+        def save(self, key, data):
+            with suppress(OSError):  # the folder may not be there, either
+                super().save(key, data)
 
         def _save_data(self, name, data):
             files.write(Path(self._data_path(name)), _sealed(self._dump(data), str(self._source_stamp)))

@@ -388,8 +388,9 @@ def _second_compiler() -> Iterator[None]:
         child.wait()  # should it fail, this process compiles them itself
     finally:
         child.kill()
-    done.parent.mkdir(exist_ok=True)
-    done.touch()
+    with cache.costs_only_time():
+        done.parent.mkdir(exist_ok=True)
+        done.touch()
 
 
 @contextmanager

@@ -82,6 +82,6 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Make ``content`` all that is in ``path``; a text as UTF-8."""
+    """Make ``content`` all that is in ``path``; a text as UTF-8, names of files in it as their bytes."""
     with replacing(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content.encode(errors="surrogateescape") if isinstance(content, str) else content)

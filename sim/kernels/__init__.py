@@ -32,6 +32,7 @@ validation``). ``run`` may call::
 from __future__ import annotations
 
 import importlib.util
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -173,7 +174,8 @@ def file_of(kernel: str | Path) -> Path:
 
 def name_of(file: Path) -> str:
     """The name of a kernel: its folder's, or the file's own when it is not called ``kernel.py``."""
-    return file.resolve().parent.name if file.name == "kernel.py" else file.stem
+    name = file.resolve().parent.name if file.name == "kernel.py" else file.stem
+    return os.fsencode(name).decode(errors="replace")  # the same in every locale
 
 
 def load(file: Path) -> Kernel:

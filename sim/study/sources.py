@@ -58,7 +58,7 @@ def kernel_files(kernel: str) -> list[Path]:
 
 def kernel_version(kernel: str) -> str:
     """A hash of the kernel's name and of :func:`kernel_files`."""
-    digest = hashlib.sha256(os.fsencode(kernels.name_of(kernels.file_of(kernel))))
+    digest = hashlib.sha256(kernels.name_of(kernels.file_of(kernel)).encode())
     for path in kernel_files(kernel):
         content = path.read_bytes()
         digest.update(os.fsencode(f"{path.name} {len(content)} ") + content)

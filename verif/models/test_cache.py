@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,15 +57,16 @@ class Tree:
         self._environment = {**os.environ, "PYTHONPATH": str(folder), "LOCKSTEP_CACHE": str(self.cache)}
         self._environment.pop("NUMBA_CACHE_DIR", None)
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self, begin: Callable[[], None] | None = None) -> subprocess.Popen[str]:
         """Print what the top function returns, and how often the cache had it."""
         code = "from lockstep.models.top import run; print(run(20), sum(run.stats.cache_hits.values()))"
         return subprocess.Popen(
-            [sys.executable, "-c", code], env=self._environment, stdout=subprocess.PIPE, encoding="utf-8"
-        )
+            [sys.executable, "-c", code],
+            env=self._environment, stdout=subprocess.PIPE, encoding="utf-8", preexec_fn=begin,
+        )  # fmt: skip
 
-    def result(self) -> str:
-        return self.start().communicate()[0].strip()
+    def result(self, begin: Callable[[], None] | None = None) -> str:
+        return self.start(begin).communicate()[0].strip()
 
 
 def _tree(tmp_path: Path) -> Path:
@@ -116,6 +120,26 @@ def test_two_cold_starts_compile_once(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     both = [tree.start(), tree.start()]
     assert sorted(process.communicate()[0].strip() for process in both) == ["42 0", "42 1"]
+
+
+@pytest.mark.parametrize("room", [0, 100, 4000])
+def test_a_full_disk_costs_time(tmp_path: Path, room: int) -> None:
+    """No file may have more bytes."""
+    tree = Tree(tmp_path)
+    for _ in range(2):
+        assert tree.result(partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room, room))) == "42 0"
+    assert not [file for file in tree.cache.rglob("*") if file.name.startswith(".")]
+    assert [tree.result(), tree.result()] == ["42 0", "42 1"]
+
+
+def test_a_disk_that_is_full_of_files_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even a folder can be made."""
+    tree = Tree(tmp_path)
+    full = "import errno, os\ndef mkdir(*_): raise OSError(errno.ENOSPC, 'full')\n"
+    begin = f"{full}from pathlib import Path\nPath.cwd().joinpath('cache').mkdir()\nos.mkdir = mkdir\n"
+    (tmp_path / "sitecustomize.py").write_text(begin, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert tree.result() == "42 0"
 
 
 @pytest.mark.parametrize("ends", ["with an error", "as if nothing were"])

@@ -12,10 +12,12 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from lockstep.models.cache import folder, kept
+from lockstep.models.cache import costs_only_time, folder, kept
 from lockstep.sim.compile.cuda import headers
 from lockstep.sim.compile.cuda.options import Options
 from lockstep.sim.compile.cuda.source import Source, device_part, source_text
@@ -72,12 +74,26 @@ def compile_text(
         if not instances:
             raise
         found = _kept(source, name, options, tuple(names))  # not all that the host launches needs to be valid here
-    place = folder() / "nvrtc" / f"{Path(name).stem.strip('<>')}-{found['key'][:16]}.ptx"
-    ptx = _bytes(found["ptx"])
-    if not place.is_file() or place.read_bytes() != ptx:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        files.write(place, ptx)
+    place = _placed(f"{Path(name).stem.strip('<>')}-{found['key'][:16]}.ptx", _bytes(found["ptx"]))
     return Compiled(place, found["names"], source.kernels)
+
+
+def _placed(name: str, ptx: bytes) -> Path:
+    """Where a PTX can be read: in the cache, or if its disk is full, somewhere else as long as this process lives."""
+    place = folder() / "nvrtc" / name
+    with costs_only_time():
+        if not place.is_file() or place.read_bytes() != ptx:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            files.write(place, ptx)
+        return place
+    place = Path(_elsewhere().name) / name
+    files.write(place, ptx)
+    return place
+
+
+@cache
+def _elsewhere() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="lockstep-")
 
 
 def _kept(source: Source, name: str, options: Options, names: tuple[str, ...]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,19 @@ def test_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = first.read_text(encoding="utf-8")
     first.write_text(whole[:100], encoding="utf-8")
     assert nvrtc.compile_text(SOURCE).path.read_text(encoding="utf-8") == whole, "a damaged file is written anew"
+
+
+def test_a_full_disk_costs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = nvrtc.files.write
+
+    def full(path: Path, content: bytes) -> None:
+        if path.is_relative_to(tmp_path):
+            raise OSError(errno.ENOSPC, "full")
+        write(path, content)
+
+    monkeypatch.setattr(nvrtc.files, "write", full)
+    assert "_Z5twicePfi" in Gpu("gtx480").load(SOURCE).program.kernels
+    assert not list(tmp_path.rglob("*.ptx"))
 
 
 def test_headers_may_change(tmp_path: Path) -> None:
