@@ -103,6 +103,6 @@ def _direction(path: tuple[str | int, ...]) -> str:
 
 
 def _proofs(area: str, name: str) -> dict[str, str]:
-    """What is proved, by name, with its first sentence."""
+    """The proofs by name, each with its first sentence."""
     module = importlib.import_module(f"lockstep.verif.{area}.formal_{name}")
     return {proof: " ".join(item.doc.split()) for proof, item in module.PROOFS.items()}

@@ -43,7 +43,7 @@ COMMANDS = {
     "verilog": "Write blocks as Verilog, and a FuseSoC core file.",
     "synth": "Synthesise blocks: cells, area, logic depth, and state beside the paper's.",
 }
-"""What each does; its file has the name of the command, and is loaded when the command is used."""
+"""The commands, and what each does; its file has the name of the command, and is loaded when the command is used."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -63,7 +63,7 @@ def write(options: Namespace, jobs: Sequence[Job], found: Sequence[Result], as_j
 
 
 def complain(found: Sequence[Result]) -> int:
-    """Say which runs failed or were wrong, and by which command they can be seen to; the exit code."""
+    """Say which runs failed or were wrong, and which commands repeat them; the exit code."""
     wrong = [result for result in found if complaint(result)]
     for result in wrong[:COMPLAINTS]:
         print(f"lockstep: {one_line(complaint(result))} ({result['command']})", file=sys.stderr)

@@ -52,7 +52,7 @@ def parameters(to: argparse.ArgumentParser, meaning: str, metavar: str = "KEY=VA
 
 
 def inputs(to: argparse.ArgumentParser) -> None:
-    """What a kernel is run with."""
+    """The input that a kernel is run with."""
     to.add_argument("--size", choices=SIZES, default="small", help="size of the input (default: small)")
     to.add_argument("--seed", type=_seed, default=1, help="seed of the input (default: 1)")
     to.add_argument("--strict", action="store_true", help="stop at a read of memory that has never been written")

@@ -77,7 +77,7 @@ def _scheduler(options: Namespace, parameters: Mapping[str, Any]) -> Scheduler:
 
 
 def _status(options: Namespace, jobs: Sequence[Job]) -> int:
-    """What is there and what is missing; loads no kernel."""
+    """Show which results are there and which are missing; loads no kernel."""
     if used := [name for name in ("csv", "parquet", "retry", "statistics") if getattr(options, name)]:
         raise UsageError(f"sweep status: --{'show' if used[0] == 'statistics' else used[0]} works with the sweep alone")
     check_writable(options.json)

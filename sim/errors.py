@@ -46,7 +46,7 @@ def path_text(what: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class StuckWarp:
-    """A warp of a CTA that has not ended, in a launch that does not get on.
+    """A warp of a CTA that has not ended, in a launch that makes no progress.
 
     ``state``: what it waits for; "ended"; or "repeating", for one that only comes back to where it was. ``since``: the
     core cycle of its last issue, or since which it has been seen repeating. ``ptx`` and ``source``: file, first and
@@ -67,7 +67,7 @@ class KernelFault(UsageError):
 
     ``ptx``: file and line of the PTX; ``source``: those of the CUDA text, where the PTX says which. None: not known.
 
-    ``warps``, of a launch that does not get on (a barrier deadlock, no progress): all warps of the CTAs concerned, with
+    ``warps``, of a launch that makes no progress (a barrier deadlock among them): all warps of the CTAs concerned, with
     what each waits for. The notes of the exception, which Python shows below it, say the same in a few lines.
     """
 
@@ -89,16 +89,16 @@ FAULTS = {
     "BAD_SHARED_ATOMIC": "atomic of this kind is not possible in shared memory",
     "TRAP": "trap",
     "ASSERT": "assertion failed",
-    "BARRIER_DEADLOCK": "barrier deadlock: every warp left in the CTA waits, for warps that never come",
-    "NO_PROGRESS": "no progress: all warps only repeated themselves for launch.no_progress core cycles, or for 100 "
-    "times as many none ended or passed a barrier",
+    "BARRIER_DEADLOCK": "barrier deadlock: every warp that is left in the CTA waits for warps that never come",
+    "NO_PROGRESS": "no progress: for launch.no_progress core cycles all warps only repeated themselves, or for 100 "
+    "times as many no warp ended, no barrier opened and no CTA started",
     "STACK_OVERFLOW": "divergence nested deeper than core.reconvergence_stack",
     "BAD_BARRIER": "no such barrier, or a thread count that is not a multiple of 32",
     "BAD_TEXTURE": "not a valid texture handle",
     "BAD_BRANCH_INDEX": "branch index beyond its table",
     "UNWRITTEN": "read of memory that nobody has written",
 }
-"""What a user reads for each of ``models.execution.isa.Fault``, by its name."""
+"""The text for each of ``models.execution.isa.Fault``, by its name."""
 
 WITH_ADDRESS = ("OUT_OF_BOUNDS", "MISALIGNED", "READ_ONLY", "BAD_SHARED_ATOMIC", "BAD_TEXTURE", "UNWRITTEN")
 """The faults of one lane at one address."""

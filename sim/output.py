@@ -1,4 +1,4 @@
-"""What commands show: tables and progress through rich, and JSON files that are never half written."""
+"""The output of commands: tables and progress through rich, and JSON files that are never half written."""
 
 from __future__ import annotations
 

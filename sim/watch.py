@@ -1,4 +1,4 @@
-"""What long work tells about its progress."""
+"""The progress of long work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """What a job tells about its progress; this one keeps it to itself."""
+    """Receives the progress of a job; this one shows nothing."""
 
     def phase(self, text: str) -> None:
         """A part of the work begins."""
@@ -15,7 +15,7 @@ class Watch:
         """CTAs of the current launch, and its core cycle."""
 
     def runs(self, ended: int, total: int, failed: int) -> None:
-        """So many of several runs have ended, in whatever way."""
+        """Of ``total`` runs, ``ended`` have ended in any way, ``failed`` of them without a right result."""
 
     def printed(self, text: str) -> None:
         """A launch has printed something."""

@@ -1,4 +1,4 @@
-"""What a mechanism declares about itself: what it fills of the SM's frame, and everything that is its own.
+"""The declaration of a mechanism: what it fills of the SM's frame, and everything that is its own.
 
 A mechanism is one folder per tree. ``spec/<area>`` has its declaration, ``models/<area>`` what fills its frame slots
 and the golden models of its blocks, ``rtl/<area>`` the blocks and ``verif/<area>`` their benches; the area is its name

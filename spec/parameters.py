@@ -104,12 +104,12 @@ class Core:
     patience: int = integer(
         1024, 0, MAX_PATIENCE, "grants", "to higher classes of warps, after which a ready warp is next; 0: no limit"
     )
-    issue_interval: int = integer(1, 1, 16, "core cycles", "a scheduler issues once in so many cycles")
+    issue_interval: int = integer(1, 1, 16, "core cycles", "cycles from one issue of a scheduler to its next")
     scheduler_overhead: int = integer(
-        1, 1, 16, "core cycles", "a scheduler looks for an instruction once in so many cycles, also if it finds none"
+        1, 1, 16, "core cycles", "cycles from one search of a scheduler for an instruction to the next, found or not"
     )
     region_warps: int = integer(
-        0, 0, MAX_WARPS, "warps", "region-p: the compiler expects so many on an SM; 0: as many as it holds"
+        0, 0, MAX_WARPS, "warps", "region-p: warps that the compiler expects on an SM; 0: as many as it holds"
     )
     fetch_width: int = integer(2, 1, 4, "instructions", "instructions that one fetch brings for one warp")
     fetch_latency: int = integer(2, 1, 64, "core cycles", "fetch to instruction buffer, if the instruction cache hits")
@@ -160,7 +160,7 @@ class L1:
     merges: int = integer(8, 1, MAX_MERGES, "requests", "requests that one MSHR serves")
     latency: int = integer(30, 8, 4096, "core cycles", "hit: issue of the load to dependent issue")
     queue: int = integer(8, 1, 64, "requests", "between the L1 and the crossbar")
-    data: int = integer(1, 0, 1, "", "0: global data bypasses the L1")
+    data: int = integer(1, 0, 1, "", "0: global loads bypass the L1")
 
 
 @dataclass(frozen=True, kw_only=True)

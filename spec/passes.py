@@ -49,6 +49,6 @@ def register_hierarchy(entries: int) -> Pass:
 
 
 def register_regions(registers: int = REGION_REGISTERS, lines: int = REGION_REGISTERS) -> Pass:
-    """Regions whose registers hardware stages, of at most so many at a time, and so many of one bank."""
+    """Regions whose registers hardware stages: at most ``registers`` at a time, and ``lines`` of one bank."""
     parameters = (("registers", registers), ("lines", lines))
     return Pass(REGIONS, "lockstep.sim.compile.ptx.passes.register_regions.annotations:annotate", parameters)

@@ -85,7 +85,7 @@ def arguments(gpu: Gpu) -> Parameters:
 
 
 def passes(gpu: Gpu) -> tuple[Pass, ...]:
-    """What a configuration does to kernels."""
+    """The passes of a configuration."""
     return tuple(each for mechanism in configuration(gpu) for each in mechanism.passes(gpu))
 
 

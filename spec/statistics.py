@@ -1,4 +1,4 @@
-"""What a statistic is: a name, a unit, a meaning, and a formula over raw counts.
+"""A statistic: a name, a unit, a meaning, and a formula over raw counts.
 
 A launch returns raw counts: arrays by name, ``<owner>.<count>``, with an element or row per SM, L2 slice or DRAM
 channel. The owner is a part of the frame, or a mechanism (``Mechanism.area``).

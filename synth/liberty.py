@@ -1,4 +1,4 @@
-"""What synthesis has to know of a standard-cell library beside what Yosys reads itself."""
+"""The facts that synthesis needs of a standard-cell library, besides those that Yosys reads itself."""
 
 from __future__ import annotations
 

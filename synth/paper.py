@@ -25,7 +25,7 @@ NOT_COUNTED = "not in the paper's table"
 
 @dataclass(frozen=True)
 class Difference:
-    """What makes our structure larger or smaller: ``bits``, and where they are."""
+    """A difference in size between our structure and the paper's: ``bits``, and where they are."""
 
     bits: int
     what: str

@@ -32,8 +32,9 @@ from lockstep.spec import processes
 from lockstep.synth import gates
 from lockstep.synth.liberty import Library
 
-# What abc does with a library: balances and maps for delay, buffers, and chooses sizes for a path of so many
-# picoseconds. Without dc2, which would make ripples of the adders. And what it does with libraries that this fails for.
+# What abc does with a library: balances and maps for delay, buffers, and chooses sizes for a path of a number
+# of picoseconds. Without dc2, which would make ripples of the adders. And what it does with libraries that this fails
+# for.
 _SIZED = (
     "+strash;&get,-n;&fraig,-x;&put;scorr;if,-g,-K,6;strash;dch,-f;map,-B,0.9;topo;buffer,-N,6;"
     "upsize,-D,{0};dnsize,-D,{0}"

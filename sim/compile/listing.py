@@ -1,4 +1,4 @@
-"""What `lockstep ptx` shows: the regions of kernels for operand staging, their memory regions, their PTX with the
+"""The listings of `lockstep ptx`: the regions of kernels for operand staging, their memory regions, their PTX with the
 hints of region-p scheduling, and where their registers are first used."""
 
 from __future__ import annotations

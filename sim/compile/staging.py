@@ -1,4 +1,4 @@
-"""What `lockstep ptx --show regions` shows of a kernel: the regions whose registers hardware would stage, how many
+"""The listing of `lockstep ptx --show regions`: the regions whose registers hardware would stage, how many
 registers are live, and what the metadata say about each operand."""
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Staging:
 
 
 def bounds(schedulers: int) -> Bounds:
-    """Of a region in an SM with so many schedulers, each of which has a staging unit."""
+    """The bounds of a region in an SM whose ``schedulers`` have a staging unit each."""
     return Bounds(REGION_REGISTERS, REGISTERS // schedulers // BANKS)
 
 

@@ -36,7 +36,7 @@ LINK = ("-shared", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
 
 @dataclass(frozen=True)
 class Sources:
-    """What a library is made from: the block's Verilog, for whole runs or to be looked into; the module around it with
+    """The sources of a library: the block's Verilog, for whole runs or to be looked into; the module around it with
     the model's outputs; the shim.
     """
 
@@ -99,7 +99,7 @@ def instance(block: str, parameters: Mapping[str, int], make: Make | None = None
 
 
 def kept(block: str, parameters: Mapping[str, int], kind: str, make: Callable[[], Any], *files: Path) -> Any:
-    """What is made from a block's RTL, through JSON: made anew when its Python files, ``files`` or the tools change."""
+    """Something made from a block's RTL, through JSON: anew when its Python files, ``files`` or the tools change."""
     python = [file for file in files if file.suffix == ".py"]
     sources = cache.closure(*rtl_files(block), *python)
     texts = [path.read_text(encoding="utf-8") for path in dict.fromkeys([*sources, *files])]

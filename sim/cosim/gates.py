@@ -28,5 +28,5 @@ class Gates:
 
     @property
     def options(self) -> str:
-        """What asks for them."""
+        """The option that asks for them."""
         return f"--liberty {self.liberty}" if self.liberty else "--gates"

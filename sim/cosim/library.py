@@ -68,7 +68,7 @@ class Library:
 
     @property
     def failed(self) -> str:
-        """What the RTL stopped with; empty while it runs."""
+        """The message with which the RTL stopped; empty while it runs."""
         return self._library.failed().decode()
 
     def instance(self) -> Instance:
@@ -98,7 +98,7 @@ class Instance:
 
     @property
     def handle(self) -> int:
-        """What the slots take as their first argument."""
+        """The first argument of the slots."""
         if self._handle is None:
             raise RuntimeError("this instance was closed")
         return self._handle

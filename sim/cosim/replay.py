@@ -126,7 +126,7 @@ def load(path: Path) -> Replay:
 
 
 def recorded(instance: library.Instance) -> dict[str, np.ndarray]:
-    """What an instance has recorded."""
+    """The recording of an instance."""
     return {name: instance.recorded(name, kind) for name, kind in ARRAYS.items()}
 
 

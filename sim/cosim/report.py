@@ -1,4 +1,4 @@
-"""What is written at the first difference: the report, the waveform around it, and the replay file."""
+"""Writes what belongs to the first difference: the report, the waveform around it, and the replay file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write(folder: Path, difference: Difference, replay: Replay, make: build.Make
 
 
 def _options(make: build.Make | None) -> list[str]:
-    """What makes a replay run what the kernel did."""
+    """The settings with which a replay runs what the kernel did."""
     return [make.options] if isinstance(make, Gates) else []
 
 

@@ -238,7 +238,7 @@ def replace(
 
 
 class _Launches:
-    """What every launch of a run leaves behind: raw counts, what it printed, hashes of allocations in device memory."""
+    """The outcome of every launch of a run: raw counts, what it printed, hashes of allocations in device memory."""
 
     def __init__(self) -> None:
         self.counts: list[dict[str, np.ndarray]] = []

@@ -51,7 +51,7 @@ class Instance(Protocol):
 
 
 class Machine(Protocol):
-    """What a session needs of ``models.gpu.Machine``."""
+    """The part of ``models.gpu.Machine`` that a session needs."""
 
     on_launch: Callable[[], None] | None  # called at every launch, when all has been reset
 
@@ -223,7 +223,7 @@ class Session:
 
     @property
     def failure(self) -> str:
-        """What an RTL said when it could not go on; empty if none did."""
+        """The message of an RTL that could not go on; empty if there is none."""
         return next((f"{one.where}: {one.rtl.library.failed}" for one in self.bound if one.rtl.library.failed), "")
 
     def replay(self) -> Replay:

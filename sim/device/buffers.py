@@ -1,4 +1,4 @@
-"""What a user holds of device memory: arrays, pointers into them, and textures."""
+"""The user's handles on device memory: arrays, pointers into them, and textures."""
 
 from __future__ import annotations
 

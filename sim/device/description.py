@@ -48,7 +48,7 @@ def _defaults(sections: Iterable[str]) -> dict[str, Any]:
 
 
 DEFAULTS: dict[str, Any] = _defaults(registry.SECTIONS)
-"""What a description may leave out: parameters of mechanisms. It may leave out whole sections of others, too."""
+"""Parameters that a description may leave out: those of mechanisms. It may also leave out whole sections of others."""
 
 
 def names() -> list[str]:
@@ -193,7 +193,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _written(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """What one file says: of the GPU's identity, and of its parameters. With a base it need not say everything."""
+    """The contents of one file: the GPU's identity, and its parameters. With a base it need not say everything."""
     place, base = _shown(path), table.get(BASE)
     settings = _flatten(place, {key: value for key, value in table.items() if key not in (*IDENTITY, BASE)})
     for key, value in settings.items():

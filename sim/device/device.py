@@ -102,8 +102,8 @@ class Device:
         without a trace.
 
         ``around_stop`` is for a launch that stops early (a fault, a deadlock, no progress): instead of ``sm`` and
-        ``cycles``, the trace has the SM that it stops on, and at least so many core cycles before. A launch that comes
-        to its end leaves nothing.
+        ``cycles``, the trace has the SM that it stops on, and at least that many core cycles before. A launch that
+        comes to its end leaves nothing.
         """
         from lockstep.sim.device.trace.trace import EVENTS, Trace  # late, since it compiles the model
 

@@ -1,4 +1,4 @@
-"""What users read when a launch does not get on: which warps wait for what, since when, and where in their program."""
+"""The lines below the error of a launch that makes no progress: which warps wait for what, since when, and where."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def stuck_warps(stop: Stop, lines: Lines) -> tuple[StuckWarp, ...]:
 
 
 def _loops(repeated: Iterable[tuple[int, ...]]) -> list[list[int]]:
-    """What warps have been seen to repeat, each now and then: ranges of instructions that overlap are one loop."""
+    """The loops that warps repeat, from samples of each: ranges of instructions that overlap are one loop."""
     loops: list[list[int]] = []
     for places in sorted(repeated):
         if loops and places[0] <= loops[-1][-1]:

@@ -1,4 +1,4 @@
-"""What `lockstep occupancy` shows: how many CTAs an SM holds, what limits them, what they leave unused."""
+"""The result of `lockstep occupancy`: how many CTAs an SM holds, what limits them, what they leave unused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _blocks(module: Module, name: str) -> list[tuple[int, ...]]:
 def residency(
     gpu: Gpu, fit: Occupancy, threads: int, registers: int, scratchpad_bytes: int, kernel: str = ""
 ) -> Residency:
-    """What a plan for CTAs with these needs means for an SM."""
+    """The residency on an SM that a plan for CTAs with these needs gives."""
     warps = fit.ctas * fit.warps_per_cta
     whole = fit.ctas - fit.pairs  # CTAs; the others add what is their own
     used = fit.warps_per_cta * (whole * fit.registers_per_warp + fit.pairs * fit.own_registers * LANES)

@@ -36,7 +36,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one instruction, or all those of one line, have cost on all SMs together."""
+    """The cost of one instruction, or of all those of one line, on all SMs together."""
 
     place: Place
     pc: int  # of the first of them in the kernel's code
@@ -60,7 +60,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Profile:
-    """What one launch of a kernel has cost, or several that were added up.
+    """The cost of one launch of a kernel, or of several together.
 
     ``rows`` are its instructions (``lockstep.models.observe.profile.ROW``); ``find_places`` says where they come from.
     """

@@ -1,4 +1,4 @@
-"""What a launch leaves behind."""
+"""The results of a launch."""
 
 from __future__ import annotations
 

@@ -71,14 +71,14 @@ KINDS: dict[str, Any] = {
     "TITLE": str, "SUITE": str, "PTX": str, "SIZES": Sequence, "TOLERANCE": dict, "REGISTERS": dict,
     "setup": Callable, "run": Callable, "reference": Callable,
 }  # fmt: skip
-"""What the definitions must be."""
+"""The types of the definitions."""
 
 Data = dict[str, Any]
 Outputs = dict[str, np.ndarray]
 
 
 class Extents(TypedDict):
-    """What launches of the same number of threads have in common."""
+    """The part that launches of the same number of threads have in common."""
 
     grid: Extent
     block: Extent

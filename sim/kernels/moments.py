@@ -57,5 +57,5 @@ class Moments:
 
 
 def band(matrix: np.ndarray, reach: int) -> np.ndarray:
-    """What is computed of a matrix: its elements up to ``reach`` from the diagonal."""
+    """The part of a matrix that is computed: up to ``reach`` from the diagonal."""
     return np.triu(np.tril(matrix, reach), -reach)

@@ -1,4 +1,4 @@
-"""What mechanisms do for kernels that memory throughput limits: per kernel function, and as geometric means.
+"""The effect of mechanisms on kernels that memory throughput limits: per kernel function, and as geometric means.
 
 Kloosterman's thesis counts the kernel functions of a benchmark one by one, and looks at those in which a memory
 instruction waits for more than nine tenths of the time (section 3.4.1); so does this.

@@ -24,7 +24,7 @@ Result = dict[str, Any]  # with the keys of the JSON output
 
 @dataclass(frozen=True)
 class Job:
-    """What to run.
+    """A run to be made.
 
     ``settings`` override parameters of the GPU's description; ``strict`` and ``profile`` are those of the ``Gpu``.
     """
@@ -51,7 +51,7 @@ class Job:
 
     @property
     def asked(self) -> Result:
-        """What a result says of how it was asked for; others who ask for the same run may say it in another way."""
+        """The entries of a result that say how it was asked for; others may ask for the same run in another way."""
         return {"command": self.command, "mechanisms": list(self.mechanisms), "settings": dict(self.settings)}
 
 

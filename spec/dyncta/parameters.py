@@ -27,9 +27,9 @@ class Dyncta:
 
     first: str = choice("half", FIRSTS, "the limit at first, of the most CTAs that fit: half, rounded down, or one")
     window: int = integer(2048, MIN_WINDOW, MAX_WINDOW, "core cycles", "between two decisions")
-    idle_high: int = integer(16, 0, MOST, "core cycles", "t_idle: from so many of C_idle on, the limit rises")
-    memory_low: int = integer(128, 0, MOST, "core cycles", "t_mem_l: below so many of C_mem, the limit rises")
-    memory_high: int = integer(384, 0, MOST, "core cycles", "t_mem_h: from so many of C_mem on, the limit falls")
+    idle_high: int = integer(16, 0, MOST, "core cycles", "t_idle: the limit rises if C_idle is this or more")
+    memory_low: int = integer(128, 0, MOST, "core cycles", "t_mem_l: the limit rises if C_mem is less")
+    memory_high: int = integer(384, 0, MOST, "core cycles", "t_mem_h: the limit falls if C_mem is this or more")
     blocked: int = integer(
         1, 0, 1, "", "1: cycles in which the L1 refuses a request while some warps wait for memory are in C_mem, too"
     )

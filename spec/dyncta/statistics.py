@@ -1,4 +1,4 @@
-"""What is counted of DYNCTA, and what must hold of it."""
+"""DYNCTA's statistics, and what must hold of its counts."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Sharing:
 
 
 def pairs_of(ctas: int) -> int:
-    """The most pairs of CTAs in an SM with so many; hardware has one at least."""
+    """The most pairs of CTAs in an SM that holds ``ctas``; hardware has one at least."""
     return max(1, ctas // 2)
 
 

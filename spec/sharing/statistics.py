@@ -1,4 +1,4 @@
-"""What is counted of sharing, and what must hold of it."""
+"""The statistics of sharing, and what must hold of its counts."""
 
 from __future__ import annotations
 

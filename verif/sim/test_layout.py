@@ -37,6 +37,7 @@ COMMANDS: dict[str, list[str]] = {
 }  # fmt: skip
 Shown = list[tuple[Sequence[layout.Column], int]]
 
+LONG = {"compare", "sweep", "cosim", "verify", "synth", "reproduce"}
 WITHOUT_TABLES = {"report", "verilog", "completion"}
 
 
@@ -79,7 +80,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in COMMANDS]
+)
 def test_every_command_keeps_to_the_width(
     command: str, saved: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

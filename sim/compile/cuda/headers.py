@@ -77,7 +77,7 @@ def umbrellas() -> dict[str, str]:
 
 
 def to_install(name: str) -> str | None:
-    """What to do about a header of a package that is not installed."""
+    """The remedy for a header of a package that is not installed."""
     found = device_header(name)
     if found is None or any(found[0] == package for package, _, _ in installed()):
         return None

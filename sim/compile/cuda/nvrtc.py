@@ -97,7 +97,7 @@ def _elsewhere() -> TemporaryDirectory[str]:
 
 
 def _kept(source: Source, name: str, options: Options, names: tuple[str, ...]) -> dict[str, Any]:
-    """What the compiler makes of a source; from the cache if it was made before."""
+    """The compiler's result for a source; from the cache if it was made before."""
     library = _library()
     version = (ctypes.c_int(), ctypes.c_int())
     library.nvrtcVersion(ctypes.byref(version[0]), ctypes.byref(version[1]))

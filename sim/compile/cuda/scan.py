@@ -56,7 +56,7 @@ class Token(NamedTuple):
 
 
 class Macro(NamedTuple):
-    """What a ``#define`` says."""
+    """The contents of a ``#define``."""
 
     words: frozenset[str]  # of its body
     takes_arguments: bool

@@ -23,7 +23,7 @@ BUILTIN_WORDS = frozenset("bool char const double false float int long short sig
 
 @dataclass(frozen=True)
 class Source:
-    """What goes to NVRTC, and what is known of the rest."""
+    """The text that goes to NVRTC, and what is known of the rest."""
 
     text: str
     headers: dict[str, str]  # by the name with which the text includes them

@@ -240,7 +240,7 @@ def _weights(code: Code) -> np.ndarray:
 
 
 def _scores(code: Code, live: Liveness, temporaries: set[int]) -> list[float]:
-    """What spilling a register costs per register and point that it frees; infinite for those that may not be."""
+    """The cost of spilling a register, per register and point that it frees; infinite for those that may not be."""
     weight = _weights(code)
     scores = []
     for register, points in enumerate(live.points):

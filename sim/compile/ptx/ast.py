@@ -1,4 +1,4 @@
-"""What the PTX parser returns: a module as plain data, close to the text, before any decision about registers."""
+"""The result of the PTX parser: a module as plain data, close to the text, before any decision about registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the front end makes: kernels as arrays of micro-operations, and everything a loader needs to place them."""
+"""The front end's results: kernels as arrays of micro-operations, and everything a loader needs to place them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ NONE = -1  # no register: RZ or PT in the record
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """What a symbol stands for, as the kernel sees it."""
+    """The meaning of a symbol, as the kernel sees it."""
 
     name: str
     space: isa.Space

@@ -48,7 +48,7 @@ ATTRIBUTES = ROUNDING.keys() | FLAGS.keys() | {"cc", "abs"}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What an instruction becomes, and which attributes it may have.
+    """The operation that an instruction becomes, and the attributes that it may have.
 
     ``sources``: the types of the sources; ``optional`` of them, at the end, may be absent.
     ``allowed``: attributes, "rnd" for a rounding. ``required`` must be among those given.

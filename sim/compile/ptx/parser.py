@@ -68,7 +68,7 @@ def _grammar() -> Lark:
 
 @dataclass(slots=True)
 class _Scope:
-    """What names mean between two braces."""
+    """The meanings of names between two braces."""
 
     parent: _Scope | None = None
     names: dict[str, ast.Operand] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _Scope:
 
 @dataclass(slots=True)
 class _Placement:
-    """What stands before the name in a declaration."""
+    """The part of a declaration before the name."""
 
     space: str = ""
     type: str = ""

@@ -247,7 +247,7 @@ class Scope:
         return storage
 
     def find_storage(self, name: str) -> Storage | None:
-        """What a name stands for in the current frame."""
+        """The meaning of a name in the current frame."""
         frame = self.frames[-1]
         found = frame.storage.get(name)
         if found is None:

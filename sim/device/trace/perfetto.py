@@ -125,7 +125,7 @@ class _File:
         self._levels(launch)
 
     def _warp(self, launch: Launch, warp: Warp, places: Sequence[Place]) -> None:
-        """What a warp issues, and what it waits for in between, inside of a slice for its life."""
+        """The issues of a warp, and its waits in between, inside of a slice for its life."""
         number = warp.slot % launch.gpu.core.schedulers
         track = self._track("warps", f"warp slot {warp.slot} (scheduler {number})", rank=warp.slot)
         self._begin(track, warp.begin, "warp", f"CTA {warp.cta} warp {warp.index}", cta=warp.cta)

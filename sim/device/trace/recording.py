@@ -1,4 +1,4 @@
-"""What happened on one SM in a launch, instruction by instruction: made of the events that were recorded."""
+"""A launch on one SM, instruction by instruction: made of the events that were recorded."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Warp:
 
 @dataclass
 class Launch:
-    """What was recorded of one launch, which begins at ``begin`` in the run, from ``first`` to before ``until``."""
+    """The recorded events of one launch, which begins at ``begin`` in the run, from ``first`` to before ``until``."""
 
     kernel: str
     gpu: Description

@@ -13,7 +13,7 @@ ENDINGS = {".kanata": "konata", ".log": "konata", ".perfetto-trace": "perfetto",
 """The formats of files, by their ending."""
 
 LAST = 1 << 62
-"""No run has so many cycles."""
+"""More cycles than any run has."""
 
 
 def check(target: str | None, cycles: str | None, sm: int | None, around_stop: int | None) -> tuple[int, int | None]:

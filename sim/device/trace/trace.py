@@ -33,7 +33,7 @@ class Trace:
     other. At most ``events`` are kept, those that come first; then ``full`` is the cycle in which the record ends.
 
     With ``around_stop``, the trace is of the first launch that stops early, of the SM that it stops on, and of the
-    cycles before: so many at least, or as many as ``events`` of all SMs allow.
+    ``around_stop`` cycles before it, or more, or as many as ``events`` of all SMs allow.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Trace:
         self._now = 0  # cycle of the run
 
     def observer(self, gpu: Gpu) -> Any:
-        """What observes the launch that begins; none if that lies outside of the window."""
+        """The observer of the launch that begins; none if that lies outside of the window."""
         if self._around_stop is not None:
             if self.launches:
                 return None
@@ -88,7 +88,7 @@ class Trace:
         cycles: int,
         stop: int | None = None,
     ) -> None:
-        """A launch has come to its end after so many core cycles, or has stopped early on the SM ``stop``."""
+        """A launch has come to its end after ``cycles`` core cycles, or has stopped early on the SM ``stop``."""
         if observer is not None and (stop is not None or self._around_stop is None):
             if self._around_stop is not None:
                 self.sm = max(stop or 0, 0)  # the launch as a whole stopped: SM 0
@@ -109,7 +109,7 @@ class Trace:
 
     @property
     def span(self) -> str:
-        """What the trace shows, in words."""
+        """The contents of the trace, in words."""
         first, until = self.launches[0].first, self.launches[-1].until
         return f"timeline of SM {self.sm}, cycles {first:,} to {until - 1:,}"
 

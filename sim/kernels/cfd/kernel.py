@@ -106,7 +106,7 @@ def _pressure(state: np.ndarray) -> np.ndarray:
 
 
 def _carried(state: np.ndarray) -> np.ndarray:
-    """What each of the five variables loses along each axis, by axis and variable."""
+    """The loss of each of the five variables along each axis, by axis and variable."""
     velocity, pressure = state[1:4] / state[0], _pressure(state)
     carried = velocity[:, None] * state
     carried[:, 4] += velocity * pressure

@@ -160,7 +160,7 @@ def _evaluate(colours: np.ndarray, ways: np.ndarray, size: int) -> tuple[np.ndar
 
 
 def _quantise(values: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """What a decoder makes of the nearest numbers of some bits, and the numbers."""
+    """The values that a decoder makes of the nearest numbers of some bits, and the numbers."""
     largest = 2**bits - 1
     numbers = np.rint(values.clip(0, 255) * (FLOAT(largest) / FLOAT(255))).astype(np.int64)
     return (numbers << 8 - bits | numbers >> 2 * bits - 8).astype(FLOAT), numbers

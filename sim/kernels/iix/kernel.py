@@ -26,7 +26,7 @@ SIZES = tuple(LINES_SITES)
 LINES_PER_DOCUMENT = 40
 WIDTH = 72  # of a line at most, in characters
 WORDS = b"the", b"<p>", b"warp", b"<b>is</b>", b"<a name=x>", b"<a hre<a href", b"lines", b"of <i>", b"<td>", b"</td>"
-"""What pages consist of besides links; some begin like a link."""
+"""The text of pages besides links; some begin like a link."""
 LINKS = 1 / 10  # of all parts
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz-/.", np.uint8)
 

@@ -135,7 +135,7 @@ def _number(path: Path, key: str, value: Any) -> float:
 
 
 def uses(mechanisms: Sequence[str]) -> list[Use]:
-    """What takes energy in a run with these mechanisms."""
+    """The events that take energy in a run with these mechanisms."""
     own = [use for name in mechanisms if name in registry.MECHANISMS for use in registry.MECHANISMS[name].energy]
     replaced = {use.component for use in own}
     return [use for use in USES if use.component not in replaced] + own

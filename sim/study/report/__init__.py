@@ -189,7 +189,7 @@ LEVELS = {
     "L1 to L2": ("crossbar.requests_packets",),
     "L2 to DRAM": ("dram.reads", "dram.writes"),
 }
-"""What leaves each level, by its statistics."""
+"""The requests that leave each level, by its statistics."""
 
 
 def _requests(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:

@@ -24,7 +24,7 @@ MARKERS = "osD^vPX*<>"
 DASHES = ("-", "--", "-.", ":")
 GREYS = ("black", "0.45")
 OVER_TIME = {"ipc": "IPC", "occupancy": "occupancy", "dram.bandwidth_used": "DRAM used"}
-"""What is shown over time, by its key in a timeline."""
+"""The values shown over time, by their keys in a timeline."""
 MARKS = 8  # of a line over time
 FAINT = 0.5  # shares that are all below have their own scale
 MOST = 60  # characters of a label

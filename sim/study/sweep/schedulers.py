@@ -40,7 +40,7 @@ def cores() -> int:
 
 
 def local(processes: int) -> Scheduler:
-    """In so many processes, or for one in this one."""
+    """Run in ``processes`` processes, or, if that is 1, in this one."""
 
     def schedule(tasks: Sequence[Task], kept: bool, watch: Watch) -> Iterator[tuple[str, Result]]:
         if processes == 1 or len(tasks) == 1:
@@ -128,7 +128,7 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def dask(address: str, processes: int) -> Scheduler:
-    """By the Dask scheduler at an address, or, without one, in so many processes of this machine.
+    """Run by the Dask scheduler at an address, or, without one, in ``processes`` processes of this machine.
 
     Workers elsewhere need this version of Lockstep, and the files of kernels and GPUs under the same names; they keep
     results in their own stores, and what they measure is kept here, too.
@@ -164,7 +164,7 @@ def dask(address: str, processes: int) -> Scheduler:
 
 
 def slurm(parameters: Mapping[str, Any], count: int, logs: Path) -> Scheduler:
-    """By Slurm, as an array of so many tasks, each of which makes its share of the runs; needs a shared file system.
+    """Run by Slurm, as an array of ``count`` tasks that share the runs; needs a shared file system.
 
     ``parameters`` are those of submitit's executor. Where there is no Slurm, submitit starts the tasks on this machine.
     """

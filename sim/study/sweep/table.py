@@ -146,7 +146,7 @@ def flat(jobs: Sequence[Job], results: Sequence[Result]) -> dict[str, list[Any]]
         **{name: _statistic(name) for name in STATISTICS},
     }
     return {
-        **_axes(jobs, "set."),  # some statistics are called as a parameter
+        **_axes(jobs, "set."),  # some statistics have the name of a parameter
         "result": [state(result) for result in results],
         "message": [result["message"] for result in results],
         **{name: [_measured(result, measure) for result in results] for name, measure in measured.items()},

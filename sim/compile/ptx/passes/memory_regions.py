@@ -64,7 +64,7 @@ def _forward(code: Code) -> list[tuple[int, ...]]:
 
 
 def _ahead(forward: Sequence[tuple[int, ...]], start: int, within: int) -> Iterator[int]:
-    """The micro-operations less than so many ahead of one, the nearest first."""
+    """The micro-operations less than ``within`` ahead of one, the nearest first."""
     seen, here = {start}, {start}
     for _ in range(1, within):
         here = {target for index in here for target in forward[index]} - seen
@@ -73,7 +73,7 @@ def _ahead(forward: Sequence[tuple[int, ...]], start: int, within: int) -> Itera
 
 
 def _needed(code: Code, forward: Sequence[tuple[int, ...]], load: int, within: int) -> bool:
-    """Whether less than so many micro-operations ahead one waits for the result of a load."""
+    """Whether a micro-operation less than ``within`` ahead waits for the result of a load."""
     written = set(code.list[load].registers_written())
     ahead = (code.list[index] for index in _ahead(forward, load, within))
     return any(not written.isdisjoint((*micro.registers_read(), *micro.registers_written())) for micro in ahead)

@@ -415,7 +415,7 @@ def _filled(run: Run) -> str:
 
 
 def _why(run: Run, kind: str) -> str:
-    """What parts a class from the paper's, by what was measured."""
+    """The reasons why a class is not the paper's, by what was measured."""
     if run.act > COMPUTE:
         return f"busy: DRAM is used for {run.bandwidth:.0%}, with {run.intensity:,.0f} warp instructions per KiB"
     parts = run.parts
@@ -551,7 +551,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _eased(runs: Runs) -> Table:
-    """What the best limits gain, and what takes it away."""
+    """The gain of the best limits, and what takes it away."""
     rows: list[tuple[Any, ...]] = []
     for what, (names, _) in EASED.items():
         for name in names:
@@ -791,7 +791,7 @@ def _larger(runs: Runs) -> str:
 
 
 def _statements(runs: Runs) -> Table:
-    """What the paper says, and whether it is so here."""
+    """The paper's statements, and whether they hold here."""
     names = list(APPLICATIONS)
     speeds = {name: _speed(runs, name, DYNCTA) for name in names}
     best = {name: _best(runs, name) for name in names}

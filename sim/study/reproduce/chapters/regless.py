@@ -85,7 +85,7 @@ KINDS: dict[str, tuple[Sequence[str], Mapping[str, Any]]] = {
 VARIED: dict[str, dict[str, Any]] = {str(registers): {"regless.registers": registers} for registers in CAPACITIES} | {
     PLAIN: {"regless.compressor_lines": 0}, NEAR_L1: {"l1.latency": 8}
 }  # fmt: skip
-"""What is not RegLess's own changes the baseline, too."""
+"""Settings by name. Those that are not RegLess's own change the baseline, too."""
 
 
 INTRODUCTION = (
@@ -437,7 +437,7 @@ def _wanted(runs: Runs, name: str) -> float:
 
 
 def _pressure(runs: Runs, names: Sequence[str]) -> Table:
-    """What RegLess's run time goes with."""
+    """The quantities that RegLess's run time goes with."""
     rows: list[tuple[Any, ...]] = []
     for name in names:
         run = runs[f"{name}, {REGLESS}"]
@@ -523,7 +523,7 @@ def _variation(runs: Runs, title: str, what: str, capacity: int | None = None) -
 
 
 def _statements(runs: Runs) -> Table:
-    """What the thesis says, and whether it is so here."""
+    """The thesis's statements, and whether they hold here."""
     names = list(BENCHMARKS)
     times = {what: {name: _time(runs, name, what) for name in names} for what in PEERS}
     mean = {what: _geometric(values.values()) for what, values in times.items()}

@@ -238,7 +238,7 @@ def _share(runs: Runs, name: str, policy: str) -> float:
 
 
 def _slowdown(runs: Runs, name: str, policy: str, overhead: int) -> float:
-    """What a scheduler's overhead adds to its own time."""
+    """The time that a scheduler's overhead adds to its own."""
     return runs[_run(name, policy, OVERHEAD, overhead)].cycles / runs[_run(name, policy)].cycles
 
 
@@ -386,7 +386,7 @@ def _reasons(runs: Runs) -> str:
 
 
 def _tails(runs: Runs) -> Table:
-    """What stalls do not count."""
+    """The cycles that stalls do not count."""
     rows = [
         (name, *(runs[_run(name, policy)].empty for policy in POLICIES), runs[_run(name, FINE)].round_trip)
         for name in FUNCTIONS
@@ -437,7 +437,7 @@ def _overheads(runs: Runs) -> Table:
 
 
 def _statements(runs: Runs) -> Table:
-    """What the thesis says, and whether it is so here."""
+    """The thesis's statements, and whether they hold here."""
     times = {policy: {name: _time(runs, name, policy) for name in FUNCTIONS} for policy in PEERS}
     stalls = {policy: {name: _stalls(runs, name, policy) for name in FUNCTIONS} for policy in PEERS}
     shares = {policy: [_share(runs, name, policy) for name in FUNCTIONS] for policy in (FINE, GREEDY)}

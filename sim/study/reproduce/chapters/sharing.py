@@ -125,7 +125,7 @@ PUBLISHED_SPEEDUPS: dict[str, dict[str, float]] = {
         "stencil": 1.2345,
     },
 }
-"""What the text says of figures 9 and 10: their bars have no numbers."""
+"""The numbers that the text gives of figures 9 and 10: their bars have none."""
 
 PUBLISHED_IPC: dict[str, tuple[float, ...]] = {
     "backprop": (389.9, 389.9, 389.9, 389.9, 394.1, 392.8),
@@ -256,7 +256,7 @@ def _needs(application: str) -> tuple[int, int]:
 
 @functools.cache
 def _plan(name: str, scheme: str, registers: int = 0) -> Occupancy:
-    """What an SM holds; with ``registers`` for a thread, or our kernel's."""
+    """The CTAs that an SM holds; with ``registers`` for a thread, or our kernel's."""
     chosen = (SCHEMES | SECOND)[scheme]
     gpu = description.load(GPU, chosen.settings, chosen.mechanisms)
     needed, scratchpad = _needs(name)
@@ -429,7 +429,7 @@ KINDS = ("issuing", "stall", "idle", "without a CTA")
 
 
 def _shares(schemes: Mapping[str, Mapping[str, float]], scheme: str) -> list[float]:
-    """What the cycles of all SMs are made of, as in :data:`KINDS`, in percent of those under LRR."""
+    """The parts of the cycles of all SMs, as in :data:`KINDS`, in percent of those under LRR."""
     stats = schemes[scheme]
     parts = [stats[f"issue.{kind}_core_cycles"] for kind in ("issued", "stall", "idle")]
     whole = stats["cycles"] * _sms()
@@ -471,7 +471,7 @@ def _limits(figures: Figures) -> Table:
 
 
 def _causes(figures: Figures) -> str:
-    """What makes kernels slower with OWF than under LRR, by the table of times; and where warps cannot help."""
+    """Why kernels are slower with OWF than under LRR, by the table of times; and where warps cannot help."""
     slower, changes = [], {row[0]: row[1 + len(KINDS) :] for row in _time(figures).rows}
     labels = [f"{kind} by the {by}" for by in ("order", "pairs") for kind in (*KINDS, "")]
     for name, schemes in figures.items():
@@ -560,7 +560,7 @@ def _second(figures: Figures) -> Table:
 
 
 def _statements(figures: Figures, others: Figures) -> Table:
-    """What the paper's text says, and what is so here."""
+    """The statements of the paper's text, and whether they hold here."""
     gains = {scheme: {name: _speedup(schemes, scheme) for name, schemes in figures.items()} for scheme in SCHEMES}
     over = {
         before: {name: _speedup(schemes, OWF, before) for name, schemes in figures.items()}

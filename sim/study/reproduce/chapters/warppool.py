@@ -20,7 +20,7 @@ PATHS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "WarpPool": (("warppool",), {}),
     "WarpPool, 32 maps": (("warppool",), {"warppool.maps": 32}),
 }
-"""What stands between the load/store unit and the L1: mechanisms and settings by the names of the tables, the baseline
+"""The paths from the load/store unit to the L1: mechanisms and settings by the names of the tables, the baseline
 first. The last is not the thesis's, which has eight thread-map entries."""
 
 PEERS = ("banked L1", "MRPB", "WarpPool")
@@ -222,7 +222,7 @@ def _all_misses(figures: Figures) -> Table:
 
 
 def _statements(figures: Figures) -> Table:
-    """What the thesis says of single functions, and what is so here."""
+    """The thesis's statements about single functions, and whether they hold here."""
 
     def merged(name: str) -> float:
         return figures[name]["WarpPool"]["warppool.lines_per_request"]

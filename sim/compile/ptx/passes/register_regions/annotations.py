@@ -36,7 +36,7 @@ class Annotated:
 
     @property
     def metadata(self) -> Metadata:
-        """What its words say."""
+        """The contents of its words."""
         region = self.region
         entries = [(Entry.INVALIDATE, register) for register in members(region.invalidated)]
         for register in members(region.preloads):

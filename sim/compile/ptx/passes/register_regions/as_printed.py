@@ -62,7 +62,7 @@ def _chain(immediate: Sequence[int | None], block: int) -> set[int]:
 def _solve(
     graph: ControlFlowGraph, blocks: Blocks, soft: Sequence[int]
 ) -> tuple[list[int], list[list[tuple[int, int]]]]:
-    """What is live at the start of every block, and before and after each of its operations."""
+    """The registers that are live at the start of every block, and before and after each of its operations."""
     live_in = [0] * len(blocks)
     points: list[list[tuple[int, int]]] = [[] for _ in blocks]
     changed = True

@@ -67,7 +67,7 @@ def liveness(code: Code, graph: ControlFlowGraph, blocks: Blocks) -> Liveness:
 
 
 def ordinary(graph: ControlFlowGraph, blocks: Blocks) -> tuple[list[int], list[int]]:
-    """What is live for a lane at the start and at the end of every block."""
+    """The registers that are live for a lane at the start and at the end of every block."""
     live_in, live_out = [0] * len(blocks), [0] * len(blocks)
     changed = True
     while changed:
@@ -83,7 +83,7 @@ def ordinary(graph: ControlFlowGraph, blocks: Blocks) -> tuple[list[int], list[i
 
 
 def _walk(block: Sequence[Operation], live: int) -> list[tuple[int, int]]:
-    """What is live before and after every operation of a block."""
+    """The registers that are live before and after every operation of a block."""
     points = []
     for operation in reversed(block):
         after = live

@@ -49,7 +49,7 @@ def bank_conflicts(code: Iterable[Operation]) -> int:
 
 
 def conflicts(draft: Draft) -> Conflicts:
-    """What it costs if two places share a bank."""
+    """The cost of two places in one bank."""
     result: Conflicts = {place: Counter() for place in range(draft.kernel.registers)}
 
     def add(registers: int, weight: int) -> None:

@@ -20,7 +20,7 @@ LEAST = 6  # operations of a region, if possible: 48 bytes in algorithm 1
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a region may take: ``registers`` at a time, and ``lines`` of a bank."""
+    """The limits of a region: ``registers`` at a time, and ``lines`` of a bank."""
 
     registers: int
     lines: int
@@ -77,7 +77,7 @@ def regions(block: Block, copies: int, bounds: Bounds) -> Iterator[Region]:
 
 
 def region_of(block: Block, part: range, copies: int) -> Region:
-    """What happens to registers if a part of a block is a region."""
+    """The fate of registers if a part of a block is a region."""
     operations, live = block.operations[part.start : part.stop], block.after[part.start : part.stop]
     invalidated = copies & ~block.before[part.start]
     copies &= ~invalidated

@@ -11,7 +11,7 @@ from lockstep.spec.register_regions import Entry, Kind
 
 @dataclass(frozen=True)
 class Metadata:
-    """What the words of one region say.
+    """The contents of the words of one region.
 
     ``slots``: the flags of three operands each, 6 bits; at least one, at most ``MAX_SLOTS``.
     ``usage``: registers of each bank, at most ``MAX_USAGE``.
