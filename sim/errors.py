@@ -11,8 +11,9 @@ MOST = 500  # characters of a message
 
 
 def one_line(message: object) -> str:
-    """A message as users read it: in one line, without the middle of what is far too long."""
+    """A message as users read it: in one line, without control characters and the middle of what is far too long."""
     text = " ".join(str(message).split())
+    text = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
     return text if len(text) <= MOST else f"{text[: 2 * MOST // 3]} ... {text[-MOST // 3 :]}"
 
 

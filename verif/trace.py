@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lockstep.models.blocks import instances
+from lockstep.models.blocks import instances, ports
 from lockstep.models.jit import view
 from lockstep.rtl.flat import FlatPort
 from lockstep.sim.cosim.replay import Replay
+from lockstep.sim.errors import UsageError
 from lockstep.verif.bench import Bench
 from lockstep.verif.blocks import Declaration, Parameters
+
+LARGEST = 1 << 33  # bytes of a replay file's cycles
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,13 @@ Cycle = tuple[np.ndarray, bool]
 
 
 def kept(replay: Replay) -> Iterator[Cycle]:
-    """The cycles in a replay file of a co-simulation."""
+    """The cycles in a replay file of a co-simulation. Raises :class:`UsageError` if they are too many for a trace."""
+    size = replay.cycles * ports(replay.block).itemsize
+    if size > LARGEST:
+        raise UsageError(
+            f"{replay.block}: a bench would need {size:,} bytes for the {replay.cycles:,} cycles of the recording, and "
+            f"has at most {LARGEST:,}; `python -m lockstep.sim.cosim.replay` plays it"
+        )
     for record in replay.records():
         for repeat in range(record.cycles):
             yield record.io["i"], record.reset and repeat == 0

@@ -118,7 +118,7 @@ def _statistics(first: Saved, second: Saved) -> list[Row]:
         left, right = row["first"], row["second"]
         if row["unit"] == CYCLES:
             return False, -abs(right - left)
-        return True, -abs(math.log(abs(right / left))) if left and right else -math.inf
+        return True, -abs(math.log(right) - math.log(left)) if left and right else -math.inf
 
     return sorted(rows, key=weight)
 

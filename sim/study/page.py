@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +32,17 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """``key`` names its CSV file; cells are texts and numbers, None is empty. ``folded``: HTML shows it on demand."""
+    """``key`` names its CSV file; cells are texts and numbers, None is empty. ``folded``: HTML shows it on demand.
+
+    ``marked``: cells are marked as :class:`Text` is, in place of data of which every character is shown.
+    """
 
     key: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     folded: bool = False
+    marked: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ def svg(figure: Figure) -> str:
     """The same text for the same figure."""
     import matplotlib
 
-    with matplotlib.rc_context({"svg.hashsalt": "lockstep", "svg.fonttype": "none"}):
+    with matplotlib.rc_context({"svg.hashsalt": "lockstep", "svg.fonttype": "none"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the browser has other fonts
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None}, bbox_inches="tight")
     return text.getvalue()
@@ -80,10 +86,14 @@ def _prose(text: str) -> markupsafe.Markup:
     return markupsafe.Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped))
 
 
-def _inline(plot: Plot) -> markupsafe.Markup:
+def _inline(plot: Plot, number: int) -> markupsafe.Markup:
     """A plot as a part of a page: its title for those who do not see it, and names that no other plot has."""
     text = plot.svg[plot.svg.index("<svg") :]
-    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{plot.key}-", text)
+
+    def named(tag: re.Match[str]) -> str:
+        return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>plot{number}-", tag[0])
+
+    text = re.sub(r"<[^>]*>", named, text)  # in attributes, > is escaped
     return markupsafe.Markup(text.replace("<svg", f'<svg role="img" aria-label="{markupsafe.escape(plot.title)}"', 1))
 
 

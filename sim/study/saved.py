@@ -3,40 +3,189 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from lockstep.sim.device.description import PARAMETERS, setting
 from lockstep.sim.errors import UsageError
+from lockstep.sim.schema import Count, Name, Number, parse
 
-__all__ = ["Saved", "outcomes", "read"]
+__all__ = ["Saved", "check", "outcomes", "read"]
 
 Saved = Mapping[str, Any]
 """A result with the keys of the JSON (``docs/api.md``)."""
 
-NEEDED = ("kernel", "gpu", "mechanisms", "settings", "size", "seed", "cycles", "warp_instructions", "ipc", "checked",
-          "message", "stats", "timeline", "configuration", "command", "code_version")  # fmt: skip
 RULE = "it must be what `lockstep run --json` writes"
+OVER_TIME = ("core_cycle", "ipc", "occupancy.warps", "dram.bandwidth_used")  # what readers need of a timeline
+
+
+@dataclass
+class Line:
+    """What a line of the source costs (``sim.device.profile.Cost``)."""
+
+    file: Name
+    line: Count
+    text: str
+    issues: Count
+    lanes: Number
+    warp_cycles: Count
+    stalls: dict[Name, Count]
+    requests: Count
+
+    def __post_init__(self) -> None:
+        _equal("warp_cycles", self.warp_cycles, self.issues + sum(self.stalls.values()), "issues and stalls")
+
+
+@dataclass
+class Function:
+    """The profile of a kernel function."""
+
+    kernel: Name
+    warp_cycles: Count
+    issues: Count
+    stalls: dict[Name, Count]
+    lines: list[Line]
+
+    def __post_init__(self) -> None:
+        _equal("warp_cycles", self.warp_cycles, self.issues + sum(self.stalls.values()), "issues and stalls")
+        _equal("warp_cycles", self.warp_cycles, sum(line.warp_cycles for line in self.lines), "lines")
+        if not all(line.warp_cycles for line in self.lines):
+            raise ValueError("lines: has one without warp_cycles: must be left out")
+
+
+@dataclass
+class Profile:
+    functions: list[Function]
+
+
+@dataclass
+class Kernel:
+    """The launches of a kernel function."""
+
+    name: Name
+    launches: Count
+    cycles: Count
+    stats: dict[Name, Number]
+
+
+@dataclass
+class Run:
+    """The schema of a run that came to an end; more keys are allowed."""
+
+    kernel: Name
+    gpu: Name
+    mechanisms: list[Name]
+    settings: dict[Name, Any]
+    size: Name
+    seed: int
+    cycles: Count
+    warp_instructions: Count
+    thread_instructions: Count
+    ipc: Number
+    checked: bool
+    message: Name
+    stats: dict[Name, Number]
+    timeline: list[dict[Name, list[Number]]]
+    configuration: dict[Name, Any]
+    command: Name
+    code_version: Name
+    functions: list[Kernel] = field(default_factory=list)
+    profile: Profile = field(default_factory=lambda: Profile([]))
+
+    def __post_init__(self) -> None:
+        _parameters("settings", self.settings)
+        _parameters("configuration", self.configuration)
+        for number, launch in enumerate(self.timeline):
+            _over_time(f"timeline[{number}]", launch)
+        ipc = self.warp_instructions / self.cycles if self.cycles else 0.0
+        if not math.isclose(self.ipc, ipc):
+            raise ValueError(f"ipc = {self.ipc}: must be warp_instructions / cycles, {ipc}")
+        try:
+            _equal("stats.gpu.core_cycles", self.stats["gpu.core_cycles"], self.cycles, "cycles")
+            parts = outcomes(vars(self))
+        except KeyError as error:
+            raise ValueError(f"has no {error.args[0]!r} in stats or configuration") from None
+        if wrong := [name for name, cycles in parts.items() if cycles < 0]:
+            raise ValueError(f"stats: cycles of SMs must add up: {wrong[0]!r} would have {parts[wrong[0]]:,.0f}")
+
+
+@dataclass
+class Failed:
+    """The schema of a run that came to no end."""
+
+    kernel: Name
+    checked: Literal[False]
+    message: str
+
+
+def _equal(name: str, value: float, expected: float, what: str) -> None:
+    if value != expected:
+        raise ValueError(f"{name} = {value}: must be {expected}, as the {what}")
+
+
+def _parameters(name: str, values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        if key in PARAMETERS:
+            try:
+                setting("", key, value)
+            except UsageError as error:
+                raise ValueError(f"{name}: {error}") from None
+        elif not isinstance(value, str | int | float):  # of another version
+            raise ValueError(f"{name}.{key}: must be a text or a number")
+
+
+def _over_time(name: str, launch: Mapping[str, list[float]]) -> None:
+    if missing := [key for key in OVER_TIME if key not in launch]:
+        raise ValueError(f"{name}: has no {missing[0]!r}")
+    cycles = launch["core_cycle"]
+    for key, values in launch.items():
+        if len(values) != len(cycles):
+            raise ValueError(f"{name}.{key}: has {len(values)} values: must have {len(cycles)}, as core_cycle")
+    if sorted(cycles) != cycles:
+        raise ValueError(f"{name}.core_cycle: must not fall")
+
+
+def check(text: str, place: str) -> None:
+    """Raise :class:`UsageError` unless a JSON text is a run, or one that failed."""
+    value = json.loads(text)
+    parse(Run if isinstance(value, dict) and "cycles" in value else Failed, text, place, RULE)
+
+
+class _Part(dict[str, Any]):
+    """Statistics or parameters of a run: what another version did not have is missed where it is needed."""
+
+    def __init__(self, values: Mapping[str, Any], place: str) -> None:
+        super().__init__(values)
+        self._place = place
+
+    def __missing__(self, key: str) -> Any:
+        raise UsageError(f"{self._place}: has no {key!r}, which `lockstep run --json` of this version writes")
 
 
 def read(file: str) -> list[Saved]:
     """The runs of a file, of which there is at least one. Raises :class:`UsageError`."""
     try:
         value = json.loads(Path(file).read_text(encoding="utf-8"))
+        found = value if isinstance(value, list) else [value]
+        texts = [json.dumps(result) for result in found]
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise UsageError(f"{file}: not JSON; {RULE}") from None
-    found = value if isinstance(value, list) else [value]
     if not found:
         raise UsageError(f"{file}: has no runs")
-    for result in found:
-        missing = [key for key in NEEDED if not isinstance(result, dict) or key not in result]
+    runs: list[Saved] = []
+    for number, (result, text) in enumerate(zip(found, texts, strict=True), 1):
+        place = file if len(found) == 1 else f"{file}: run {number}"
         if isinstance(result, dict) and "cycles" not in result and "message" in result:
-            raise UsageError(f"{file}: {result.get('kernel')}: the run failed: {result['message']}")
-        if missing:
-            raise UsageError(f"{file}: has no {missing[0]!r}; {RULE}")
-    return found
+            raise UsageError(f"{place}: {result.get('kernel')}: the run failed: {result['message']}")
+        parse(Run, text, place, RULE)
+        parts = {name: _Part(result[name], f"{place}: {name}") for name in ("stats", "configuration")}
+        runs.append({**result, **parts})
+    return runs
 
 
 def outcomes(result: Saved) -> dict[str, float]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from lockstep.models import cache
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
+from lockstep.sim.study import saved
 from lockstep.sim.study.job import Job, Result
 from lockstep.sim.study.sources import code_version, kernel_version
 from lockstep.spec import files
@@ -54,7 +55,8 @@ def find(job: Job, key: str) -> Result | None:
         seal, _, text = _place(key).read_text(encoding="utf-8").partition("\n")
         if json.loads(seal) != _hash(text):
             return None
-    except (OSError, ValueError):  # not there, or damaged
+        saved.check(text, key)
+    except (OSError, ValueError, UsageError):  # not there, or damaged
         return None
     return {**json.loads(text), **job.asked}
 

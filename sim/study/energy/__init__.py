@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ __all__ = ["Account", "Process", "account", "load", "processes"]
 
 FOLDER = Path(__file__).parent
 WORD_BITS = 64  # of an array's energies
+MOST = 10**18  # bytes of an array, femtojoules of an access
+STEEPEST = 4
 _OWN = (use for mechanism in registry.MECHANISMS.values() for use in mechanism.energy)
 OPERATIONS = sorted({use.operation for use in (*USES, *_OWN)} - {ARRAY})
 KEYS = ("node_nm", "voltage", ARRAY, "operations")
@@ -44,10 +47,14 @@ class Process:
 
     def access(self, bits: int, size: int) -> int:
         """Femtojoules of an access to an array of ``size`` bytes."""
-        segments = list(zip(self.array, self.array[1:], strict=False))
-        (low, low_energy), (high, high_energy) = next((s for s in segments if size <= s[1][0]), segments[-1])
-        exponent = math.log(high_energy / low_energy) / math.log(high / low)
-        return round(low_energy * (size / low) ** exponent * bits / WORD_BITS)
+        segments = list(pairwise(self.array))
+        (low, energy), high = next((s for s in segments if size <= s[1][0]), segments[-1])
+        return round(energy * (size / low) ** _exponent((low, energy), high) * bits / WORD_BITS)
+
+
+def _exponent(low: tuple[int, int], high: tuple[int, int]) -> float:
+    """The power of an array's size with which its energy goes between two points."""
+    return (math.log(high[1]) - math.log(low[1])) / (math.log(high[0]) - math.log(low[0]))
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,12 @@ def load(name: str) -> Process:
     points = sorted((_size(path, key), _energy(path, f"{ARRAY}.{key}", array[key])) for key in array if key != "source")
     if len(points) < 2:
         raise UsageError(f"{path}: {ARRAY}: needs the energies of at least two sizes")
+    for low, high in pairwise(points):
+        if high[0] < 2 * low[0] or abs(_exponent(low, high)) > STEEPEST:
+            raise UsageError(
+                f"{path}: {ARRAY}.{high[0]}: must be at least twice the size before it, and its energy must go with a "
+                f"power of the size of at most {STEEPEST}"
+            )
     _names(path, "operations.", operations, OPERATIONS)
     sources = {ARRAY: _source(path, ARRAY, array)}
     energies = {}
@@ -117,20 +130,20 @@ def _source(path: Path, key: str, entry: Mapping[str, Any]) -> str:
 
 
 def _size(path: Path, key: str) -> int:
-    if not key.isdecimal() or int(key) == 0:
+    if not (key.isascii() and key.isdecimal() and len(key) <= len(str(MOST)) and 0 < int(key) <= MOST):
         raise UsageError(f"{path}: {ARRAY}.{key}: must be a number of bytes, such as 8192")
     return int(key)
 
 
 def _energy(path: Path, key: str, value: Any) -> int:
-    if type(value) is not int or value <= 0:
-        raise UsageError(f"{path}: {key} = {value!r}: must be an integer above 0, in femtojoules")
+    if type(value) is not int or not 0 < value <= MOST:
+        raise UsageError(f"{path}: {key} = {value!r}: must be an integer above 0, in femtojoules, at most 10^18")
     return value
 
 
 def _number(path: Path, key: str, value: Any) -> float:
-    if type(value) not in (int, float) or not 0 < value < math.inf:
-        raise UsageError(f"{path}: {key} = {value!r}: must be a number above 0")
+    if type(value) not in (int, float) or not 0 < value <= MOST:
+        raise UsageError(f"{path}: {key} = {value!r}: must be a number above 0, at most 10^18")
     return float(value)
 
 

@@ -98,7 +98,7 @@ def _runs(runs: Sequence[Subject]) -> Table:
                "L2 misses", "DRAM used", "result")  # fmt: skip
     rows = [
         (run.letter, run.name, run.result["cycles"], run.microseconds,
-         first[run.kernel].microseconds / run.microseconds, run.result["ipc"], run["issue.lanes"],
+         run.microseconds and first[run.kernel].microseconds / run.microseconds, run.result["ipc"], run["issue.lanes"],
          run["occupancy.ratio"], run["l1.miss_rate"], run["l2.miss_rate"], run["dram.bandwidth_used"],
          CHECKED[run.result["checked"]])
         for run in runs
@@ -164,21 +164,25 @@ def _stacked_table(key: str, title: str, values: Mapping[str, Mapping[str, float
 def _over_time(runs: Sequence[Subject]) -> Iterator[Text | Plot]:
     yield Text("Over time", 2)
     yield Text(
-        "Instructions per core cycle of the whole GPU; resident warps, and use of the DRAM's data buses, as shares of "
-        "the most possible. Each value is the mean of an interval; launches follow each other."
+        "Instructions per core cycle of the whole GPU; occupancy, the share of its warp slots that an SM uses while it "
+        "has a CTA; and the share of the time in which the DRAM's data buses are busy. Each value is the mean of an "
+        "interval; launches follow each other."
     )
-    for kernel, own in groupby(sorted(runs, key=lambda run: run.kernel), key=lambda run: run.kernel):
-        yield Plot(f"time-{kernel}", f"{kernel} over time", plots.over_time({run.letter: _series(run) for run in own}))
+    grouped = groupby(sorted(runs, key=lambda run: run.kernel), key=lambda run: run.kernel)
+    for number, (kernel, own) in enumerate(grouped):
+        series = {run.letter: _series(run) for run in own}
+        yield Plot(f"time-{number}", f"{kernel} over time", plots.over_time(series))
 
 
 def _series(run: Subject) -> plots.Series:
-    """A run's timeline, its launches one behind the other."""
+    """A run's timeline, its launches one behind the other; the scale of each value makes it what the table shows."""
     end, series = 0.0, plots.Series([], {name: [] for name in plots.OVER_TIME})
     for launch in run.result["timeline"]:
         series.cycles += [end + cycle for cycle in launch["core_cycle"]]
         end += launch["core_cycle"][-1] if launch["core_cycle"] else 0
-        for name in series.values:
-            series.values[name] += launch.get(name, [])
+        for name, values in series.values.items():
+            scale = run.value("core.warps") if name == "occupancy.warps" else 1
+            values += [value / scale for value in launch[name]]
     return series
 
 
@@ -217,7 +221,8 @@ def _scratchpad(runs: Sequence[Subject]) -> Iterator[Text | Table]:
 
 
 def _roofline(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
-    points = {run.label: _point(run) for run in runs if run["dram.read_bytes"] + run["dram.written_bytes"]}
+    used = (run for run in runs if run.result["warp_instructions"])
+    points = {run.label: _point(run) for run in used if run["dram.read_bytes"] + run["dram.written_bytes"]}
     if not points:
         return
     yield Text("Roofline", 2)

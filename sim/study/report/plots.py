@@ -1,11 +1,11 @@
-"""The plots of a report, as SVG: told apart without colour, by hatches, greys, markers and dashes."""
+"""The plots of a report, as SVG. Also without colour, lines are told apart by dashes, points by markers and letters."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockstep.sim.study.page import svg
 
@@ -15,17 +15,13 @@ if TYPE_CHECKING:
 
 WIDTH = 9.5  # inches
 BAR = 0.28  # inches for a bar and the gap below it
-FILLS = (
-    ("black", ""), ("white", ""), ("0.75", ""), ("white", "////"), ("0.45", ""), ("white", "----"),
-    ("0.85", "\\\\\\\\"), ("white", "xxxx"), ("0.6", "||||"),
-)  # fmt: skip
-"""Colour and hatch of the parts of a bar."""
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#DDDDDD", "#CC79A7", "#F0E442")
+"""Okabe and Ito's palette for all kinds of colour vision (https://jfly.uni-koeln.de/color/), its black made a grey."""
+HATCHES = ("", "////", "xxxx", "....")
 MARKERS = "osD^vPX*<>"
 DASHES = ("-", "--", "-.", ":")
-GREYS = ("black", "0.45")
-OVER_TIME = {"ipc": "IPC", "occupancy": "occupancy", "dram.bandwidth_used": "DRAM used"}
+OVER_TIME = {"ipc": "IPC", "occupancy.warps": "occupancy", "dram.bandwidth_used": "DRAM used"}
 """The values shown over time, by their keys in a timeline."""
-MARKS = 8  # of a line over time
 FAINT = 0.5  # shares that are all below have their own scale
 MOST = 60  # characters of a label
 NEAR = 0.04  # of an axis: points closer than that share a text
@@ -52,22 +48,43 @@ def _plain(axes: Axes) -> None:
         axes.spines[side].set_visible(False)
 
 
+def _fill(number: int) -> dict[str, Any]:
+    """How a bar, or a part of one, looks: each of the first 32 in its own way."""
+    turn, colour = divmod(number, len(COLOURS))
+    return {"color": COLOURS[colour], "hatch": HATCHES[turn % len(HATCHES)], "edgecolor": "black", "linewidth": 0.6}
+
+
+def _line(number: int) -> dict[str, Any]:
+    """Likewise for lines; neighbours have other dashes, too."""
+    turn, colour = divmod(number, len(COLOURS))
+    return {"color": COLOURS[colour], "linestyle": DASHES[(colour + turn) % len(DASHES)]}
+
+
+def _label(text: str) -> str:
+    """A text that Matplotlib writes as it is, and not as a formula."""
+    return _short(text).replace("$", r"\$")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+
+
 def stacked(stacks: Stacks, scale: Mapping[str, float], code: bool = False) -> str:
     """A horizontal bar for each label, in parts, to its ``scale``. ``code``: labels are lines of source."""
     names = list(next(iter(stacks.values())))
     figure = _figure(1.0 + BAR * len(stacks))
     axes = figure.subplots()
-    shown = [label if len(label) <= MOST else f"{label[: MOST - 3]}..." for label in stacks]
+    shown = [_short(label) for label in stacks]
     if code:  # begins at the left, where SVG leaves out blanks
         shown = [label.ljust(max(map(len, shown))).replace(" ", "\N{NO-BREAK SPACE}") for label in shown]
     left = [0.0] * len(stacks)
-    for (colour, hatch), name in zip(FILLS, names, strict=False):
+    for number, name in enumerate(names):
         parts = [stacks[label][name] / scale[label] if scale[label] else 0.0 for label in stacks]
         if any(parts):
-            axes.barh(range(len(parts)), parts, 0.7, left, color=colour, hatch=hatch, edgecolor="black", linewidth=0.6,
-                      label=name)  # fmt: skip
+            axes.barh(range(len(parts)), parts, 0.7, left, label=name, **_fill(number))
         left = [before + part for before, part in zip(left, parts, strict=True)]
-    axes.set_yticks(range(len(stacks)), shown, fontfamily="monospace" if code else None, fontsize=8 if code else None)
+    font: dict[str, Any] = {"fontfamily": "monospace", "fontsize": 8} if code else {}
+    axes.set_yticks(range(len(stacks)), [_label(label) for label in shown], **font)
     axes.invert_yaxis()
     axes.set_xlim(0, max([*left, 1e-9]) * 1.01)
     axes.xaxis.set_major_formatter("{x:.0%}" if max(left) <= 1.0001 else "{x:.2f}")
@@ -86,11 +103,8 @@ def over_time(runs: Mapping[str, Series]) -> str:
     for axes, (key, name) in zip(panels, OVER_TIME.items(), strict=True):
         for k, (label, series) in enumerate((label, each) for label, each in runs.items() if each.values[key]):
             cycles = [0.0, *(cycle / 1000 for cycle in series.cycles)]
-            grey = GREYS[k // len(DASHES) % len(GREYS)]
             values = [series.values[key][0], *series.values[key]]
-            axes.plot(cycles, values, drawstyle="steps-pre", color=grey, linewidth=1.1,
-                      linestyle=DASHES[k % len(DASHES)], marker=MARKERS[k % len(MARKERS)], markersize=4,
-                      markerfacecolor="white", markevery=max(1, len(cycles) // MARKS), label=label)  # fmt: skip
+            axes.plot(cycles, values, drawstyle="steps-pre", linewidth=1.3, label=label, **_line(k))
         axes.set_ylabel(name)
         peak = max((value for each in runs.values() for value in each.values[key]), default=0.0)
         axes.set_ylim(0, None if key == "ipc" or 0 < peak < FAINT else 1.05)
@@ -110,10 +124,9 @@ def levels(runs: Stacks, reference: str) -> str:
     axes = figure.subplots()
     width = 0.8 / len(runs)
     for k, (label, values) in enumerate(runs.items()):
-        colour, hatch = FILLS[k % len(FILLS)]
         places = [place + (k - (len(runs) - 1) / 2) * width for place in range(len(names))]
         heights = [values[name] / values[reference] if values[reference] else 0.0 for name in names]
-        axes.bar(places, heights, width, color=colour, hatch=hatch, edgecolor="black", linewidth=0.6, label=label)
+        axes.bar(places, heights, width, label=_label(label), **_fill(k))
         if len(runs) <= 4:
             for place, height in zip(places, heights, strict=True):
                 axes.annotate(f"{height:.2f}", (place, height), (0, 2), textcoords="offset points", ha="center",
@@ -152,10 +165,10 @@ def roofline(points: Mapping[str, tuple[float, float]], roofs: Mapping[str, tupl
     for k, (gpu, (bandwidth, issue)) in enumerate(roofs.items()):
         xs = [low, issue / bandwidth, high]
         axes.plot(xs, [min(bandwidth * x, issue) for x in xs], color="black", linewidth=1.2,
-                  linestyle=DASHES[k % len(DASHES)], label=f"{gpu}: {bandwidth:.0f} GB/s")  # fmt: skip
+                  linestyle=DASHES[k % len(DASHES)], label=_label(f"{gpu}: {bandwidth:.0f} GB/s"))  # fmt: skip
     for k, (label, (x, y)) in enumerate(points.items()):
-        axes.plot(x, y, color="black", marker=MARKERS[k % len(MARKERS)], markersize=7, linestyle="none",
-                  markerfacecolor="white" if k < len(MARKERS) else "black", label=label)  # fmt: skip
+        axes.plot(x, y, color=COLOURS[k % len(COLOURS)], marker=MARKERS[k % len(MARKERS)], markersize=7,
+                  markeredgecolor="black", markeredgewidth=0.6, linestyle="none", label=_label(label))  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(low, high)

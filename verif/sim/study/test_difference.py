@@ -136,7 +136,7 @@ def test_json(files: tuple[str, str], runs: list[dict[str, Any]], tmp_path: Path
     [
         ("{", "first.json: not JSON"),
         ("[]", "first.json: has no runs"),
-        ("3", "first.json: has no 'kernel'"),
+        ("3", "first.json: 3: must be an object"),
         ('{"kernel": "x", "message": "no memory"}', "first.json: x: the run failed: no memory"),
     ],
 )

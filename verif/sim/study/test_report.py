@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import pytest
 
 from lockstep.cli import main as cli
 from lockstep.sim import Gpu
+from lockstep.sim.device.description import PARAMETERS
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study import report
 from lockstep.sim.study.page import Command, Page, Plot, Table, html
 from lockstep.sim.study.report import plots
+from lockstep.spec.causes import CAUSES
 from lockstep.verif.conftest import Shared
 
 RUN = ("run", "nw", "--size", "tiny", "--set", "core.sms=2")
@@ -76,8 +79,6 @@ def test_cycles_are_all_there(results: list[dict[str, Any]]) -> None:
 
 
 def test_every_cause_is_in_one_group() -> None:
-    from lockstep.spec.causes import CAUSES
-
     assert sorted(cause for group in report.GROUPS.values() for cause in group) == sorted(CAUSES)
 
 
@@ -125,10 +126,59 @@ def test_hot_lines_stand_beside_their_causes(results: list[dict[str, Any]]) -> N
 
 
 def test_launches_follow_each_other(results: list[dict[str, Any]]) -> None:
-    launch = {"core_cycle": [100, 150], "ipc": [1.0, 2.0], "occupancy": [0.5, 0.5], "dram.bandwidth_used": [0, 0]}
+    launch = {"core_cycle": [100, 150], "ipc": [1.0, 2.0], "occupancy.warps": [12, 24], "dram.bandwidth_used": [0, 0]}
     run = report.Subject("A", "nw", {**results[0], "timeline": [launch, launch, launch]})
     assert report._series(run).cycles == [100, 150, 250, 300, 400, 450]
     assert report._series(run).values["ipc"] == [1, 2, 1, 2, 1, 2]
+    assert report._series(run).values["occupancy.warps"] == [0.25, 0.5] * 3, "of 48 warps"
+
+
+def test_occupancy_is_the_same_in_plot_and_table(results: list[dict[str, Any]]) -> None:
+    for row, result in zip(table(report.page(results), "runs"), results, strict=True):
+        drawn = report._series(report.Subject("A", "", result)).values["occupancy.warps"]
+        weights = [cycles for launch in result["timeline"] for cycles in launch["sm.active_core_cycles"]]
+        assert row["occupancy"] == pytest.approx(float(np.average(drawn, weights=weights)))
+
+
+def test_every_cause_of_a_bar_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plots, "svg", lambda figure: figure)
+    parts = report._grouped(1, dict.fromkeys(CAUSES, 1))
+    figure: Any = plots.stacked({"A": parts}, {"A": sum(parts.values())})
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(parts)
+    looks = {(patch.get_facecolor(), patch.get_hatch()) for patch in figure.axes[0].patches}
+    assert len(looks) == len(parts)
+    assert max(patch.get_bbox().x1 for patch in figure.axes[0].patches) == pytest.approx(1)
+
+
+MACHADO = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no L cones": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "no M cones": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "no S cones": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+"""What is seen of linear RGB: Machado, Oliveira and Fernandes, A physiologically-based model for simulation of color
+vision deficiency, IEEE TVCG 15 (6), 2009, severity 1."""
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])  # sRGB, D65
+DISTINCT = 15  # CIE76: 2.3 is just noticeable
+
+
+def _lab(colour: str, vision: str) -> np.ndarray:
+    from matplotlib.colors import to_rgb
+
+    encoded = np.array(to_rgb(colour))
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = XYZ @ np.clip(np.array(MACHADO[vision]) @ linear, 0, 1) / XYZ.sum(axis=1)
+    x, y, z = np.where(seen > 216 / 24389, np.cbrt(seen), (24389 / 27 * seen + 16) / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", MACHADO)
+def test_colours_are_told_apart(vision: str) -> None:
+    """By readers with each kind of cones missing, and all from the page's white."""
+    seen = {colour: _lab(colour, vision) for colour in (*plots.COLOURS, "white")}
+    for one, other in combinations(seen, 2):
+        least = DISTINCT if "white" not in (one, other) else DISTINCT - 5
+        assert np.linalg.norm(seen[one] - seen[other]) >= least, (one, other)
 
 
 def test_bars_have_the_lengths_of_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,30 +198,90 @@ def test_bars_have_the_lengths_of_their_values(monkeypatch: pytest.MonkeyPatch) 
 # --------------------------------------------------------------------------------------------------------- in a browser
 
 
-def test_a_browser_shows_it(results: list[dict[str, Any]], tmp_path: Path) -> None:
-    if BROWSER is None:
-        pytest.skip("needs the program Chromium, which is not in PyPI; page and plots are checked without it, too")
-    file = tmp_path / "report.html"
-    text = html(report.page(results))
-    # A page has no scripts. This one, for the test alone, writes down what the browser has made of the plots.
-    probe = """<script>for (const svg of document.querySelectorAll("svg")) {
+# A page has no scripts, and allows none. This one, for the tests alone, writes down what the browser has made of it.
+PROBE = """<script nonce="probe">window.onload = () => {
+    for (const svg of document.querySelectorAll("svg")) {
         const box = svg.getBoundingClientRect(), drawn = svg.querySelectorAll("path, use").length;
         svg.dataset.drawn = Math.round(box.width) + "x" + Math.round(box.height) + ":" + drawn;
         for (const each of svg.querySelectorAll("[clip-path], use")) {
             const name = each.getAttribute("clip-path")?.slice(5, -1) ?? each.getAttribute("xlink:href").slice(1);
             if (!document.getElementById(name)) console.error("PLOT: no " + name);
         }
-    } document.body.dataset.overflow = document.documentElement.scrollWidth - window.innerWidth;</script>"""
-    file.write_text(text.replace("</body>", f"{probe}</body>"), encoding="utf-8")
-    command = [BROWSER, *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+    }
+    const body = document.body.dataset, main = document.querySelector("main");
+    body.overflow = document.documentElement.scrollWidth - window.innerWidth;
+    body.text = main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft);
+    body.alien = document.querySelectorAll("main script, img, iframe, [onload], [onerror]").length;
+} </script>"""
+POLICY = "default-src 'none';"
+
+
+def browse(page: str, folder: Path) -> tuple[str, list[str]]:
+    """What a browser makes of a page, with the probe in it, and what it complains of."""
+    if BROWSER is None:
+        pytest.skip("needs the program Chromium, which is not in PyPI; page and plots are checked without it, too")
+    file = folder / "report.html"
+    page = page.replace(POLICY, f"{POLICY} script-src 'nonce-probe';").replace("</body>", f"{PROBE}</body>")
+    file.write_text(page, encoding="utf-8")
+    command = [BROWSER, *QUIET, f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
     done = subprocess.run([*command, file.as_uri()], capture_output=True, encoding="utf-8", timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line or "PLOT" in line] == []
-    drawn = re.findall(r'data-drawn="(\d+)x(\d+):(\d+)"', done.stdout)
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line or "PLOT" in line]
+
+
+def noted(shown: str, name: str) -> int:
+    [found] = re.findall(rf'data-{name}="(-?[0-9]+)', shown)
+    return int(found)
+
+
+def test_a_browser_shows_it(results: list[dict[str, Any]], tmp_path: Path) -> None:
+    text = html(report.page(results))
+    shown, complaints = browse(text, tmp_path)
+    assert complaints == []
+    drawn = re.findall(r'data-drawn="(\d+)x(\d+):(\d+)"', shown)
     assert len(drawn) == text.count("<svg") >= 8
-    assert all(int(width) > 400 and int(height) > 80 and int(marks) > 8 for width, height, marks in drawn), drawn
-    [overflow] = re.findall(r'data-overflow="(-?\d+)"', done.stdout)
-    assert int(overflow) <= 0
+    assert all(int(height) > 80 and int(marks) > 8 for _, height, marks in drawn), drawn
+    assert {int(width) for width, *_ in drawn} == {noted(shown, "text")}, "plots are as wide as the text"
+    assert noted(shown, "overflow") <= 0
+
+
+HOSTILE = (
+    '"><img src=q onerror=document.body.dataset.p=1></style></title></svg></code>-->'
+    '<svg onload="document.body.dataset.p=1"><script>document.body.dataset.p=1</script>'
+    "<iframe src=javascript:parent.document.body.dataset.p=1>$x^2$ *b* `c` {{ 7 * 6 }}"
+)
+
+
+def hostile(value: Any) -> Any:
+    """With hostile text in place of every text, and of the keys that are no statistics."""
+    if isinstance(value, str):
+        return HOSTILE
+    if isinstance(value, list):
+        return [hostile(each) for each in value]
+    if isinstance(value, dict):
+        return {key: hostile(each) for key, each in value.items()}
+    return value
+
+
+def test_hostile_text_is_text(results: list[dict[str, Any]], tmp_path: Path) -> None:
+    """In every field of a saved run, also without the policy; and the policy alone stops what is no text."""
+    configuration, stats = results[0]["configuration"], results[0]["stats"]
+    chosen = {key: value for key, value in configuration.items() if isinstance(value, str) and key in PARAMETERS}
+    for name, place in (("one", results[0]), ("two", results[2])):
+        run = hostile(place) | {"stats": stats if name == "one" else place["stats"], "mechanisms": [HOSTILE]}
+        run["configuration"] |= chosen | {HOSTILE: HOSTILE}
+        run |= {"settings": {HOSTILE: HOSTILE}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(run), encoding="utf-8")
+    out = tmp_path / "out.html"
+    assert cli.main(["report", *(str(tmp_path / f"{name}.json") for name in ("one", "two")), "-o", str(out)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert page.count(POLICY) == 1
+    shown, complaints = browse(page.replace("Content-Security-Policy", "Ignored"), tmp_path)
+    assert complaints == [] and noted(shown, "alien") == 0 and "data-p=" not in shown
+    assert "{{ 7 * 6 }}" in shown and "$x^2$ *b* `c`" in shown
+    planted = '<img src="q" onerror="document.body.dataset.p=1"><script>document.body.dataset.p=1</script></main>'
+    shown, complaints = browse(page.replace("</main>", planted), tmp_path)
+    assert noted(shown, "alien") == 2 and "data-p=" not in shown and len(complaints) >= 2
 
 
 def test_nothing_comes_from_elsewhere(results: list[dict[str, Any]]) -> None:
@@ -182,7 +292,7 @@ def test_nothing_comes_from_elsewhere(results: list[dict[str, Any]]) -> None:
     assert text.count('role="img" aria-label="') == text.count("<svg")
     assert len(re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)) > 1000
     named = r"https?://(www\.w3|purl|creativecommons|matplotlib)\.org\S*"  # in the plots' metadata
-    assert "http" not in re.sub(named, "", text)
+    assert "http" not in re.sub(named, "", text).replace("http-equiv", "")
 
 
 # ------------------------------------------------------------------------------------------------- command and notebook
@@ -203,8 +313,8 @@ def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pyte
         ("{", "run.json: not JSON"),
         ("9" * 5000, "run.json: not JSON"),
         ("[" * 100_000, "run.json: not JSON"),
-        ('{"kernel": "x"}', "run.json: has no 'gpu'"),
-        ("[3]", "run.json: has no 'kernel'"),
+        ('{"kernel": "x", "cycles": 1}', "run.json: has no 'gpu'"),
+        ("[3]", "run.json: 3: must be an object"),
         ("[]", "run.json: has no runs"),
     ],
 )

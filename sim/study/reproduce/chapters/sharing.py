@@ -310,7 +310,7 @@ def _runs(figures: Figures) -> Table:
         needs = registers, application.registers
         rows.append((name, here, application.size, *needs, int(ctas), ctas / (_sms() * _resident(name)[-1])))
     columns = ("Jatala", "here", "size", "registers", "Jatala", "CTAs of a launch", "times filled")
-    return Table("runs", "What runs (Jatala table 2)", columns, rows)
+    return Table("runs", "What runs (Jatala table 2)", columns, rows, marked=True)
 
 
 def _ctas(figures: Figures) -> Table:

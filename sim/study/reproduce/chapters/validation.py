@@ -222,7 +222,7 @@ def _reasons(
             cause = f"{reason.text} ({settings})" if settings else reason.text
             rows.append((f"{kernel}, {case}", ours / theirs, ratio, cause))
     columns = ("kernel", "ratio", "without the cause", "cause, and the settings that take it away")
-    return Table("reasons", f"Kernels that differ by more than {FAR:.0%}", columns, rows)
+    return Table("reasons", f"Kernels that differ by more than {FAR:.0%}", columns, rows, marked=True)
 
 
 CHAPTER = Chapter("The model beside an independent simulator", jobs, page)

@@ -183,7 +183,8 @@ def _speedups(figures: Figures, limited: Figures) -> Table:
         for name, paths in figures.items()
     ]
     columns = ("Kloosterman", "here", "limited", "requests wait", "lines per instruction", "cycles", *VARIANTS)
-    return Table("speedups", "Cycles, and speed-up over the baseline (Kloosterman figure 3.11)", columns, rows)
+    title = "Cycles, and speed-up over the baseline (Kloosterman figure 3.11)"
+    return Table("speedups", title, columns, rows, marked=True)
 
 
 def _random(stats: Mapping[str, float]) -> float:
