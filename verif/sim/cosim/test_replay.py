@@ -18,7 +18,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.verif import levels, trace
 
 BLOCK = "warppool.writeback"
-pytestmark = pytest.mark.hardware
+pytestmark = [pytest.mark.hardware, pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")]
 
 
 def parts() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
