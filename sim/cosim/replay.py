@@ -169,7 +169,7 @@ def _bits(block: str, about: About) -> np.ndarray:
     """For each word of a record the bits that can be 1 with the parameters of the recording."""
     from lockstep.sim.cosim import shim
 
-    known = registry.component(block).LARGEST  # type: ignore[attr-defined]
+    known = registry.component(block).LARGEST
     if unknown := [name for name in about.parameters if name not in known]:
         raise _Damaged(f"about.parameters.{unknown[0]}: not known; {block} has {', '.join(known)}")
     kind = blocks.ports(block)
