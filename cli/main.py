@@ -133,7 +133,7 @@ def _drop(stream: TextIO) -> None:
 
 
 def _guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    from lockstep.models.gpu import ModelFault
+    from lockstep.models.stop import ModelFault
 
     try:
         return command(options)

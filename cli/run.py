@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep.cli import options as shared
-from lockstep.models.gpu import ModelFault
+from lockstep.models.stop import ModelFault
 from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.device.profile import hot_lines
 from lockstep.sim.device.run import Run

@@ -8,7 +8,7 @@ from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount
 
 
 @inline
-def count(sm, now):
+def count_cycles(sm, now):
     """Add the cycles before ``now`` that are not counted yet, all alike, to the counters, and show them to monitors."""
     cycles = now - i64(sm.last)
     first = i64(sm.last)

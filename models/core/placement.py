@@ -10,7 +10,7 @@ that lies in its pair's must not be told to leave.
 from __future__ import annotations
 
 from lockstep.models.core import warp as W
-from lockstep.models.core.counters import count
+from lockstep.models.core.counters import count_cycles
 from lockstep.models.core.fetch import forget_fetches, want_fetch
 from lockstep.models.core.frame import CTA_RESUMED, CTA_SAVED, CTA_START, HAS_LISTENERS, WARP_START, emit, emit_of_warp
 from lockstep.models.core.state import stop
@@ -77,7 +77,7 @@ def _free_place(sm):
 @jit
 def _enter(sm, launch, config, grid, slot, now):
     """Give the CTA in a place what it uses of the SM: warp slots, registers, scratchpad."""
-    count(sm, now)
+    count_cycles(sm, now)
     sm.wake = now
     sm.select_wake = 0
     cta = sm.ctas[slot]

@@ -21,7 +21,7 @@ An SM that can't do anything sleeps until ``wake``; the cycles in between count 
 from __future__ import annotations
 
 from lockstep.models.core.constants import constants_looked_up
-from lockstep.models.core.counters import count
+from lockstep.models.core.counters import count_cycles
 from lockstep.models.core.delivery import write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, line_of_code, request_fetches
@@ -47,9 +47,7 @@ from lockstep.models.core.placement import leave
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
 from lockstep.models.core.state import (
     ALL_WAIT,
-    COUNTERS,
     EMPTY,
-    LAUNCH,
     NOT_BOUND,
     PIPE_LSU,
     SM,
@@ -67,12 +65,12 @@ from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS, TICKETS
 
 
 @jit
-def step(sm, port, launch, config, context, now):
+def sm_step(sm, port, launch, config, context, now):
     """One core cycle. On return ``wake`` is the next cycle in which a step would do more than count.
 
     A part is visited only when it has something to do: in other cycles its step would change nothing.
     """
-    count(sm, now)
+    count_cycles(sm, now)
     sm.ended = 0
     if sm.wheel.count != 0:
         _events(sm, config, now)
@@ -262,7 +260,7 @@ def _tenants_wake(frame):
 
 
 @jit
-def quiet(sm):
+def sm_quiet(sm):
     """Whether nothing is left to do: no CTA, no memory instruction, no event."""
     left = sm.ctas_resident | sm.lsu.in_flight | sm.wheel.count | sm.fetch_count | sm.want_fetch
     lsu = sm.lsu
@@ -272,7 +270,7 @@ def quiet(sm):
 
 
 @jit
-def reset(sm, index, launch, config):
+def sm_reset(sm, index, launch, config):
     """An empty SM, from one whose fields in :data:`ZEROED` are zero. The tenants of its frame are the host's matter."""
     sm.index = index
     sm.launch = addressof(launch)
@@ -308,5 +306,3 @@ ZEROED = tuple(name for name in SM.names or () if name not in _KEPT)
 
 Lines of instructions stay from launch to launch; those of constants do not, since the host may write constants.
 """
-
-__all__ = ["COUNTERS", "LAUNCH", "SM", "ZEROED", "count", "quiet", "reset", "step"]

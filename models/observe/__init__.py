@@ -19,7 +19,7 @@ class Observer(Protocol):
     declaration: Mechanism  # its name, and the modules that fill frame slots
 
     def begin(self, states: np.ndarray, kernel: Any) -> None:
-        """A launch of a kernel (``models.gpu.Kernel``) begins: ``states`` are its states, one of each SM, all zero."""
+        """A launch of a ``models.launch.Kernel`` begins: ``states`` are its states, one of each SM, all zero."""
 
 
 def declaration(name: str, doc: str, *slots: str) -> Mechanism:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lockstep.models.core.counters import count
+from lockstep.models.core.counters import count_cycles
 from lockstep.models.jit import i64, jit, pointer_to, record, words_i64
 
 INTERVAL, ROWS = 1000, 200
@@ -45,7 +45,7 @@ def take(sms, number, rows, now):
     """Count the SMs up to cycle ``now``, then add the instances of all counts up into a row."""
     for s in range(number):
         if sms[s].last < now:
-            count(sms[s], now)
+            count_cycles(sms[s], now)
     length = i64(rows.length)
     row = words_i64(i64(rows.rows) + 8 * (1 + length) * i64(rows.taken), 1 + length)
     row[0] = now

@@ -8,13 +8,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockstep.models.diagnosis import ENDED, REPEATING
+from lockstep.models.waiting import ENDED, REPEATING
 from lockstep.sim.compile.ptx.kernel import Kernel
 from lockstep.sim.compile.ptx.lines import Places
 from lockstep.sim.errors import StuckWarp
 
 if TYPE_CHECKING:
-    from lockstep.models.gpu import Stop
+    from lockstep.models.stop import Stop
 
 __all__ = ["Lines", "lines", "stuck_warps"]
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lockstep.models.diagnosis import STARVED
 from lockstep.models.execution.isa import GRANULE, LANES, LOCAL_BYTES
 from lockstep.models.occupancy import Occupancy, local_rows, plan
+from lockstep.models.waiting import STARVED
 from lockstep.sim.compile.cuda import headers
 from lockstep.sim.compile.cuda.options import Options
 from lockstep.sim.compile.ptx import names, program
@@ -35,8 +35,8 @@ from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError, o
 from lockstep.spec import registry
 
 if TYPE_CHECKING:
-    from lockstep.models.gpu import Stop
     from lockstep.models.observe.profile import Profiler
+    from lockstep.models.stop import Stop
     from lockstep.sim.compile.cuda.program import Cuda
 
 __all__ = ["Module"]
@@ -232,7 +232,8 @@ class Module:
         params = pack(self.gpu.memory, kernel, args)
         ready = self._relocated(kernel)
         machine = self.gpu.machine
-        from lockstep.models.gpu import Busy, ModelFault  # late, since it compiles the model
+        from lockstep.models.gpu import Busy  # late, since it compiles the model
+        from lockstep.models.stop import ModelFault
 
         profiler = _profiler() if (self.gpu.profile if profile is None else profile) else None
         tracing = self.gpu.tracing

@@ -168,7 +168,7 @@ def _functions(runs: Sequence[Run], gpu: Gpu) -> list[dict[str, Any]]:
 
 def _guard(kernel: str, what: str, function: Callable[[], Any]) -> Any:
     """Call into a ``kernel.py``; what goes wrong in there is its author's mistake, told in one line."""
-    from lockstep.models.gpu import ModelFault
+    from lockstep.models.stop import ModelFault
     from lockstep.sim.errors import UsageError
 
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.models.gpu import ModelFault
+from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.device.module import Module

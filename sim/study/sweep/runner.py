@@ -26,7 +26,7 @@ def make(job: Job, key: str, kept: bool, watch: Watch | None = None) -> Result:
 
     With ``kept``, processes that want the same result at the same time share the work.
     """
-    from lockstep.models.gpu import ModelFault
+    from lockstep.models.stop import ModelFault
 
     with cache.alone(f"run {key}") if kept else nullcontext():
         if kept and (found := store.find(job, key)):

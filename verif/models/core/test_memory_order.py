@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lockstep.models.execution.isa import Fault
-from lockstep.models.gpu import ModelFault
 from lockstep.models.jit import address, i64, pointer_to, slot
+from lockstep.models.stop import ModelFault
 from lockstep.models.warppool import load_store_order
 from lockstep.sim import Gpu
 from lockstep.spec.registry import MECHANISMS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lockstep.cli.main import main
-from lockstep.models.gpu import ModelFault
+from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.cosim import run
 from lockstep.sim.cosim.session import Session, chosen

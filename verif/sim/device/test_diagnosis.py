@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from lockstep.cli.main import main
-from lockstep.models import diagnosis as model
-from lockstep.models.diagnosis import REPEATING, Waiting
+from lockstep.models import waiting as model
 from lockstep.models.observe import causes
+from lockstep.models.waiting import REPEATING, Waiting
 from lockstep.sim import Gpu, KernelFault
 from lockstep.sim.device import diagnosis
 from lockstep.sim.device.buffers import Buffer

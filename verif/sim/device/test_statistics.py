@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lockstep.models.core import lsu, sm
+from lockstep.models.core import lsu, state
 from lockstep.models.memory import dram, fabric, l1, l2, read_cache
 from lockstep.models.tenants import tenants
 from lockstep.sim.device import description, statistics
@@ -20,7 +20,7 @@ GPU = description.load("gtx480")
 WITH = [description.load("gtx480", selected=[name] if name else []) for name in ("", *MECHANISMS)]
 DOCUMENT = Path(__file__).parents[3] / "docs" / "statistics.md"
 PARTS = {
-    "sm": (sm.COUNTERS, GPU.core.sms),
+    "sm": (state.COUNTERS, GPU.core.sms),
     "lsu": (lsu.LSU, GPU.core.sms),
     "l1": (l1.L1_STATISTICS, GPU.core.sms),
     "instruction_cache": (read_cache.READ_STATISTICS, GPU.core.sms),
@@ -74,7 +74,7 @@ def test_a_mechanism_that_is_not_selected_has_counted_nothing(name: str) -> None
 
 
 def test_the_counters_of_an_sm_are_all_used() -> None:
-    assert {name.split(".")[1] for name in raw() if name.startswith("sm.")} == set(sm.COUNTERS.names or ())
+    assert {name.split(".")[1] for name in raw() if name.startswith("sm.")} == set(state.COUNTERS.names or ())
 
 
 def test_names_carry_units() -> None:

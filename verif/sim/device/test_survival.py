@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from lockstep.models import gpu as model
-from lockstep.models.gpu import ModelFault
+from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu, KernelFault
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.verif.sim.cosim.bench import faulty

@@ -11,8 +11,8 @@ import pytest
 
 from lockstep.cli import main as cli
 from lockstep.models import gpu as model
-from lockstep.models.gpu import ModelFault
 from lockstep.models.observe.trace import IN_A_CYCLE
+from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu, KernelFault
 from lockstep.sim.device.trace import konata
 from lockstep.sim.device.trace.trace import Trace

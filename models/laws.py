@@ -1,0 +1,60 @@
+"""What a launch has counted, and the conservation laws that its counts must obey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lockstep.models.memory import system
+from lockstep.models.tenants import Tenant, counts
+from lockstep.spec import registry
+from lockstep.spec.parameters import Gpu
+from lockstep.spec.statistics import L1_ACCESSES, Counts, Raw
+
+
+def raw_counts(
+    run: np.ndarray, sms: np.ndarray, memory: system.Memory, tenants: Sequence[Tenant]
+) -> dict[str, np.ndarray]:
+    """The raw counts of the frame and of its tenants, in their records: an element per SM, slice or channel."""
+    lsu = sms["lsu"]
+    raw = {
+        "gpu.cycles": run["cycles"].reshape(1),
+        **counts("sm", sms["counters"]),
+        **counts("lsu", lsu, "lines", "client_lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
+                 "texture_misses"),
+        **counts("l1", lsu["l1"]["stats"]),
+        **counts("instruction_cache", sms["code"]["stats"]),
+        **counts("constant_cache", sms["constants"]["stats"]),
+        **counts("l2", memory.slices["stats"]),
+        **counts("dram", memory.channels["stats"]),
+    }  # fmt: skip
+    for direction in ("requests", "replies"):
+        raw |= counts(direction, memory.record[direction], "packets", "flits", "bytes", "blocked")
+    for tenant in tenants:
+        raw |= tenant.counts
+    return raw
+
+
+def broken(gpu: Gpu, raw: Raw, grid: Any, sms: np.ndarray, memory: system.Memory) -> list[str]:
+    """The laws that a finished launch has broken: those of the frame, of the mechanisms, and of memory.
+
+    None, unless the model is wrong. ``grid`` is the launch's record (``execution.isa.GRID``).
+    """
+    c = Counts(raw, gpu)
+    ctas = int(grid["total"])
+    laws = [
+        ("CTAs", c("sm.ctas"), ctas),
+        ("warps", c("sm.warps"), ctas * int(grid["warps"])),
+        ("instructions by category", c("sm.categories"), c("sm.warp_instructions")),
+        ("cycles by outcome", c.sum("sm.issued_cycles", "sm.stall_cycles", "sm.idle_cycles"), c("sm.cycles")),
+        ("memory instructions in the LSUs", int(sms["lsu"]["in_flight"].sum()), 0),
+        ("events", int(sms["wheel"]["count"].sum()), 0),
+        ("lines of the LSUs", c.sum("lsu.lines", "lsu.client_lines"), c.sum(*L1_ACCESSES) + c("lsu.merged")),
+    ]
+    for mechanism in registry.selected(gpu):
+        laws += mechanism.laws(c)
+    wrong = [f"{name}: {left} against {right}" for name, left, right in laws if left != right]
+    caches = [sms[name]["stats"] for name in ("code", "constants")]
+    return wrong + system.conservation(memory, sms["lsu"]["l1"], *caches)
