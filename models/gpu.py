@@ -143,7 +143,7 @@ class Machine:
         ]
         for each in self.instances:
             each.bind_model()
-        places = self.sms["frame"], self.sms["lsu"]["client"], self.sms["tenants"]
+        places = self.sms["frame"], self.sms["lsu"]["clients"], self.sms["tenants"]
         self._bound = [(place, place.copy()) for place in places]
         self._monitors = int(self._state["monitors"])
         self._observers: dict[str, tenants.Tenant] = {}

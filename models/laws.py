@@ -22,8 +22,7 @@ def raw_counts(
     raw = {
         "gpu.cycles": run["cycles"].reshape(1),
         **counts("sm", sms["counters"]),
-        **counts("lsu", lsu, "lines", "client_lines", "merged", "line_instructions", "uncoalesced", "texture_hits",
-                 "texture_misses"),
+        **counts("lsu", lsu["counts"]),
         **counts("l1", lsu["l1"]["stats"]),
         **counts("instruction_cache", sms["code"]["stats"]),
         **counts("constant_cache", sms["constants"]["stats"]),
@@ -49,7 +48,7 @@ def broken(gpu: Gpu, raw: Raw, grid: Any, sms: np.ndarray, memory: system.Memory
         ("warps", c("sm.warps"), ctas * int(grid["warps"])),
         ("instructions by category", c("sm.categories"), c("sm.warp_instructions")),
         ("cycles by outcome", c.sum("sm.issued_cycles", "sm.stall_cycles", "sm.idle_cycles"), c("sm.cycles")),
-        ("memory instructions in the LSUs", int(sms["lsu"]["in_flight"].sum()), 0),
+        ("memory instructions in the LSUs", int(sms["lsu"]["tickets"]["in_flight"].sum()), 0),
         ("events", int(sms["wheel"]["count"].sum()), 0),
         ("lines of the LSUs", c.sum("lsu.lines", "lsu.client_lines"), c.sum(*L1_ACCESSES) + c("lsu.merged")),
     ]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from lockstep.models.blocks import instance
 from lockstep.models.core.counters import count_cycles
 from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
-from lockstep.models.core.lsu import lsu_end
 from lockstep.models.core.placement import resume_cta, start_cta
 from lockstep.models.core.sm import sm_quiet, sm_reset, sm_step
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, ctz, entry, i64, inline, jit, record, u64, without_lowest
+from lockstep.models.lsu.unit import lsu_end
 from lockstep.models.memory import system
 from lockstep.models.observe.intervals import ROOM, take
 from lockstep.models.time import NEVER

@@ -78,8 +78,8 @@ class Records:
         sm = self.sms[index]
         stop = self._at(fault, index, int(sm["fault_warp"]), int(sm["fault_pc"]))
         if fault in (Fault.LINE, Fault.WORD, Fault.BYTES):
-            lsu = sm["lsu"]
-            stop.lane, stop.address, stop.named = (int(lsu[f"fault_{name}"]) for name in ("lane", "address", "named"))
+            named = sm["lsu"]["fault"]
+            stop.lane, stop.address, stop.named = int(named["lane"]), int(named["address"]), int(named["named"])
         else:
             stop.lane, stop.address = int(self.context["fault_lane"]), int(self.context["fault_address"])
         if fault == Fault.BARRIER_DEADLOCK:

@@ -46,7 +46,7 @@ STACKS = {
     "limits": ("frame", "limit", "limits"),
     "monitors": ("frame", "monitor", "monitors"),
     "events": ("frame", "events", "listener", "count"),
-    "l1_clients": ("lsu", "client", "clients"),
+    "l1_clients": ("lsu", "clients", "client", "count"),
 }
 """Where a stack stands: its entries, and beside them how many there are."""
 

@@ -7,9 +7,12 @@ of their lanes. The banks are the lowest bits of the set index.
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import LSU, answered, further_answer, is_load, next_answer, offered, take_head
 from lockstep.models.jit import addressof, ctz, i64, jit, lanes_equal, pointer_to, record, slot
+from lockstep.models.lsu.clients import further_answer, next_answer
 from lockstep.models.lsu.path import send
+from lockstep.models.lsu.queue import offered, take_head
+from lockstep.models.lsu.tokens import answered, is_load
+from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import NONE, l1_holds, set_index
 from lockstep.models.memory.timing import FRONT_END
@@ -67,12 +70,12 @@ def step(state, lsu, port, config, now):
         answered(lsu, number, now)
         number = further_answer(lsu, now, True) if answers < BANKS else i64(-1)
         answers += 1
-    lsu.entered = 0
-    lsu.path_wake = NEVER
+    lsu.gates.entered = 0
+    lsu.path.wake = NEVER
     if state.token == NONE and offered(lsu, now):
-        start = i64(lsu.queue[lsu.head].at) + COALESCING
+        start = i64(lsu.queue.entry[lsu.queue.head].at) + COALESCING
         if start > now:
-            lsu.path_wake = start
+            lsu.path.wake = start
             return
         state.token = take_head(lsu, now)
     if state.token == NONE:
@@ -81,17 +84,17 @@ def step(state, lsu, port, config, now):
     if served != 0:
         state.counts.lines += served
         state.counts.cycles += 1
-        lsu.path_wake = now + 1
-    lsu.occupied = 1
+        lsu.path.wake = now + 1
+    lsu.queue.occupied = 1
     if lsu.token[state.token].unsent == 0:
         state.token = NONE
-        lsu.occupied = 0
-        lsu.free = now + 1
+        lsu.queue.occupied = 0
+        lsu.queue.free = now + 1
 
 
 @slot
 def reset_slot(state, lsu):
-    at_lsu(lsu).answers = BANKS
+    at_lsu(lsu).path.answers = BANKS
     at_state(state).token = NONE
     return i64(0)
 

@@ -49,7 +49,7 @@ def barrier(sm, config, context, instruction, slot, now):
     threads = _value(context, instruction, 1, i64(0))
     if which < 0 or which >= W.BARRIERS or threads % LANES != 0:
         return i64(Fault.BAD_BARRIER)
-    if sm.lsu.reorders != 0 and (sm.lsu.unsent >> slot) & 1 != 0:
+    if sm.lsu.path.reorders != 0 and (sm.lsu.gates.unsent >> slot) & 1 != 0:
         return i64(Fault.MEMORY_ORDER)  # the path must have held the barrier back
     sm.counters.barriers += 1
     if instruction.op == Control.REDUCE:

@@ -14,18 +14,18 @@ def constants_looked_up(sm, port, now):
     Returns false if the constant cache takes no further miss; then the unit is stuck until a line comes.
     """
     lsu, cache = sm.lsu, sm.constants
-    waiting = lsu.queue[lsu.head]
+    waiting = lsu.queue.entry[lsu.queue.head]
     if cache.finite == 0:
         cache.stats.hits += i64(waiting.lines)
         return True
     while waiting.found < waiting.lines:
         known = waiting.incomplete != NONE
         if not known and i64(sm.incomplete) == -1:
-            lsu.stuck = 1
+            lsu.queue.stuck = 1
             return False
-        found = look_up(cache, port, i64(lsu.constant_line[lsu.head, waiting.found]), now)
+        found = look_up(cache, port, i64(lsu.queue.constant_line[lsu.queue.head, waiting.found]), now)
         if found == REFUSED:
-            lsu.stuck = 1
+            lsu.queue.stuck = 1
             return False
         if found == FOUND:
             cache.stats.hits += 1

@@ -15,11 +15,11 @@ of which the path sends one.
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import lanes_of_line
 from lockstep.models.core.warp import register_address
 from lockstep.models.execution.access import data_register, piece_bytes, pieces
 from lockstep.models.execution.isa import LANES, LOCAL_PHYSICAL, RZ, Flag, Group, Memory
 from lockstep.models.jit import ctz, i64, inline, jit, u32, without_lowest, words_u32
+from lockstep.models.lsu.tokens import lanes_of_line
 from lockstep.spec.mapping import LINE_WORDS, REGISTERS
 
 POISON = 0xDEAD_BEEF

@@ -30,7 +30,6 @@ from lockstep.models.core.frame import (
     STORE,
     emit_of_warp,
 )
-from lockstep.models.core.lsu import NEAR, issue_memory, keep_room, queue_constants, queue_memory, return_room
 from lockstep.models.core.operands import blocked_until, collect, executed, read, reserve, write_back
 from lockstep.models.core.scoreboard import held_by_lsu, hold, hold_sources, kind_of, refresh, release_sources
 from lockstep.models.core.state import (
@@ -47,6 +46,9 @@ from lockstep.models.core.state import (
 from lockstep.models.execution.isa import PT, Category, Fault, Flag, Group, Space
 from lockstep.models.execution.operands import read_predicate
 from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
+from lockstep.models.lsu.gates import return_room, take_room
+from lockstep.models.lsu.queue import NEAR, queue_constants, queue_memory
+from lockstep.models.lsu.unit import issue_memory
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_SCHEDULERS
@@ -136,7 +138,7 @@ def _note(sm, launch, config, context, k, now):
     kinds = sm.by_kind
     beyond = (i64(kinds[LOAD] | kinds[STORE] | kinds[ATOMIC]) >> slot) & 1 != 0
     if beyond and grant.touched & ~grant.touched_shared != 0:
-        keep_room(sm.lsu, slot)
+        take_room(sm.lsu.gates, slot)
         return True
     return False
 
@@ -259,7 +261,7 @@ def select(sm, launch, config, context, now):
 def _return(sm, kept):
     """Give back the LSU's entries that were kept for the grants of some schedulers."""
     while kept != 0:
-        return_room(sm.lsu, i64(sm.warp_scheduler[ctz(kept)].io.c.grant.warp))
+        return_room(sm.lsu.gates, i64(sm.warp_scheduler[ctz(kept)].io.c.grant.warp))
         kept = without_lowest(kept)
     for pipe in range(PIPE_KINDS):
         sm.granted[pipe] = 0
@@ -471,7 +473,7 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
     near = latency + cycles - 1 if cached == 0 or in_scratchpad != 0 else i64(0)
     if cached != 0:
         number = issue_memory(sm.lsu, config, context, instruction, cached, slot, pc)
-        if sm.lsu.delivers != 0 and sm.tenants & HAS_OPERANDS == 0:
+        if sm.lsu.path.delivers != 0 and sm.tenants & HAS_OPERANDS == 0:
             take_values(sm.lsu, warp, instruction, number)
     cycles = max(cycles, i64(config.pipelines[instruction.category].interval))
     queue_memory(sm.lsu, number, ready, cycles, near, slot, pc)
@@ -497,7 +499,7 @@ def _put_off(sm, config, context, instruction, slot, pc):
     kept.active = context.active
     kept.collector = collect(sm, config, instruction, i64(NEVER))
     if _is_access(instruction):
-        sm.lsu.collecting += 1
+        sm.lsu.queue.collecting += 1
     if instruction.group == Group.CONTROL:
         warp.buffered += 1
         sm.blocked = i64(sm.blocked) | bit
@@ -509,7 +511,7 @@ def _put_off(sm, config, context, instruction, slot, pc):
         sm.ordered = i64(sm.ordered) | bit
         warp.outstanding += 1
         if _takes_room(config, instruction):
-            keep_room(sm.lsu, slot)
+            take_room(sm.lsu.gates, slot)
     return False
 
 
@@ -543,9 +545,9 @@ def deliver(sm, launch, config, context, slot, now):
         if _is_access(instruction):
             sm.ordered = i64(sm.ordered) & ~bit
             warp.outstanding -= 1
-            sm.lsu.collecting -= 1
+            sm.lsu.queue.collecting -= 1
             if _takes_room(config, instruction):
-                return_room(sm.lsu, slot)
+                return_room(sm.lsu.gates, slot)
         start = _execute(sm, launch, config, context, where, slot, pc, now, now)
     if not _is_access(instruction):
         sm.collector[config.pipelines[instruction.category].pipe, kept.collector] = start

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from lockstep.models.core.events import schedule
 from lockstep.models.core.frame import HAS_OPERANDS, LATER
-from lockstep.models.core.lsu import lsu_full
 from lockstep.models.core.state import PIPE_LSU, instruction_of
 from lockstep.models.jit import addressof, call, i64, inline, jit
+from lockstep.models.lsu.queue import lsu_full
 from lockstep.models.time import NEVER
 
 

@@ -13,11 +13,12 @@ from lockstep.models.core.frame import (
     WRITTEN,
     emit_of_warp,
 )
-from lockstep.models.core.lsu import closed, is_load, is_store, request_kind
 from lockstep.models.core.state import instruction_of
 from lockstep.models.core.warp import PUT_OFF
 from lockstep.models.execution.isa import Control, Group, Space
 from lockstep.models.jit import i64, inline, jit, popcount
+from lockstep.models.lsu.gates import closed
+from lockstep.models.lsu.tokens import is_load, is_store, request_kind
 
 
 @inline
@@ -83,7 +84,7 @@ def held_by_lsu(sm):
     held = closed(sm.lsu, i64(kinds[LOAD]), i64(kinds[STORE] | kinds[ATOMIC]), i64(kinds[SYNC]))
     if sm.tenants & HAS_OPERANDS != 0:
         # What was delivered in this cycle is in the LSU, but the path's masks do not know of it yet.
-        held |= i64(sm.ordered | sm.lsu.entered) & ~i64(kinds[OTHER])
+        held |= i64(sm.ordered | sm.lsu.gates.entered) & ~i64(kinds[OTHER])
     return held
 
 

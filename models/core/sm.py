@@ -33,15 +33,6 @@ from lockstep.models.core.frame import (
     update,
 )
 from lockstep.models.core.issue import deliver, select
-from lockstep.models.core.lsu import (
-    head_start,
-    lsu_reset,
-    lsu_step,
-    lsu_wake,
-    near_start,
-    start_near,
-    take_completed,
-)
 from lockstep.models.core.operands import write_back
 from lockstep.models.core.placement import leave
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
@@ -56,6 +47,9 @@ from lockstep.models.core.state import (
 )
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, without_lowest
+from lockstep.models.lsu.queue import head_start, near_start, start_near
+from lockstep.models.lsu.tokens import take_completed
+from lockstep.models.lsu.unit import lsu_reset, lsu_step, lsu_wake
 from lockstep.models.memory.l1 import NONE, QUEUE_FULL
 from lockstep.models.memory.read_cache import CODE, CONSTANTS, arrived, invalidate, read_cache_reset
 from lockstep.models.memory.timing import BACK_END
@@ -83,13 +77,13 @@ def sm_step(sm, port, launch, config, context, now):
         _line_arrives(sm, config, now)
     if near_start(sm.lsu) <= now:
         _start_near(sm, port, now)
-    queued = i64(sm.lsu.count)
+    queued = i64(sm.lsu.queue.count)
     if sm.tenants & STEPPED != 0:
         sm.frame.now = now
         _mechanisms(sm, launch, config, context, now)
     if now >= sm.select_wake:
         _select(sm, launch, config, context, now)
-    if sm.lsu.count != queued:
+    if sm.lsu.queue.count != queued:
         sm.memory_wake = min(i64(sm.memory_wake), lsu_wake(sm.lsu, port, config, now))
     if sm.want_fetch != 0:
         request_fetches(sm, config, port, now)
@@ -118,7 +112,7 @@ def _events(sm, config, now):
 @inline
 def _start_near(sm, port, now):
     """Start an access to the scratchpad or to constants, and let the path see what comes behind it."""
-    waiting = sm.lsu.queue[sm.lsu.head]
+    waiting = sm.lsu.queue.entry[sm.lsu.queue.head]
     slot, pc = i64(waiting.warp), i64(waiting.pc)
     place = i64(NONE)
     if waiting.lines != 0:
@@ -134,7 +128,7 @@ def _start_near(sm, port, now):
         sm.constant[place].ready = done
         _line_of_access(sm, place, now)
     _collector_free(sm)
-    if sm.lsu.count > 0:
+    if sm.lsu.queue.count > 0:
         sm.memory_wake = min(i64(sm.memory_wake), max(head_start(sm.lsu), now + 1))
 
 
@@ -146,7 +140,7 @@ def _line_arrives(sm, config, now):
     if identity < CONSTANTS:
         line_of_code(sm, config, identity)
         return
-    sm.lsu.stuck = 0
+    sm.lsu.queue.stuck = 0
     places = i64(arrived(sm.constants, identity))
     while places != 0:
         _line_of_access(sm, ctz(places), now)
@@ -174,7 +168,7 @@ def _collector_free(sm):
 def _memory_side(sm, port, config, now):
     """Step the LSU and the L1, and let the instructions that they have completed write back."""
     lsu = sm.lsu
-    held, queued = held_by_lsu(sm), i64(lsu.count)
+    held, queued = held_by_lsu(sm), i64(lsu.queue.count)
     lsu_step(lsu, port, config, now)
     write = lsu.write
     if write.valid != 0:
@@ -185,14 +179,14 @@ def _memory_side(sm, port, config, now):
         token = lsu.token[completed]
         write_back(sm, i64(token.ready), completed // TICKETS, i64(token.pc), now)
         completed = take_completed(lsu)
-    if lsu.count != queued:
+    if lsu.queue.count != queued:
         _collector_free(sm)
     if held_by_lsu(sm) != held:
         sm.select_wake = 0
-    if lsu.fault != Fault.NONE:
-        sm.fault = lsu.fault
-        sm.fault_warp = lsu.fault_token // TICKETS
-        sm.fault_pc = lsu.fault_pc
+    if lsu.fault.code != Fault.NONE:
+        sm.fault = lsu.fault.code
+        sm.fault_warp = lsu.fault.token // TICKETS
+        sm.fault_pc = lsu.fault.pc
     sm.memory_wake = lsu_wake(lsu, port, config, now)
 
 
@@ -208,8 +202,8 @@ def _mechanisms(sm, launch, config, context, now):
         while delivered != 0:
             deliver(sm, launch, config, context, ctz(delivered), now)
             delivered = without_lowest(delivered)
-    for k in range(sm.lsu.clients):
-        sm.memory_wake = min(i64(sm.memory_wake), i64(sm.lsu.client[k].wake))
+    for k in range(sm.lsu.clients.count):
+        sm.memory_wake = min(i64(sm.memory_wake), i64(sm.lsu.clients.client[k].wake))
     if update(frame, addressof(sm)):
         sm.select_wake = 0
     if i64(frame.leaving) | i64(sm.leaving) | i64(sm.saved) != 0:
@@ -262,10 +256,10 @@ def _tenants_wake(frame):
 @jit
 def sm_quiet(sm):
     """Whether nothing is left to do: no CTA, no memory instruction, no event."""
-    left = sm.ctas_resident | sm.lsu.in_flight | sm.wheel.count | sm.fetch_count | sm.want_fetch
+    left = sm.ctas_resident | sm.lsu.tickets.in_flight | sm.wheel.count | sm.fetch_count | sm.want_fetch
     lsu = sm.lsu
-    for k in range(lsu.clients):
-        left |= lsu.client[k].valid | (lsu.l1.stats.tokens_in - lsu.l1.stats.tokens_out)
+    for k in range(lsu.clients.count):
+        left |= lsu.clients.client[k].valid | (lsu.l1.stats.tokens_in - lsu.l1.stats.tokens_out)
     return left == 0
 
 

@@ -9,9 +9,9 @@ from lockstep.models.blocks import instance
 from lockstep.models.core import warp as W
 from lockstep.models.core.events import EVENT_WHEEL
 from lockstep.models.core.frame import FRAME, KINDS
-from lockstep.models.core.lsu import LSU
 from lockstep.models.execution.isa import GRID, INSTRUCTION, Group, Space
 from lockstep.models.jit import i64, inline, jit, pointer_to, record
+from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.read_cache import READ_CACHE
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.spec.parameters import (

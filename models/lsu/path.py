@@ -7,21 +7,14 @@ cycle, and a refused line is offered again. Everything is in order.
 from __future__ import annotations
 
 from lockstep.models.blocks import instance
-from lockstep.models.core.lsu import (
-    LSU,
-    accepted,
-    answered,
-    bytes_of,
-    fail,
-    is_store,
-    next_answer,
-    offer,
-    offered,
-    take_head,
-)
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, assign, call, ctz, i64, inline, jit, pointer_to, record, slot
 from lockstep.models.lsu import intra_warp_coalescer
+from lockstep.models.lsu.clients import next_answer, offer
+from lockstep.models.lsu.faults import fail
+from lockstep.models.lsu.queue import offered, take_head
+from lockstep.models.lsu.tokens import answered, bytes_of, is_store
+from lockstep.models.lsu.unit import LSU, accepted
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS
 from lockstep.models.time import NEVER
@@ -83,11 +76,11 @@ def coalesce(path, lsu, now):
     valid = offered(lsu, now)
     if valid and path.presented == 0:
         path.presented = 1
-        number = i64(lsu.queue[lsu.head].token)
+        number = i64(lsu.queue.entry[lsu.queue.head].token)
         _present(lsu.token[number], number, io.i.request.payload)
     io.i.request.valid = valid
     different = call(binding.comb, binding.handle, addressof(io))
-    lsu.occupied = io.c.request.ready == 0
+    lsu.queue.occupied = io.c.request.ready == 0
     if call(binding.idle, binding.handle, addressof(io)) != 0:
         return False
     if valid and io.c.request.ready != 0:
@@ -106,13 +99,13 @@ def step(path, lsu, port, config, now):
     if number >= 0:
         answered(lsu, number, now)
     io = path.intra_warp_coalescer.io
-    lsu.entered = 0
+    lsu.gates.entered = 0
     io.i.line.ready = 1
     if io.o.line.valid != 0:
         line = io.o.line.payload
         number = i64(line.warp) * TICKETS + i64(line.ticket)
         io.i.line.ready = send(lsu, port, config, number, i64(line.number), i64(line.mask), now)
-    lsu.path_wake = now + 1 if coalesce(path, lsu, now) else i64(NEVER)
+    lsu.path.wake = now + 1 if coalesce(path, lsu, now) else i64(NEVER)
 
 
 @slot

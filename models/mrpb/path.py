@@ -7,10 +7,12 @@ that is not. A warp's requests stay in order; its stores, barriers and fences wa
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import LSU, answered, next_answer
 from lockstep.models.jit import ctz, i64, jit, pointer_to, record, slot
 from lockstep.models.lsu import path
+from lockstep.models.lsu.clients import next_answer
 from lockstep.models.lsu.path import coalesce, send
+from lockstep.models.lsu.tokens import answered
+from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.time import NEVER
 from lockstep.spec.mrpb import MAX_REQUESTS, Mrpb
@@ -37,7 +39,7 @@ at_state, at_lsu, at_port, at_config = pointer_to(STATE), pointer_to(LSU), point
 def reset(buffer, lsu, config):
     """Empty queues, and nothing before them."""
     path.reset(buffer.coalescing, config)
-    lsu.reorders = 1
+    lsu.path.reorders = 1
     buffer.filled = 0
     buffer.draining = 0
     for queue in range(MAX_WARPS):
@@ -83,16 +85,16 @@ def step(buffer, lsu, port, config, now):
     if number >= 0:
         answered(lsu, number, now)
     io = buffer.coalescing.intra_warp_coalescer.io
-    lsu.entered = 0
+    lsu.gates.entered = 0
     work = buffer.filled != 0 and _drain(buffer, lsu, port, config, now)
     io.i.line.ready = 1
     if io.o.line.valid != 0:
         io.i.line.ready = _push(buffer, io.o.line.payload)
     if coalesce(buffer.coalescing, lsu, now) or work:
-        lsu.path_wake = now + 1
+        lsu.path.wake = now + 1
     else:
-        lsu.path_wake = NEVER
-    lsu.drained = ~lsu.unsent
+        lsu.path.wake = NEVER
+    lsu.gates.drained = ~lsu.gates.unsent
 
 
 @slot

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from lockstep.models.core.events import WHEEL
 from lockstep.models.core.frame import UNEXPLAINED, explain
-from lockstep.models.core.lsu import QUEUE
 from lockstep.models.core.scoreboard import held_by_lsu
 from lockstep.models.core.state import PIPE_LSU, instruction_of
 from lockstep.models.core.warp import PUT_OFF
 from lockstep.models.execution.isa import Control, Group, Space
 from lockstep.models.jit import addressof, ctz, i64, inline, jit, pointer_to, without_lowest
+from lockstep.models.lsu.queue import ENTRIES
 from lockstep.spec.causes import CAUSES
 from lockstep.spec.parameters import CONFIG
 
@@ -87,7 +87,7 @@ def _awaited(sm, warp, slot):
         return found
     following = instruction_of(warp, warp.pc)
     to_end = following.group == Group.CONTROL and following.op == Control.EXIT
-    if to_end and sm.lsu.tickets[slot] != 0:
+    if to_end and sm.lsu.tickets.used[slot] != 0:
         return i64(MEMORY)
     places = i64(sm.incomplete)
     while places != 0:
@@ -95,8 +95,8 @@ def _awaited(sm, warp, slot):
         places = without_lowest(places)
         if access.slot == slot and (to_end or _needs(following, instruction_of(warp, i64(access.pc)))):
             return i64(CONSTANT_CACHE)
-    for k in range(sm.lsu.count):
-        waiting = sm.lsu.queue[(i64(sm.lsu.head) + k) % QUEUE]
+    for k in range(sm.lsu.queue.count):
+        waiting = sm.lsu.queue.entry[(i64(sm.lsu.queue.head) + k) % ENTRIES]
         if waiting.warp == slot:
             found = min(found, _kind_of(warp, following, i64(waiting.pc), to_end))
     return min(found, _written_later(sm.wheel, warp, following, slot, to_end))

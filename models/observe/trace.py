@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from lockstep.models.core.frame import CTA_RESUMED, CTA_START, ISSUE, WARP_START
-from lockstep.models.core.lsu import QUEUE
 from lockstep.models.core.operands import collectors
 from lockstep.models.core.state import PIPE_KINDS, PIPE_LSU, SM, instruction_of
 from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, popcount, record, slots, without_lowest
+from lockstep.models.lsu.queue import ENTRIES
 from lockstep.models.observe import declaration
 from lockstep.models.observe.causes import at_config, cause
 from lockstep.models.time import NEVER
@@ -106,8 +106,8 @@ def _follow(state, sm, cycle):
         start = i64(sm.collector[pipe, at])
         _put(state, cycle, STARTED, i64(state.issue_slot[k]), -1, i64(state.issue_pc[k]), start)
     state.issued = 0
-    while state.head != sm.lsu.head:
-        state.head = (state.head + 1) % QUEUE
+    while state.head != sm.lsu.queue.head:
+        state.head = (state.head + 1) % ENTRIES
         _put(state, cycle, LSU_STARTED, -1, -1, -1, 0)
     issued = i64(sm.frame.seen.issued)
     for slot in range(config.core.warps):
@@ -120,8 +120,8 @@ def _follow(state, sm, cycle):
             pc = i64(warp.pc) + buffered - arrived if buffered != 0 else i64(state.issued_pc[slot])
             _put(state, cycle, FETCHED, slot, -1, pc, arrived)
     _level(state, cycle, MSHRS, i64(sm.lsu.l1.in_flight.count))
-    _level(state, cycle, IN_FLIGHT, i64(sm.lsu.in_flight))
-    _level(state, cycle, QUEUED, i64(sm.lsu.count + sm.lsu.collecting))
+    _level(state, cycle, IN_FLIGHT, i64(sm.lsu.tickets.in_flight))
+    _level(state, cycle, QUEUED, i64(sm.lsu.queue.count + sm.lsu.queue.collecting))
     _level(state, cycle, WARPS, popcount(i64(sm.resident)))
     _level(state, cycle, REFUSED, i64(sm.lsu.refused))
 

@@ -10,9 +10,9 @@ enters with the last of them; a fetch is answered when all of them are.
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import fail
 from lockstep.models.execution.isa import LANES, REGISTERS_PHYSICAL, Fault
 from lockstep.models.jit import addressof, assign, call, i64, inline, jit
+from lockstep.models.lsu.faults import fail
 from lockstep.models.memory.l1 import HIT, LOCAL_DROP, LOCAL_LAST, LOCAL_LOAD, LOCAL_STORE
 from lockstep.models.regless.register_compressor import group_and_slot
 from lockstep.models.regless.state import ANSWERS, COMP, at_config
@@ -69,7 +69,7 @@ def arbitrate(state, sm):
     arbiter.io.i.accepted = 0
     different = call(arbiter.binding.comb, arbiter.binding.handle, addressof(arbiter.io))
     if arbiter.io.c.access.valid != 0:
-        entry = sm.lsu.client[state.client]
+        entry = sm.lsu.clients.client[state.client]
         entry.wake = sm.frame.now + 1
     return different
 
@@ -77,7 +77,7 @@ def arbitrate(state, sm):
 @jit
 def ask(state, lsu):
     """Show the L1 what the arbiter has chosen."""
-    entry, config = lsu.client[state.client], at_config(i64(lsu.config))
+    entry, config = lsu.clients.client[state.client], at_config(i64(lsu.config))
     access = state.hardware.shard_arbiter.io.c.access
     entry.valid = access.valid
     if access.valid == 0:
@@ -121,7 +121,7 @@ def accepted(state, lsu):
         queues.fetches += 1
         counts.lines_fetched += kind == FETCH_LINE
         if kind != FETCH_LINE or payload.expand != 0:
-            hit = lsu.client[state.client].code == HIT
+            hit = lsu.clients.client[state.client].code == HIT
             counts.l1_hits += hit
             counts.l1_misses += not hit
     elif kind == DROP:
@@ -137,7 +137,7 @@ def accepted(state, lsu):
 def answered(state, lsu):
     """The L1 answers a fetch: its line is read."""
     config = at_config(i64(lsu.config))
-    token = i64(lsu.client[state.client].answer)
+    token = i64(lsu.clients.client[state.client].answer)
     slot = (token >> SLOT) & (MAX_WARPS - 1)
     number = token & (MAX_REGISTERS - 1)
     kind = FETCH_LINE if (token >> LINE) & 1 != 0 else FETCH

@@ -12,7 +12,6 @@ from typing import Any
 
 from lockstep.models.core.fetch import take_word
 from lockstep.models.core.frame import KINDS, LATER, UNEXPLAINED, WARP_END, WARP_START, reserve
-from lockstep.models.core.lsu import LSU
 from lockstep.models.core.scoreboard import release
 from lockstep.models.core.state import SM, at_instruction, instruction_of, may_touch_scratchpad
 from lockstep.models.core.warp import PUT_OFF, register_address
@@ -36,6 +35,7 @@ from lockstep.models.jit import (
     words_u32,
     words_u64,
 )
+from lockstep.models.lsu.unit import LSU
 from lockstep.models.masks import next_after
 from lockstep.models.observe import causes
 from lockstep.models.regless import lines

@@ -11,22 +11,6 @@ from __future__ import annotations
 
 from lockstep.models.blocks import instance
 from lockstep.models.core.delivery import fill_line, fill_stored
-from lockstep.models.core.lsu import (
-    LSU,
-    VALUES,
-    accepted,
-    bytes_of,
-    cohort_mask,
-    complete,
-    fail,
-    fail_at,
-    is_store,
-    lanes_of_line,
-    next_answer,
-    offer,
-    offered,
-    take_head,
-)
 from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.jit import (
     addressof,
@@ -43,7 +27,13 @@ from lockstep.models.jit import (
     without_lowest,
 )
 from lockstep.models.lsu import line_crossbar, store_crossbar
+from lockstep.models.lsu.clients import next_answer, offer
+from lockstep.models.lsu.faults import fail, fail_at
+from lockstep.models.lsu.gates import cohort_mask
 from lockstep.models.lsu.line_crossbar import lanes_of, word_of
+from lockstep.models.lsu.queue import offered, take_head
+from lockstep.models.lsu.tokens import VALUES, bytes_of, complete, is_store, lanes_of_line
+from lockstep.models.lsu.unit import LSU, accepted
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, HIT, LOAD_BYPASS
 from lockstep.models.time import NEVER
@@ -119,15 +109,15 @@ at_state, at_lsu, at_port, at_config = pointer_to(STATE), pointer_to(LSU), point
 @jit
 def reset(path, lsu, config):
     """An empty unit, which sees the launch from its first cycle on."""
-    lsu.reorders = 1
-    lsu.cohort_warps = path.warppool.warps_per_queue
+    lsu.path.reorders = 1
+    lsu.gates.cohort_warps = path.warppool.warps_per_queue
     path.next = config.launch.overhead
     path.first = 0
     path.last = 0
     io = path.warp_pool.io
     warp_pool.reset(path.warp_pool.state, io)
     io.i.line_shift = ctz(i64(config.l1.line_bytes))
-    lsu.delivers = 1
+    lsu.path.delivers = 1
     path.delivered = 0
     path.written = 0
     crossbar = path.line_crossbar.io
@@ -172,20 +162,20 @@ def _right(token, result, lanes, line, line_shift):
 @inline
 def _gates(path, lsu, io):
     """Which warps may issue what in this cycle: the unit's masks, less the warps that it does not know of yet."""
-    entered = i64(lsu.entered)
-    loads = entered & i64(lsu.entered_loads)
+    entered = i64(lsu.gates.entered)
+    loads = entered & i64(lsu.gates.entered_loads)
     io.i.issue = entered
     io.i.issue_load = loads
-    lsu.drained = i64(io.o.drained) & ~entered
-    lsu.load_ready = i64(io.o.load_ready) & ~(entered & ~loads)
-    lsu.entered = 0
-    lsu.entered_loads = 0
+    lsu.gates.drained = i64(io.o.drained) & ~entered
+    lsu.gates.load_ready = i64(io.o.load_ready) & ~(entered & ~loads)
+    lsu.gates.entered = 0
+    lsu.gates.entered_loads = 0
     admitted = i64(0)
     for q in range(path.warp_pool.state.queues):
-        lsu.room[q] = i64(io.o.free[q]) - lsu.staged[q]
-        if lsu.room[q] > 0:
-            admitted |= cohort_mask(lsu, q)
-    lsu.admit = admitted
+        lsu.gates.room[q] = i64(io.o.free[q]) - lsu.gates.staged[q]
+        if lsu.gates.room[q] > 0:
+            admitted |= cohort_mask(lsu.gates, q)
+    lsu.gates.admit = admitted
 
 
 @inline
@@ -263,7 +253,7 @@ def _access(path, lsu, port, config, io, now):
     counts = path.counts
     counts.requests += 1
     counts.merged += i64(access.count)
-    lsu.merged += i64(access.count) - 1
+    lsu.counts.merged += i64(access.count) - 1
     for j in range(i64(access.count)):
         number = i64(access.slots[j].warp) * TICKETS + i64(access.slots[j].ticket)
         counts.mappings[i64(access.slots[j].mapping)] += 1
@@ -456,10 +446,10 @@ def step(path, lsu, port, config, now):
     if idle != 0:
         counts.by_warp -= i64(io.o.policy)  # this cycle is passed over with those that follow
         path.next = now
-        lsu.path_wake = now + 1 if moves else min(now + idle, i64(NEVER))
+        lsu.path.wake = now + 1 if moves else min(now + idle, i64(NEVER))
         return
     path.next = now + 1
-    lsu.path_wake = now + 1
+    lsu.path.wake = now + 1
     if call(binding.step, binding.handle, addressof(io)) != 0:
         fail(lsu, Fault.DIFFERENCE, i64(0))
 

@@ -6,8 +6,8 @@ read. Each SM has :data:`LINES` lines, at device addresses that no kernel uses, 
 
 from __future__ import annotations
 
-from lockstep.models.core.lsu import LSU
 from lockstep.models.jit import i64, jit, record, slots
+from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.l1 import LOCAL_LOAD, LOCAL_STORE
 from lockstep.models.time import NEVER
 
@@ -37,7 +37,7 @@ def _value(round, line, word):
 
 @jit
 def ask(state, lsu):
-    entry = lsu.client[state.client]
+    entry = lsu.clients.client[state.client]
     if entry.valid != 0:
         state.waited += 1
         return lsu.now + 1
@@ -61,7 +61,7 @@ def ask(state, lsu):
 
 @jit
 def accepted(state, lsu):
-    entry = lsu.client[state.client]
+    entry = lsu.clients.client[state.client]
     if entry.kind == LOCAL_STORE:
         round = (i64(state.presented) - 1) // (2 * LINES)
         for word in range(WORDS):
@@ -72,7 +72,7 @@ def accepted(state, lsu):
 
 @jit
 def answered(state, lsu):
-    line = i64(lsu.client[state.client].answer)
+    line = i64(lsu.clients.client[state.client].answer)
     round = i64(state.read) // LINES
     for word in range(WORDS):
         state.wrong += i64(state.store[line * WORDS + word]) != _value(round, line, word)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lockstep.models.core import lsu, state
+from lockstep.models.core import state
+from lockstep.models.lsu import unit
 from lockstep.models.memory import dram, fabric, l1, l2, read_cache
 from lockstep.models.tenants import tenants
 from lockstep.sim.device import description, statistics
@@ -21,7 +22,7 @@ WITH = [description.load("gtx480", selected=[name] if name else []) for name in 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "statistics.md"
 PARTS = {
     "sm": (state.COUNTERS, GPU.core.sms),
-    "lsu": (lsu.LSU, GPU.core.sms),
+    "lsu": (unit.COUNTS, GPU.core.sms),
     "l1": (l1.L1_STATISTICS, GPU.core.sms),
     "instruction_cache": (read_cache.READ_STATISTICS, GPU.core.sms),
     "constant_cache": (read_cache.READ_STATISTICS, GPU.core.sms),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lockstep.models.core import lsu as L
 from lockstep.models.jit import argument, i64, jit
+from lockstep.models.lsu import tokens
+from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory import l1
 from lockstep.verif.bench import mask, seeded
 from lockstep.verif.models.memory.traffic import words
@@ -17,12 +18,12 @@ TOKEN = 5
 
 @jit
 def bytes_of(lsu, lanes):
-    return L.bytes_of(lsu, i64(TOKEN), i64(lanes))
+    return tokens.bytes_of(lsu, i64(TOKEN), i64(lanes))
 
 
 @pytest.fixture(scope="module")
 def unit() -> np.ndarray:
-    lsu = np.zeros((), L.LSU)
+    lsu = np.zeros((), LSU)
     lsu["l1"]["line_bytes"] = LINE
     lsu["token"]["kind"][TOKEN] = l1.STORE
     return lsu
