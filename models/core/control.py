@@ -7,7 +7,7 @@ from lockstep.models.core.barriers import barrier, deadlocked, open_barrier
 from lockstep.models.core.events import UNBLOCK, schedule
 from lockstep.models.core.fetch import forget_fetches
 from lockstep.models.core.frame import CTA_END, HAS_LISTENERS, WARP_END, emit
-from lockstep.models.core.operands import reserve
+from lockstep.models.core.operands import reserve_pipeline
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, Control, Fault, at_grid
 from lockstep.models.execution.operands import register_address
@@ -20,7 +20,7 @@ def control(sm, config, context, instruction, slot, ready, now):
     warp = sm.warps[slot]
     pc = i64(warp.pc)
     op = i64(instruction.op)
-    start = reserve(sm, config, instruction, ready)
+    start = reserve_pipeline(sm, config, instruction, ready)
     if op == Control.BRANCH or op == Control.INDEXED:
         fault = _branch(sm, config, context, instruction, slot)
         sm.blocked = i64(sm.blocked) | (i64(1) << slot)

@@ -103,6 +103,7 @@ GRANT = record(
         ("pc", "i8"),
         ("instruction", "i8"),  # its address
         ("lanes", "i8"),  # that execute
+        ("room", "i8"),  # it has taken room of the path
         ("touched", "i8"),  # of them, those with an access to memory ...
         ("touched_shared", "i8"),  # ... to the scratchpad
         ("address", "i8", (LANES,)),  # where they touch: scratchpad offsets, device addresses
@@ -276,7 +277,7 @@ def explain(frame, sm, slot):
 
 
 @jit
-def reserve(frame, sm, slot):
+def reserve_scratchpad(frame, sm, slot):
     """Let a warp slot have what all claims may ask of its accesses to the scratchpad; returns whether it can."""
     frame.asked = slot
     for k in range(frame.claims):

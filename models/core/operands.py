@@ -82,7 +82,7 @@ def collect(sm, config, instruction, start):
 
 
 @inline
-def reserve(sm, config, instruction, ready):
+def reserve_pipeline(sm, config, instruction, ready):
     """Reserve a pipeline from ``ready`` on, when the sources are there; returns the start cycle."""
     pipe = i64(config.pipelines[instruction.category].pipe)
     if pipe == 0:

@@ -13,7 +13,7 @@ from lockstep.models.core.frame import (
     WRITTEN,
     emit_of_warp,
 )
-from lockstep.models.core.state import instruction_of
+from lockstep.models.core.state import instruction_of, is_access
 from lockstep.models.core.warp import PUT_OFF
 from lockstep.models.execution.isa import Control, Group, Space
 from lockstep.models.jit import i64, inline, jit, popcount
@@ -28,7 +28,7 @@ def kind_of(config, instruction):
         op = instruction.op
         synchronises = op == Control.BARRIER or op == Control.ARRIVE or op == Control.REDUCE or op == Control.FENCE
         return SYNC if synchronises else OTHER
-    if instruction.group != Group.MEMORY and instruction.group != Group.ATOMIC and instruction.group != Group.TEXTURE:
+    if not is_access(instruction):
         return OTHER
     space = instruction.space
     if space == Space.SHARED or space == Space.CONST or space == Space.PARAM:
@@ -126,7 +126,7 @@ def release(sm, config, slot, pc, now):
         warp.pending[k] &= ~instruction.writes[k]
         warp.from_memory[k] &= ~instruction.writes[k]
     warp.pending_predicates = warp.pending_predicates & ~instruction.pwrites
-    if instruction.group == Group.MEMORY or instruction.group == Group.ATOMIC or instruction.group == Group.TEXTURE:
+    if is_access(instruction):
         warp.outstanding -= 1
     if sm.tenants & HAS_LISTENERS != 0:
         emit_of_warp(sm.frame.events, WRITTEN, now, slot, pc, i64(warp.present), i64(0))

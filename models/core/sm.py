@@ -1,7 +1,7 @@
 """One streaming multiprocessor: a cycle of it, its start and its reset.
 
 A step is one core cycle: events that are due, fetched instructions, the memory side (``lsu``), what the mechanisms of
-the frame say (``frame``), one issue per scheduler (``issue``), fetch requests. Pipelines and operand collection are
+the frame say (``frame``), one issue per scheduler (``select``), fetch requests. Pipelines and operand collection are
 reservations: at issue it is known when each register bank, the pipeline and the result are free or ready, so nothing is
 stepped while an instruction is on its way. Where this is not possible (the path to the L1), the state is stepped.
 
@@ -32,10 +32,11 @@ from lockstep.models.core.frame import (
     emit_of_warp,
     update,
 )
-from lockstep.models.core.issue import deliver, select
+from lockstep.models.core.issue import deliver
 from lockstep.models.core.operands import write_back
 from lockstep.models.core.placement import leave
 from lockstep.models.core.scoreboard import held_by_lsu, refresh, release
+from lockstep.models.core.select import select
 from lockstep.models.core.state import (
     ALL_WAIT,
     EMPTY,

@@ -205,6 +205,13 @@ def instruction_of(warp, pc):
 
 
 @inline
+def is_access(instruction):
+    """Whether an instruction may touch memory."""
+    group = instruction.group
+    return group == Group.MEMORY or group == Group.ATOMIC or group == Group.TEXTURE
+
+
+@inline
 def may_touch_scratchpad(instruction):
     """Whether an instruction accesses the scratchpad, for some addresses at least."""
     group, space = i64(instruction.group), i64(instruction.space)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lockstep.models.core.events import WHEEL
 from lockstep.models.core.frame import UNEXPLAINED, explain
 from lockstep.models.core.scoreboard import held_by_lsu
-from lockstep.models.core.state import PIPE_LSU, instruction_of
+from lockstep.models.core.state import PIPE_LSU, instruction_of, is_access
 from lockstep.models.core.warp import PUT_OFF
 from lockstep.models.execution.isa import Control, Group, Space
 from lockstep.models.jit import addressof, ctz, i64, inline, jit, pointer_to, without_lowest
@@ -134,9 +134,9 @@ def _kind_of(warp, following, pc, to_end):
     earlier = instruction_of(warp, pc)
     if not (to_end or _needs(following, earlier)):
         return i64(NONE)
-    group, space = i64(earlier.group), i64(earlier.space)
-    if group != Group.MEMORY and group != Group.ATOMIC and group != Group.TEXTURE:
+    if not is_access(earlier):
         return i64(ARITHMETIC)
-    if group == Group.TEXTURE or space == Space.GLOBAL or space == Space.LOCAL:
+    space = i64(earlier.space)
+    if earlier.group == Group.TEXTURE or space == Space.GLOBAL or space == Space.LOCAL:
         return i64(MEMORY)
     return i64(CONSTANTS) if space == Space.CONST or space == Space.PARAM else i64(SCRATCHPAD)

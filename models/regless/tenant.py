@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.models.core.fetch import take_word
-from lockstep.models.core.frame import KINDS, LATER, UNEXPLAINED, WARP_END, WARP_START, reserve
+from lockstep.models.core.frame import KINDS, LATER, UNEXPLAINED, WARP_END, WARP_START, reserve_scratchpad
 from lockstep.models.core.scoreboard import release
 from lockstep.models.core.state import SM, at_instruction, instruction_of, may_touch_scratchpad
 from lockstep.models.core.warp import PUT_OFF, register_address
@@ -511,7 +511,7 @@ def _reserve(sm, queues, left, k, schedulers):
     while left != 0:
         w = ctz(left)
         left = without_lowest(left)
-        if reserve(sm.frame, addressof(sm), w * schedulers + k):
+        if reserve_scratchpad(sm.frame, addressof(sm), w * schedulers + k):
             queues.unreserved &= ~(i64(1) << w)
 
 
