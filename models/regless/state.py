@@ -27,7 +27,7 @@ from lockstep.spec.regless.parameters import (
     Regless,
 )
 
-ANSWERS = 32  # of the L1 to a shard: so many fetches are in flight at once
+ANSWERS = 32  # of the L1 to a shard: the most fetches that are in flight at once
 
 MD, CM, OSU, COMP = (1 << k for k in range(4))
 """The blocks of a shard, in masks."""
@@ -162,4 +162,4 @@ STATE = record(
     ]
 )
 
-at_config = pointer_to(CONFIG)
+at_config, at_value = pointer_to(CONFIG), pointer_to(operand_staging_unit.VALUE)
