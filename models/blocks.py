@@ -88,7 +88,7 @@ class Place(NamedTuple):
 def instances(kind: np.dtype, inside: str = "") -> Iterator[Place]:
     """The places of all instances in a record type, those inside other instances too.
 
-    The field of an instance is called as its block; where it is an array, all its elements have one place.
+    The field of an instance has the name of its block; where it is an array, all its elements have one place.
     """
     known = {name.split(".")[1]: name for name in layouts()}
     for name in kind.names or ():

@@ -101,7 +101,7 @@ def _interrupts_later() -> Iterator[None]:
 class Machine:
     """The records of one GPU. Memory contents and the L2 outlive a launch; everything else starts anew.
 
-    After a launch that did not come to its end, the next one starts with cold caches, too. ``skip`` = False steps every
+    The launch after one that did not come to its end starts with cold caches, too. ``skip`` = False steps every
     SM in every cycle: the same results, slowly (for tests).
     """
 

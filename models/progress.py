@@ -1,10 +1,10 @@
-"""Whether a launch gets anywhere: a warp ends, a barrier opens, a CTA starts; or a warp computes something new.
+"""Whether a launch makes progress: a warp ends, a barrier opens, a CTA starts; or a warp computes something new.
 
 Warps that spin issue instructions and send requests like others. But they come back to states that they have been in,
-while in a loop that will end something counts. So where none of the above happens for long, the warps are looked at now
-and then: it is over when every one of them has come back to a state that it had left, or has never left the one that it
-was in (program counter, lanes, registers, predicates). A loop that waits and counts its rounds is found later, by
-:data:`LAST`.
+while in a loop that will end something counts. So where none of the above happens for long, this module looks at the
+warps now and then. The launch makes no progress when every warp has returned to a state that it had left before, or has
+never left its first one (program counter, lanes, registers, predicates). :data:`LAST` finds loops that wait and count
+their rounds, later.
 
 The looks are made between calls of the run loop, which knows nothing of them.
 """
@@ -18,7 +18,7 @@ from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS
 from lockstep.spec.parameters import MAX_WARPS
 
 LOOKS = 128  # within ``launch.no_progress``: enough to meet a state of a loop with some hundred states again
-LAST = 100  # times ``launch.no_progress`` without a warp that ends or passes a barrier: over, too
+LAST = 100  # times ``launch.no_progress`` in which no warp ends or passes a barrier: no progress either
 
 
 def _changes(rows: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ class Watch:
         return max(self._limit // LOOKS, 1)
 
     def stuck(self, now: int) -> bool:
-        """Look at the warps; whether the launch will not get on."""
+        """Look at the warps; whether the launch makes no progress any more."""
         latest = int(self._sms["progress"].max())
         if latest >= self.began:
             self._begin(now)

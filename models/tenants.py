@@ -1,10 +1,10 @@
-"""Who plays what in a machine: the tenants of the SM's frame slots, and the instances of blocks.
+"""What a machine consists of: the tenants of the SM's frame slots, and the instances of blocks.
 
 A module that fills frame slots (``Mechanism.tenants``) has ``TENANTS``: for each slot the compiled functions that its
 binding names, all of which take the address of the tenant's state first; and ``STATE``: a record, of which every SM has
 one. Some of its fields are known by name:
 
-* a field called as one of the mechanism's sections has the section's values (``spec.parameters.layout``);
+* a field with the name of one of the mechanism's sections has the section's values (``spec.parameters.layout``);
 * ``counts`` has raw counts: ``<area>.<field>`` for the statistics;
 * ``gate``, ``claim``, ``order``, ``limit``, ``monitor`` or ``client`` is the index of its entry in that stack;
 * ``gauges`` has values that are shown over time, added up over SMs, as ``<area>.<field>``;

@@ -1,6 +1,6 @@
 """Which warps are there when a launch stops, what each waits for, and since when: read once, from the records.
 
-``models/progress.py`` finds that nothing gets on; this says who does not.
+``models/progress.py`` finds that a launch makes no progress; this module says which warps hold it up.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _place(warp, pc):
 
 @inline
 def _words_of(warp, pc, count):
-    """Of so many instructions and words that a fetch has, the words."""
+    """The metadata words among the ``count`` instructions and words of a fetch."""
     end = _place(warp, pc) + count
     size = i64(0)
     while pc + size < warp.length and pc + size + _words_to(warp, pc + size) < end:
@@ -129,7 +129,7 @@ def _words_of(warp, pc, count):
 
 @jit
 def _keep_words(sm, warp, slot, size, words):
-    """Metadata words have come, with so many instructions."""
+    """Metadata words have come in a fetch with ``size`` instructions."""
     pc = i64(warp.pc) + i64(warp.buffered)
     end = _place(warp, pc) + size + words
     if words != 0:

@@ -181,7 +181,7 @@ LAUNCH = record(
         ("local_rows", "i8"),  # of an SM: a warp's each, by slot
         ("store", "i8"),  # host address of CTAs that have left and are to be resumed, a ring, ...
         ("store_entries", "i8"),
-        ("store_bytes", "i8"),  # ... of so many each
+        ("store_bytes", "i8"),  # ... each of this size
         ("store_first", "i8"),  # counts those that have been resumed
         ("stored", "i8"),
         ("grids", GRID, (MAX_GRIDS,)),

@@ -55,7 +55,7 @@ WARP = record(
         ("pending_predicates", "u8"),
         ("put_off_first", "i4"),
         ("put_off_count", "i4"),
-        ("own_registers", "i8"),  # of the registers, so many are the warp's own; the others are its pair's
+        ("own_registers", "i8"),  # how many registers are the warp's own, the lowest; the others are its pair's
         ("regs", "i8"),  # host addresses: own registers, the pair's (as if it had all), predicates, local memory
         ("pair_regs", "i8"),
         ("preds", "i8"),
@@ -79,7 +79,7 @@ CTA = record(
         ("ctaid", "i4", (3,)),
         ("registers", "i8"),  # host address of its first warp's registers, the others' follow
         ("shared", "i8"),  # ... of its scratchpad, ...
-        ("own_shared", "i8"),  # ... of which so many bytes (a multiple of 32) are its own; the others are its pair's
+        ("own_shared", "i8"),  # ... how many of its first bytes (a multiple of 32) are its own; the rest are its pair's
         ("pair_shared", "i8"),  # host address of the pair's, as if it had all; who sets it poisons it, and sets ...
         ("pair_marks", "i8"),  # ... the distance of its marks (``execution.written``); 0: none are kept
         ("arrived", "i4", (BARRIERS,)),  # threads

@@ -62,7 +62,7 @@ def idle(state, io):
 
 @jit
 def skip(state, steps):
-    """The same as so many idle steps."""
+    """The same as ``steps`` idle steps."""
     state.cycle += steps
     return i64(0)
 

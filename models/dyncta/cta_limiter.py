@@ -120,7 +120,7 @@ def idle(state, io):
 
 @jit
 def skip(state, steps):
-    """The same as so many idle steps."""
+    """The same as ``steps`` idle steps."""
     _count(state, i64(steps))
     state.cycle += steps
     return i64(0)

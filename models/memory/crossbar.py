@@ -56,7 +56,7 @@ def release(direction, target, now):
 
 @inline
 def transfer(memory, direction, sender, receiver, data, now):
-    """Send a packet with so many bytes of data through two ports; returns the core cycle in which it arrives."""
+    """Send a packet with ``data`` bytes of data through two ports; returns the core cycle in which it arrives."""
     time = measure(memory, direction, data) * memory.interconnect.core
     start = max(now * memory.interconnect.domain, sender.free)
     end = max(start, receiver.free) + time

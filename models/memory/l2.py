@@ -236,7 +236,7 @@ def _fetch(memory, cache, line, sectors, owner, now):
 
 @inline
 def _occupy(memory, cache, cycles, now):
-    """Keep the slice busy for so many L2 cycles."""
+    """Keep the slice busy for some L2 cycles."""
     cache.next_free = max(cache.next_free, now * memory.l2.domain) + cycles * memory.l2.core
     cache.stats.busy += cycles
 
@@ -257,7 +257,7 @@ def _reply(memory, cache, index, packet, now):
 
 @inline
 def _room(memory, cache, needs):
-    """Whether DRAM takes so many requests."""
+    """Whether DRAM takes as many requests as are needed."""
     return dram_room(memory, channel_of(memory, cache.channel), cache.index, needs)
 
 

@@ -54,13 +54,13 @@ def payload(packet):
 
 @inline
 def flits_of(memory, data):
-    """The flits of a packet with so many bytes of data."""
+    """The flits of a packet with ``data`` bytes of data."""
     return max((memory.header_bytes + data + memory.flit_bytes - 1) // memory.flit_bytes, 1)
 
 
 @inline
 def measure(memory, direction, data):
-    """Count a packet with so many bytes of data; returns its flits."""
+    """Count a packet with ``data`` bytes of data; returns its flits."""
     flits = flits_of(memory, data)
     direction.packets += 1
     direction.flits += flits

@@ -33,12 +33,12 @@ HOPS = 1  # of a mesh, between the SM and the slice for which a description's to
 
 
 def flits(gpu: Gpu, payload: int) -> int:
-    """Flits of a packet with so many bytes beside its header."""
+    """Flits of a packet with ``payload`` bytes beside its header."""
     return max(1, -(-(gpu.crossbar.header_bytes + payload) // gpu.crossbar.flit_bytes))
 
 
 def transfer(gpu: Gpu, payload: int, hops: int = HOPS) -> int:
-    """Core cycles that a packet takes through an idle crossbar, or over so many hops of an idle mesh."""
+    """Core cycles that a packet takes through an idle crossbar, or over some hops of an idle mesh."""
     size = flits(gpu, payload)
     if gpu.mesh.columns:
         return core_cycles(gpu.clocks.core, gpu.clocks.interconnect, mesh.cycles(gpu, size, hops))

@@ -23,5 +23,5 @@ class Observer(Protocol):
 
 
 def declaration(name: str, doc: str, *slots: str) -> Mechanism:
-    """That of an observer whose module ``models/observe/NAME.py`` fills these frame slots."""
+    """The declaration of an observer whose module ``models/observe/NAME.py`` fills these frame slots."""
     return Mechanism(name=name, doc=doc, tenants=dict.fromkeys(slots, f"{__name__}.{name}"))

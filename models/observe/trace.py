@@ -245,7 +245,7 @@ TENANTS = {
 class Tracer:
     """The observer of one launch. The window is ``first`` to ``until`` - 1, as core cycles of the launch.
 
-    With ``span``, of the window are kept the last so many cycles at least, if ``room`` (events of an SM) allows.
+    With ``span``, at least that many cycles at the window's end are kept, if ``room`` (events of an SM) allows.
     """
 
     declaration = declaration("trace", "what happens on one SM, event by event", "monitors", "events")

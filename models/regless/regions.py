@@ -34,7 +34,7 @@ def slots_of(warps, k, schedulers):
 def announce_region(state, sm, queues, w, k, schedulers):
     """A warp's next region is known. If it accesses the scratchpad, what that needs must be reserved before it starts.
 
-    Else a warp that waits for its CTA's partner would keep lines that the partner may need to get on.
+    Otherwise a warp that waits for its CTA's partner would keep lines that the partner needs to make progress.
     """
     bit = i64(1) << w
     queues.announced |= bit

@@ -38,7 +38,7 @@ def reset(state, io):
 
 @jit
 def _resize(state, io, queue, change):
-    """A queue has so many more instructions."""
+    """A queue grows by ``change`` instructions, or shrinks."""
     count = state.count[queue] + change
     state.count[queue] = count
     io.o.free[queue] = state.depth - count

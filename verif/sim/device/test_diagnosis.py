@@ -1,4 +1,4 @@
-"""Launches that do not get on: which warps are named, what they wait for, where, and since when."""
+"""Launches that make no progress: which warps are named, what they wait for, where, and since when."""
 
 from __future__ import annotations
 
