@@ -1,1 +1,1 @@
-"""The chapters that ``lockstep reproduce`` knows: a module each, with a ``CHAPTER``."""
+"""The chapters that ``lockstep reproduce`` knows: a module or a package each, with a ``CHAPTER``."""

@@ -15,7 +15,19 @@ from lockstep.sim.device.run import Run
 from lockstep.sim.study.job import Job, execute
 from lockstep.sim.study.page import Plot, Table, markdown
 from lockstep.sim.study.reproduce.chapters import dyncta
-from lockstep.sim.study.reproduce.chapters.dyncta import APPLICATIONS, BASE, DYNCORE, DYNCTA, NARROW, TWO_LEVEL
+from lockstep.sim.study.reproduce.chapters.dyncta.runs import (
+    APPLICATIONS,
+    BASE,
+    DYNCORE,
+    DYNCTA,
+    GPU,
+    NARROW,
+    SIZE,
+    SLOWER,
+    TWO_LEVEL,
+    C,
+    M,
+)
 from lockstep.verif.sim.study.reproduce.tables import Results, change, rows, says
 
 DOCUMENT = cache.ROOT / "docs" / "reproduce" / "dyncta.md"
@@ -70,7 +82,7 @@ def test_as_many_ctas_fit_as_the_chapter_says(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("lockstep.models.gpu.plan", noted)
     for name in ("BFS", "SAD", "KM", "NQU", "JPEG", "RAY", "SD1", "HOT", "MM", "CP"):
         most = 0
-        execute(Job(APPLICATIONS[name].kernel, dyncta.GPU, "tiny"))
+        execute(Job(APPLICATIONS[name].kernel, GPU, "tiny"))
         assert most == APPLICATIONS[name].most, name
 
 
@@ -81,7 +93,7 @@ def test_no_launch_brings_more_ctas_to_a_core_than_the_chapter_says(name: str) -
     application, fewest = APPLICATIONS[name], APPLICATIONS[name].brought
     assert fewest is not None
     ran = [
-        execute(Job(application.kernel, dyncta.GPU, dyncta.SIZE, settings=settings), attach=attach)["cycles"]
+        execute(Job(application.kernel, GPU, SIZE, settings=settings), attach=attach)["cycles"]
         for settings, attach in (
             ({}, lambda gpu: gpu.after_launch.append(launches.append)),
             ({"core.ctas": fewest}, None),
@@ -222,11 +234,11 @@ def test_what_takes_the_gain_of_the_best_limit_away(results: Results) -> None:
 
 def test_limits_of_figure_4(results: Results) -> None:
     change(results, "MM, 1, steady", 2000, l1__lat_rt_core_cycles=300)
-    change(results, f"JPEG, 2, {dyncta.SLOWER}", 500)
+    change(results, f"JPEG, 2, {SLOWER}", 500)
     sweeps = table(results, "sweeps")
     assert sweeps["MM, IPC"] == ("steady", 1.6, 0.5, 1, 1, 1, 1, None, None, None)
     assert sweeps["MM, lat_rt"][2:4] == (0.5, 1) and sweeps["CP, C_mem"][2:] == pytest.approx([0.3] * 8)
-    assert sweeps[f"JPEG, IPC, {dyncta.SLOWER}"] == (dyncta.SIZE, None, 1, 2, 1, 1, None, 1, None, 1)
+    assert sweeps[f"JPEG, IPC, {SLOWER}"] == (SIZE, None, 1, 2, 1, 1, None, 1, None, 1)
 
 
 def test_where_dyncta_loses_it_may_start_at_the_most(results: Results) -> None:
@@ -302,9 +314,9 @@ def test_statements_cease_to_be(results: Results, statement: str, run: str, cycl
 def test_the_classes_and_the_power_of_the_paper(results: Results) -> None:
     assert not holds(results, "classes of table 2") and not holds(results, "little more power")
     for name, application in APPLICATIONS.items():
-        act = 0.7 if application.kind == dyncta.C else 0.5
+        act = 0.7 if application.kind == C else 0.5
         change(results, f"{name}, {BASE}", issue__ract=act, sm__active_core_cycles=23_000)
-        if application.kind == dyncta.M:
+        if application.kind == M:
             change(results, f"{name}, {BASE}", sm__active_core_cycles=27_000)
         change(results, f"{name}, {DYNCTA}", issue__ract=act + 0.02)
         change(results, f"{name}, {DYNCORE}", issue__ract=act, sm__asleep_core_cycles=3000)
