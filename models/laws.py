@@ -1,4 +1,4 @@
-"""What a launch has counted, and the conservation laws that its counts must obey."""
+"""The raw counts of a launch, and the conservation laws that they must obey."""
 
 from __future__ import annotations
 

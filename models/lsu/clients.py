@@ -1,4 +1,4 @@
-"""Who accesses the L1 in a cycle: the path and its clients (the frame slot *l1_clients*) take turns at its one port."""
+"""The turns at the L1's one port, which the path and its clients (the frame slot *l1_clients*) share."""
 
 from __future__ import annotations
 

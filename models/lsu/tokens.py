@@ -1,4 +1,4 @@
-"""Tokens: what stands for a memory instruction from its issue until its last answer, and how many a warp has.
+"""Tokens, each of which stands for a memory instruction from its issue until its last answer.
 
 A token stands for an instruction from issue until all its lanes have been answered (loads, atomics) or accepted by
 the L1 (stores). Its number is its warp and, of the warp's instructions in flight, its ticket.
@@ -53,7 +53,7 @@ TOKEN = record(
 )
 
 VALUES = record([("registers", "u4", (REGISTERS, LANES))])
-"""What a load has read or a store has written: the bytes of each lane, from the lowest on."""
+"""The bytes that each lane of a load has read or of a store has written, from the lowest on."""
 
 TICKETS_TAKEN = record(
     [

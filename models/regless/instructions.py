@@ -1,4 +1,4 @@
-"""What RegLess knows of a kernel's instructions: their operands, from the tables that its pass has made."""
+"""Operands of a kernel's instructions, from the tables that RegLess's pass has made."""
 
 from __future__ import annotations
 
