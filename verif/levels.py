@@ -149,7 +149,7 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
         yield "netlist", partial(_netlist, declared)
         for configuration in declared.configurations:
             yield f"lint, {configuration}", partial(_lint, declared, configuration)
-            runs = [Run(configuration, declared.shapes[0], options.seed)]
+            runs = [smoke(declared, configuration, options.seed)]
             yield f"run, {configuration}", partial(_run, declared, configuration, runs, SMOKE_CYCLES)
     elif options.level == "random":
         yield "random", partial(_random, declared, options)
@@ -246,6 +246,11 @@ def _lint(declared: Declaration, configuration: str) -> Check:
 def _run(declared: Declaration, configuration: str, runs: Sequence[Run], cycles: int) -> Check:
     report = simulate(declared, configuration, runs, cycles)
     return Check(declared.block, "", report.failures, f"{cycles * len(runs):,} cycles")
+
+
+def smoke(declared: Declaration, configuration: str = MUTATED, seed: int = 1) -> Run:
+    """What is run for :data:`SMOKE_CYCLES`."""
+    return Run(configuration, declared.shapes[0], seed)
 
 
 def runs(declared: Declaration, configuration: str, seed: int, seeds: int) -> list[Run]:

@@ -21,7 +21,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -146,6 +146,22 @@ def _killers(
         return [traces[trace].name if trace >= 0 else "" for trace in told]
 
     return killers
+
+
+def told(
+    declared: Declaration, configuration: str, finders: Mapping[str, Sequence[Trace]], count: int, seed: int
+) -> dict[str, set[str]]:
+    """``count`` mutants, each by its number, change and source lines, with all whose traces tell it from the block."""
+    design = netlist(declared, configuration)
+    commands = _list(design, declared.name, count, seed)
+    killers = _killers(declared, configuration, design, commands)
+    mutants = list(enumerate(commands))[1:]  # number 0 changes nothing
+    found = {" ".join([str(number), *_described(command)]): set[str]() for number, command in mutants}
+    for name, traces in finders.items():
+        for mutant, killer in zip(found, killers(traces), strict=True):
+            if killer:
+                found[mutant].add(name)
+    return found
 
 
 def everywhere(declared: Declaration, configuration: str, runs: Sequence[Trace], seed: int) -> dict[str, list[str]]:

@@ -42,6 +42,12 @@ def test_every_block_has_a_bench() -> None:
     assert blocks() == registry.blocks()
 
 
+@pytest.mark.parametrize("block", blocks())
+def test_smoke(block: str) -> None:
+    declared = declaration(block)
+    assert simulate(declared, levels.MUTATED, [levels.smoke(declared)], levels.SMOKE_CYCLES).failures == []
+
+
 Simulate = Callable[[str, str], dict[str, Any]]
 
 

@@ -443,7 +443,13 @@ def assert_same_states(one: Gpu, other: Gpu) -> None:
             assert (mine.states == its.states).all(), mine.mechanism.name
 
 
-@pytest.mark.parametrize("names", [*itertools.combinations((*TRIALS, *registry.MECHANISMS), 2)], ids="+".join)
+PAIRS = [
+    pytest.param(pair, id="+".join(pair), marks=[pytest.mark.exhaustive] * bool({*TRIALS} & {*pair}))
+    for pair in itertools.combinations((*TRIALS, *registry.MECHANISMS), 2)
+]
+
+
+@pytest.mark.parametrize("names", PAIRS)
 def test_every_pair_that_may_be_combined(names: tuple[str, str]) -> None:
     """Results are right, and the order of naming does not matter; two tenants of one place are refused."""
     try:

@@ -66,6 +66,7 @@ def test_the_struct_has_the_offsets_of_the_record(tmp_path: Path) -> None:
     assert seen > 500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", sorted(SIZES))
 def test_the_largest_library_drives_the_whole_record(block: str) -> None:
     lines = library.load(block, SIZES[block][0]).layout.splitlines()
@@ -151,6 +152,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("block", "parameters", "port", "bit", "cycle", "path"), FAULTS)
 def test_a_fault_in_the_rtl_is_reported_and_replayed(
     block: str, parameters: dict[str, int], port: str, bit: int, cycle: int | None, path: str, tmp_path: Path

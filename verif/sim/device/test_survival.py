@@ -234,6 +234,7 @@ def test_strict_marks_stay(way: Callable[[Bench], None]) -> None:
         bench.module.launch("work", 1, 32, [unwritten, 1, 0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["shadow", "replace"])
 @pytest.mark.parametrize("way", [fault, spin, control_c])
 def test_hardware_in_the_run_starts_anew(mode: str, way: Callable[[Bench], None]) -> None:
