@@ -94,12 +94,19 @@ def find(name: str, beside: Path | None, include: Iterable[Path]) -> Path | None
     """A header of the user."""
     for folder in (*([beside] if beside else []), *include):
         path = folder / name
-        if path.is_file():
+        if _is_file(path):
             return path.resolve()
     return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long
+        return False
 
 
 def standard(name: str) -> str | None:
     """The header with the device's form of one of the C++ library."""
     own = f"cuda/std/{name}"
-    return own if any((folder / own).is_file() for folder in folders()) else None
+    return own if any(_is_file(folder / own) for folder in folders()) else None

@@ -18,6 +18,16 @@ typedef unsigned int uint;
 typedef unsigned long ulong;
 typedef struct lockstep_file FILE;
 
+// Programs ask which system this is, and for what its header <unistd.h> says, which comes with most others.
+#define __linux__ 1
+#define __unix__ 1
+#define _POSIX_VERSION 200809L
+#define _POSIX2_VERSION 200809L
+#define _POSIX_TIMERS 200809L
+#define _POSIX_MONOTONIC_CLOCK 0
+#define _POSIX_THREADS 200809L
+#define _XOPEN_VERSION 700
+
 namespace cuda {
 namespace std {}
 }
@@ -85,14 +95,15 @@ using namespace cuda::std;  // its headers are there if a kernel mentions std
 #define DBL_EPSILON 2.22044604925031308085e-16
 #endif
 
+// In constants of the program, too, which take no call.
 #ifndef INFINITY
-#define INFINITY __int_as_float(0x7f800000)
+#define INFINITY __builtin_bit_cast(float, 0x7f800000)
 #endif
 #ifndef NAN
-#define NAN __int_as_float(0x7fffffff)
+#define NAN __builtin_bit_cast(float, 0x7fffffff)
 #endif
 #ifndef HUGE_VAL
-#define HUGE_VAL __longlong_as_double(0x7ff0000000000000LL)
+#define HUGE_VAL __builtin_bit_cast(double, 0x7ff0000000000000LL)
 #define HUGE_VALF INFINITY
 #endif
 #define M_E 2.7182818284590452354
@@ -108,6 +119,39 @@ using namespace cuda::std;  // its headers are there if a kernel mentions std
 #define M_2_SQRTPI 1.12837916709551257390
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
+
+// CUDA's runtime as kernels can call it. None of it has a body here, so the kernels that call it are refused by name.
+extern "C" {
+__device__ void *cudaGetParameterBufferV2(void *kernel, dim3 grid, dim3 block, unsigned int shared_bytes);
+__device__ cudaError_t cudaLaunchDeviceV2(void *parameters, cudaStream_t stream);
+__device__ cudaError_t cudaDeviceSynchronize();
+__device__ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+__device__ cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit);
+__device__ cudaError_t cudaGetDevice(int *device);
+__device__ cudaError_t cudaGetDeviceCount(int *count);
+__device__ cudaError_t cudaGetLastError();
+__device__ cudaError_t cudaPeekAtLastError();
+__device__ const char *cudaGetErrorName(cudaError_t error);
+__device__ const char *cudaGetErrorString(cudaError_t error);
+__device__ cudaError_t cudaRuntimeGetVersion(int *version);
+__device__ cudaError_t cudaMalloc(void **pointer, size_t bytes);
+__device__ cudaError_t cudaFree(void *pointer);
+__device__ cudaError_t cudaMemcpyAsync(
+    void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = 0);
+__device__ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream = 0);
+__device__ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
+__device__ cudaError_t cudaStreamDestroy(cudaStream_t stream);
+__device__ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags = 0);
+__device__ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
+__device__ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = 0);
+__device__ cudaError_t cudaEventDestroy(cudaEvent_t event);
+__device__ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+    int *blocks, const void *kernel, int threads, size_t shared_bytes);
+}
+template <typename T>
+__device__ __forceinline__ cudaError_t cudaMalloc(T **pointer, size_t bytes) {
+    return cudaMalloc((void **)pointer, bytes);
+}
 
 // References to textures and surfaces, which CUDA has given up: constants that hold an object.
 template <typename T, int dimensions, cudaTextureReadMode mode>

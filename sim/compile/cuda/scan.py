@@ -15,17 +15,19 @@ DEVICE = frozenset({"__global__", "__device__", "__constant__", "__shared__", "_
 CLASS_KEYS = frozenset({"struct", "class", "union", "enum"})
 CONSTANT = frozenset({"const", "constexpr", "constinit", "consteval"})
 
+# What has begun as a comment, a string or a directive ends with the line or the text at the latest. So no alternative
+# fails behind its first characters, and nothing is scanned twice.
 _TOKEN = re.compile(
     r"""
-      (?P<directive>^(?:[^\S\n]|/\*.*?\*/)*\#(?:/\*.*?\*/|\\\r?\n|//[^\n]*|[^\n])*)
+      (?P<directive>\#(?:/\*.*?(?:\*/|\Z)|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*|'(?:\\.|[^'\\\n])*|\\\r?\n|[^\n])*)
     | (?P<blank>[^\S\n]+|\n|\\\r?\n|//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
-    | (?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]*)\(.*?\)(?P=tag)")
-    | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    | (?P<raw>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\((?:.*?\)(?P=tag)"|.*))
+    | (?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)
     | (?P<number>\.?\d(?:[eEpP][+-]|'\w|[\w.])*)
     | (?P<word>[A-Za-z_$]\w*)
     | (?P<symbol>::|->|.)
     """,
-    re.DOTALL | re.VERBOSE | re.MULTILINE,
+    re.DOTALL | re.VERBOSE,
 )
 _DIRECTIVE = re.compile(r"#\s*(\w*)\s*(.*)", re.DOTALL)
 _MACRO = re.compile(r"(\w+)(\(?)(.*)", re.DOTALL)
@@ -90,9 +92,16 @@ class Text:
 
     def __post_init__(self) -> None:
         switched_off = 0  # depth of conditions, from an #if 0 on
+        first = True  # on its line: only there can a # begin a directive
         for match in _TOKEN.finditer(self.text):
             token = Token(match.lastgroup or "", match.group(), *match.span())
+            if token.kind == "blank":
+                first = first or token.text == "\n"
+                continue
+            begins, first = first, False
             if token.kind == "directive":
+                if not begins:
+                    continue
                 name, rest = directive(token)
                 if switched_off:
                     ends = switched_off == 1 and name in (*_BRANCHES, "endif")
@@ -101,7 +110,7 @@ class Text:
                         continue
                 elif name == "if" and _NEVER.match(rest):
                     switched_off = 1
-            if token.kind != "blank" and (not switched_off or token.kind == "directive"):
+            if not switched_off or token.kind == "directive":
                 self.tokens.append(token)
 
     def directives(self) -> Iterator[tuple[int, str, str]]:
@@ -175,7 +184,7 @@ class _Scanner:
             opened = self._opens_scope(index)
             if opened:
                 index = opened
-            elif self.tokens[index].kind == "directive" or self.text(index) in ("}", ";"):
+            elif self.tokens[index].kind == "directive" or self.text(index) in (*_CLOSES, ";"):
                 index += 1
             elif (found := self.macros.get(self.text(index))) and found.bracket:
                 index += 1
@@ -232,13 +241,20 @@ class _Scanner:
         return index
 
 
+class _Bracket(NamedTuple):
+    """One that is open, in those around it."""
+
+    text: str
+    around: _Bracket | None
+
+
 class _Declaration:
     """One declaration, from its first token on."""
 
     def __init__(self, scanner: _Scanner, first: int) -> None:
         self.scanner, self.tokens, self.first = scanner, scanner.tokens, first
-        self.open: list[str] = []  # brackets
-        self.conditions: list[list[str]] = []  # the brackets that were open at each #if
+        self.open: _Bracket | None = None
+        self.conditions: list[_Bracket | None] = []  # what was open at each #if
         self.head: list[str] = []
         self.names: set[str] = set()
         self.angles = 0  # of templates' arguments
@@ -264,12 +280,12 @@ class _Declaration:
                 index = self._operator(index)
             elif token.text in ("(", "[", "{"):
                 self._opening(index)
-                self.open.append(token.text)
+                self.open = _Bracket(token.text, self.open)
                 index += 1
             elif token.text in _CLOSES:
                 if not self.open:  # the end of an enclosing scope
                     return self._made(index, terminated=False)
-                self.open.pop()
+                self.open = self.open.around
                 index += 1
                 if token.text == "}" and not self.open:
                     if self.braces and self.braces[1] < 0:
@@ -277,7 +293,7 @@ class _Declaration:
                     if self._ends(index):
                         return self._made(index)
             elif self.open:
-                if self.key == "enum" and self.open == ["{"] and token.kind == "word" and not self.called:
+                if self.key == "enum" and self.open == ("{", None) and token.kind == "word" and not self.called:
                     self.names.add(token.text)
                 index += 1
             elif token.text == ";":
@@ -291,9 +307,9 @@ class _Declaration:
         """A text has all branches; only one of them opens and closes brackets."""
         name, _ = directive(token)
         if _DEPTH.get(name) == 1:
-            self.conditions.append(self.open.copy())
+            self.conditions.append(self.open)
         elif name in _BRANCHES:
-            self.open = self.conditions[-1].copy() if self.conditions else []
+            self.open = self.conditions[-1] if self.conditions else None
         elif name == "endif" and self.conditions:
             self.conditions.pop()
 
@@ -394,17 +410,20 @@ def launches(text: Text, item: Item) -> list[str]:
     found: dict[str, None] = {}
     tokens = text.tokens[item.first : item.last]
     texts = [token.text for token in tokens]
-    for end in range(3, len(texts) - 2):
-        if texts[end - 1 : end + 3] != [">", "<", "<", "<"]:
-            continue
-        start, depth = end - 1, 1
-        while depth and start > 0 and texts[start - 1] not in (";", "{", "}"):
-            start -= 1
-            depth += (texts[start] == ">") - (texts[start] == "<")
-        if depth or start == 0 or tokens[start - 1].kind != "word":
-            continue
-        start -= 1
-        while texts[start - 1] == "::" and tokens[start - 2].kind == "word":
-            start -= 2
-        found[" ".join(texts[start:end])] = None
+    angles: list[int] = []  # those that are open
+    opening = -1  # of the one that was closed last
+    for index, each in enumerate(texts):
+        if each in (";", "{", "}"):
+            angles.clear()
+        elif each == ">":
+            opening = angles.pop() if angles else -1
+        elif each == "<" and texts[index + 1 : index + 3] == ["<", "<"]:
+            if index and texts[index - 1] == ">" and opening > 0 and tokens[opening - 1].kind == "word":
+                start = opening - 1
+                while start > 1 and texts[start - 1] == "::" and tokens[start - 2].kind == "word":
+                    start -= 2
+                found[" ".join(texts[start:index])] = None
+            angles.clear()  # no launch is part of an argument
+        elif each == "<":
+            angles.append(index)
     return list(found)

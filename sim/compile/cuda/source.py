@@ -7,17 +7,23 @@ What does not belong is blanked. Headers of the user are treated alike; headers 
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from lockstep.sim.compile.cuda import headers
-from lockstep.sim.compile.cuda.scan import CONSTANT, DEVICE, Item, Macro, Text, directive, launches, macro
+from lockstep.sim.compile.cuda.scan import CONSTANT, DEVICE, Item, Macro, Text, Token, directive, launches, macro
 from lockstep.sim.errors import UsageError
 
 REFERENCES = frozenset({"texture", "surface"})
 FUNCTIONS_FOR_BOTH = frozenset({"constexpr", "consteval"})
 KEPT_DIRECTIVES = frozenset("if ifdef ifndef elif elifdef elifndef else endif define undef".split())
+SPECIFIERS = DEVICE | REFERENCES | CONSTANT | {"__host__", "operator", "static", "virtual"}  # they decide what is kept
+CLASS_DEPTH = 32  # of classes in classes; members of those further inside are kept
 BUILTIN_WORDS = frozenset("bool char const double false float int long short signed true unsigned void".split())
 
 
@@ -44,9 +50,12 @@ class _File:
     whole: bool = False  # included within a declaration, or not of declarations at all
     includes: list[tuple[int, str, Path | None]] = field(default_factory=list)  # token, name, file of the user
 
+    @cached_property
+    def _breaks(self) -> list[int]:
+        return [found.start() for found in re.finditer("\n", self.text.text)]
+
     def place(self, token: int) -> str:
-        line = self.text.text.count("\n", 0, self.text.tokens[token].start) + 1
-        return f"{self.name}:{line}"
+        return f"{self.name}:{bisect_left(self._breaks, self.text.tokens[token].start) + 1}"
 
 
 def device_part(
@@ -91,6 +100,7 @@ class _Cutter:
             if id(item) in kept:
                 for each in item.names:
                     dropped.pop(each, None)
+        self._make_constexpr((file, item) for file, item in everything if id(item) in kept)
         for file in self.files.values():
             self._include(file, mentioned)
         return Source(
@@ -107,26 +117,31 @@ class _Cutter:
 
     def _read(self, text: str, name: str, folder: Path | None) -> _File:
         """A file and all that it includes, with the macros of all."""
-        file = self.files[name] = _File(name, Text(text), folder)
-        self.macros.update(file.text.macros())
-        for index, kind, rest in file.text.directives():
-            if kind != "include" or rest[:1] not in ('"', "<"):
-                continue
-            header = rest[1:].partition('"' if rest[0] == '"' else ">")[0]
-            path = headers.find(header, folder if rest[0] == '"' else None, self.include)
-            file.includes.append((index, header, path))
-            if path is None and headers.device_header(header) is None and not headers.for_host(header):
-                self.missing[header] = None
-            if path is not None and str(path) not in self.files:
-                self._read(source_text(path), str(path), path.parent)
-        return file
+        main = self.files[name] = _File(name, Text(text), folder)
+        waiting = [main]
+        while waiting:
+            file = waiting.pop()
+            self.macros.update(file.text.macros())
+            for index, kind, rest in file.text.directives():
+                if kind != "include" or rest[:1] not in ('"', "<"):
+                    continue
+                header = rest[1:].partition('"' if rest[0] == '"' else ">")[0]
+                path = headers.find(header, file.folder if rest[0] == '"' else None, self.include)
+                file.includes.append((index, header, path))
+                if path is None and headers.device_header(header) is None and not headers.for_host(header):
+                    self.missing[header] = None
+                if path is not None and str(path) not in self.files:
+                    self.files[str(path)] = _File(str(path), Text(source_text(path)), path.parent)
+                    waiting.append(self.files[str(path)])
+        return main
 
     def _mark_whole(self) -> None:
         """Leave a file alone that is included within a declaration, or that is a piece of one."""
         for file in list(self.files.values()):
-            inner = [(item.first, item.last) for item in file.items]
+            starts = [item.first for item in file.items]
             for index, _, path in file.includes:
-                if path is not None and any(first < index < last for first, last in inner):
+                around = bisect_left(starts, index) - 1
+                if path is not None and around >= 0 and index < file.items[around].last:
                     self.files[str(path)].whole = True
         for file in self.files.values():
             if file.whole:
@@ -151,17 +166,27 @@ class _Cutter:
 
     # ------------------------------------------------------------------------------------------------------------ reach
 
+    @cached_property
+    def _stands_for(self) -> dict[str, set[str]]:
+        """Which specifiers a macro stands for, by way of others too."""
+        users: dict[str, list[str]] = {}
+        for name, each in self.macros.items():
+            for word in each.words:
+                users.setdefault(word, []).append(name)
+        found: dict[str, set[str]] = {name: set() for name in self.macros}
+        for specifier in SPECIFIERS:
+            waiting = [specifier]
+            while waiting:
+                for name in users.get(waiting.pop(), ()):
+                    if specifier not in found[name]:
+                        found[name].add(specifier)
+                        waiting.append(name)
+        return found
+
     def _expanded(self, words: Iterable[str]) -> set[str]:
-        """Words, and those that they stand for if they are macros."""
-        seen: set[str] = set()
-        waiting = list(words)
-        while waiting:
-            word = waiting.pop()
-            if word not in seen:
-                seen.add(word)
-                if word in self.macros:
-                    waiting += self.macros[word].words
-        return seen
+        """Words, and the specifiers that they stand for if they are macros."""
+        words = set(words)
+        return words.union(*(self._stands_for[word] for word in words if word in self.macros))
 
     def _role(self, file: _File, item: Item) -> str:
         """ "root": of the device; "host": never of it; "reached": of it where something of the device mentions it."""
@@ -237,8 +262,8 @@ class _Cutter:
         file.edits += ((text.tokens[index].start, text.tokens[index].end, "") for index in text.annotations(kept))
         return (word for index in kept for word in text.words(index, index + 1))
 
-    def _host_members(self, file: _File, item: Item) -> Iterator[Item]:
-        if item.kind not in ("class", "typedef") or item.body is None or "enum" in item.head:
+    def _host_members(self, file: _File, item: Item, depth: int = 0) -> Iterator[Item]:
+        if depth == CLASS_DEPTH or item.kind not in ("class", "typedef") or item.body is None or "enum" in item.head:
             return
         for member in file.text.items(self.macros, item.body):
             head = self._expanded(member.head)
@@ -249,7 +274,7 @@ class _Cutter:
             elif member.kind == "variable" and "static" in head and not head & CONSTANT:
                 yield member
             else:
-                yield from self._host_members(file, member)
+                yield from self._host_members(file, member, depth + 1)
 
     def _known_namespace(self, file: _File, item: Item) -> Iterator[str]:
         """Declare the namespace of a using-directive, which may have been the host's alone."""
@@ -266,6 +291,23 @@ class _Cutter:
             if token.text in REFERENCES:
                 file.edits.append((token.start, token.end, f"__constant__ lockstep_{token.text}"))
                 return
+
+    @staticmethod
+    def _make_constexpr(everything: Iterable[tuple[_File, Item]]) -> None:
+        """Say ``constexpr`` where a constant initialises others: nvcc computes them, NVRTC does so only then."""
+        constants: dict[str, list[tuple[_File, Token]]] = {}
+        used: set[str] = set()
+        for file, item in everything:
+            if item.kind != "variable":
+                continue
+            if word := _constant(file.text.tokens[item.first : item.last]):
+                for name in item.names:
+                    constants.setdefault(name, []).append((file, word))
+            counts = Counter(file.text.words(item.first, item.last))
+            used.update(word for word, count in counts.items() if count > (word in item.names))
+        edits = {(file.name, word): file for name in used for file, word in constants.get(name, ())}
+        for (_, word), file in edits.items():
+            file.edits.append((word.start, word.end, "constexpr"))
 
     def _kernels(self, everything: list[tuple[_File, Item]]) -> frozenset[str]:
         found = (item.names for _, item in everything if "__global__" in self._expanded(item.head))
@@ -298,6 +340,19 @@ class _Cutter:
                 _blank(file, start, token.start)
                 start = token.end
         _blank(file, start, tokens[item.last - 1].end)
+
+
+def _constant(tokens: Iterable[Token]) -> Token | None:
+    """The word ``const`` of a variable that could be ``constexpr``: no pointer or reference, with an initial value."""
+    found: Token | None = None
+    for token in tokens:
+        if token.text in ("=", "{"):
+            return found
+        if token.text in ("*", "&", "(", ";") or token.text in DEVICE | {"volatile", "extern", "constexpr"}:
+            return None
+        if token.text == "const":
+            found = found or token
+    return None
 
 
 def _blank(file: _File, start: int, end: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import NamedTuple
 
 from lark import Token, Tree
@@ -224,16 +225,18 @@ class InitialValue:
         self._name, self._type = name, type
         inner = [extent or 0 for extent in dimensions[1:]]
         if dimensions and dimensions[0] is None:
-            per_item = math.prod(inner)
-            items = _items(value)
-            nested = any(_is_list(item) for item in items)
-            self.dimensions = [len(items) if nested else -(-len(items) // per_item), *inner]
+            items = _length(value)
+            nested = isinstance(value, Tree) and any(_is_list(item) for item in value.children)
+            self.dimensions = [items if nested else -(-items // (math.prod(inner) or 1)), *inner]
         else:
             self.dimensions = [extent or 0 for extent in dimensions[:1]] + inner
         self.bytes = bytearray(size_in_bytes(name, type, self.dimensions))
+        # Bytes of an element of each dimension, and of the whole before them.
+        sizes = accumulate(reversed(self.dimensions), operator.mul, initial=TYPE_BYTES[type])
+        self._sizes = [*sizes][::-1]
         self._relocations: dict[int, tuple[ast.Symbol, bool]] = {}
         self._address_bytes: dict[int, int] = {}  # start of an address given byte by byte -> bytes seen
-        self._fill(value, self.dimensions, 0)
+        self._fill(value, 0, 0)
         if any(seen != ADDRESS_BYTES for seen in self._address_bytes.values()):
             raise SourceError(f"{name}: an address takes {ADDRESS_BYTES} bytes, lowest first", name)
 
@@ -241,38 +244,31 @@ class InitialValue:
     def relocations(self) -> tuple[tuple[int, ast.Symbol, bool], ...]:
         return tuple((offset, symbol, generic) for offset, (symbol, generic) in self._relocations.items())
 
-    def _fill(self, node: Node, dimensions: list[int], offset: int) -> int:
-        """Write one value, or a list over ``dimensions``, at a byte offset. Returns the offset after it."""
+    def _fill(self, node: Node, depth: int, offset: int) -> int:
+        """Write a value, or a list over the dimensions from ``depth`` on, at a byte offset. Returns the next one."""
         if not _is_list(node):
             return self._write(node, offset)
-        if not dimensions:
+        if depth == len(self.dimensions):
             raise SourceError(f"{self._name}: too many nested braces", self._name)
-        stride = math.prod(dimensions[1:]) * TYPE_BYTES[self._type]
-        start, end = offset, offset + dimensions[0] * stride
+        start, end, stride = offset, offset + self._sizes[depth], self._sizes[depth + 1]
         assert isinstance(node, Tree)
-        if plain := _numbers(node):
-            texts = [str(item) for item in _items(node)]
-            encoded = {text: self._encode(_number(text.strip(), plain)) for text in dict.fromkeys(texts)}
-            content = b"".join([encoded[text] for text in texts])
-            if len(content) > end - start:
-                raise SourceError(f"{self._name}: more initial values than elements", self._name)
-            self.bytes[start : start + len(content)] = content
-            return end
         for item in node.children:
-            if offset >= end:
+            nested = _is_list(item)
+            if nested and offset < end and (offset - start) % stride:
+                raise SourceError(f"{self._name}: a nested brace in the middle of a row", self._name)
+            offset = self._fill(item, depth + 1, offset)
+            if offset > end or (nested and not stride):
                 raise SourceError(f"{self._name}: more initial values than elements", self._name)
-            if _is_list(item):
-                if (offset - start) % stride:
-                    raise SourceError(f"{self._name}: a nested brace in the middle of a row", self._name)
-                self._fill(item, dimensions[1:], offset)
-                offset += stride
-            else:
-                offset = self._write(item, offset)
         return end
 
     def _write(self, node: Node, offset: int) -> int:
         size = TYPE_BYTES[self._type]
-        if isinstance(node, Tree) and node.data == "address_byte":
+        content = bytes(size)
+        if isinstance(node, Token) and node.type == "NUMBERS":
+            texts = str(node).split(",")
+            encoded = {text: self._encode(_number(text.strip(), node)) for text in dict.fromkeys(texts)}
+            content = b"".join([encoded[text] for text in texts])
+        elif isinstance(node, Tree) and node.data == "address_byte":
             self._write_address_byte(node, offset)
         elif isinstance(node, Tree) and node.data in ("address_of", "generic_address"):
             if size != ADDRESS_BYTES:
@@ -281,8 +277,9 @@ class InitialValue:
             shift = sum(displacement(part) for part in node.children if isinstance(part, Tree))
             self._relocations[offset] = ast.Symbol(str(names[0]), shift), node.data == "generic_address"
         else:
-            self.bytes[offset : offset + size] = self._encode(evaluate(node))
-        return offset + size
+            content = self._encode(evaluate(node))
+        self.bytes[offset : offset + len(content)] = content
+        return offset + len(content)
 
     def _encode(self, constant: Constant) -> bytes:
         size = TYPE_BYTES[self._type]
@@ -310,22 +307,14 @@ class InitialValue:
         self._address_bytes[start] = index + 1
 
 
-def _is_list(node: Node | str) -> bool:
+def _is_list(node: Node) -> bool:
     return isinstance(node, Tree) and node.data == "list"
 
 
-def _items(node: Node) -> Sequence[Node | str]:
-    """The items of a list, plain numbers as texts; what is none is its only item."""
-    if not isinstance(node, Tree) or node.data != "list":
-        return [node]
-    plain = _numbers(node)
-    return node.children if plain is None else plain[1:-1].rstrip(", \t\r\n").split(",")
-
-
-def _numbers(node: Tree[Token]) -> Token | None:
-    """The token ``NUMBERS`` that is all of a list."""
-    first = node.children[0] if node.children else None
-    return first if isinstance(first, Token) and first.type == "NUMBERS" else None
+def _length(node: Node) -> int:
+    """The items of a list; what is none is its only item."""
+    items = node.children if isinstance(node, Tree) and node.data == "list" else [node]
+    return sum(item.count(",") + 1 if isinstance(item, Token) else 1 for item in items)
 
 
 def _number(text: str, place: Token) -> Constant:

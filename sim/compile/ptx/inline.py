@@ -16,6 +16,7 @@ from lockstep.sim.compile.ptx.operations import BITS
 from lockstep.sim.compile.ptx.parameters import UNSIGNED, ParameterStorage, load_parameter, store_parameter
 from lockstep.sim.compile.ptx.scope import BadOperand, Frame, Scope
 
+MAX_DEPTH = 100  # of calls in calls
 Body = Callable[[Frame], None]  # lowers the body of a frame's function
 
 
@@ -57,6 +58,10 @@ def _system_call(scope: Scope, call: ast.Call, function: ast.Function) -> None:
             _store_argument(scope, operand, Source(Fetch.WORD, result), 4)
     elif function.name == "__assertfail":
         scope.emit(Micro(Group.CONTROL, Control.TRAP, Category.MISCELLANEOUS, sub=1))
+    elif function.name.startswith(("cudaGetParameterBuffer", "cudaLaunchDevice")):
+        raise BadOperand("launches of kernels by kernels are not supported")
+    elif function.name.startswith("cuda"):
+        raise BadOperand(f"`{function.name}`: CUDA's runtime cannot be called on the device here")
     else:
         raise BadOperand(f"`{function.name}` has no body; of the system's functions, vprintf and __assertfail work")
 
@@ -85,6 +90,8 @@ def _store_argument(scope: Scope, operand: ast.Operand, value: Source, size: int
 def _inline(scope: Scope, call: ast.Call, function: ast.Function, after: int, body: Body) -> None:
     if any(function is frame.function for frame in scope.frames):
         raise BadOperand(f"`{function.name}` calls itself; recursion is not supported")
+    if len(scope.frames) > MAX_DEPTH:
+        raise BadOperand(f"calls are nested more than {MAX_DEPTH} deep")
     for what, formals, actuals in (
         ("arguments", function.parameters, call.arguments),
         ("results", function.results, call.results),

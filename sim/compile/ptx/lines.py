@@ -32,7 +32,8 @@ class Places:
     def source(self, line: int) -> tuple[str, int] | None:
         """File and line of the source for a line of the PTX (from 1); None where the PTX does not say."""
         place: tuple[str, ...] | None = None
-        for _, found in reversed(self._marks[: bisect_right(self._marks, line, key=itemgetter(0))]):
+        for index in range(bisect_right(self._marks, line, key=itemgetter(0)) - 1, -1, -1):
+            found = self._marks[index][1]
             if found is None:
                 break
             if place is not None and found.groups()[:3] != place:

@@ -68,6 +68,8 @@ class Lowering(Scope):
         frame = Frame(self.function)
         parameters, param_bytes = self._parameters(frame)
         self.body(frame)
+        if self.asks_for_grid and any(map(_is_trap, self.code.list)):
+            raise Refused("waits for all CTAs of its grid (`grid.sync()`), which is not supported")
         if not self.code.list or not self.code.list[-1].ends_path or len(self.code.list) in self.code.labels:
             self.emit(Micro(Group.CONTROL, Control.EXIT, Category.CONTROL))
         shared_bytes, dynamic = self._place_statics()
@@ -209,6 +211,10 @@ class Lowering(Scope):
             WRITE.get(rule.result, Write.WORD), rule.sub or int(flush and rule.result == "f64"), flags, rnd, pdst,
             psrc=self.carry_flag() if rule.carry_in else NONE,
         )  # fmt: skip
+
+
+def _is_trap(micro: Micro) -> bool:
+    return micro.group == Group.CONTROL and micro.op == Control.TRAP and micro.sub == 0
 
 
 def _aligned(offset: int, alignment: int) -> int:

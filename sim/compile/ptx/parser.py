@@ -2,14 +2,14 @@
 
 The grammar is ``ptx.lark``; lark makes the tree, this file gives it meaning. Names are resolved here, so that no later
 pass needs to know about scopes: registers, variables and labels of nested blocks get names that are unique in their
-function (``name@1``), vector registers become their elements, and a name that is declared nowhere is an error. What
-an opcode means, and which operands it takes, is for lowering.
+function (``name@1``) or, in global memory, in the module (``name@function``), vector registers become their elements,
+and a name that is declared nowhere is an error. What an opcode means, and which operands it takes, is for lowering.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -159,6 +159,22 @@ class _Placement:
         return elements
 
 
+class _Names:
+    """The names of a function: one that is taken, there or in the collections given, gets a number behind it."""
+
+    def __init__(self, *others: Container[str]) -> None:
+        self._others = others
+        self._again: dict[str, int] = {}  # how often a name was asked for again
+
+    def unique(self, name: str) -> str:
+        unique = name
+        while unique in self._again or any(unique in names for names in self._others):
+            self._again[name] = self._again.get(name, 0) + 1
+            unique = f"{name}@{self._again[name]}"
+        self._again[unique] = 0
+        return unique
+
+
 class _ModuleReader:
     """Everything at module scope; :class:`_FunctionReader` does the bodies."""
 
@@ -167,6 +183,13 @@ class _ModuleReader:
         self.module = ast.Module(path, version=(0, 0), target="", address_size=64, variables={}, functions={})
         self.scope = _Scope()
         self._bodies: list[tuple[ast.Function, Tree[Token]]] = []
+        self._registers = 0  # declared so far
+
+    def count_registers(self, name: Token, count: Node | None) -> None:
+        """Refuse registers that would take all memory: each is an object, and a range of them takes a few letters."""
+        self._registers += 1 if count is None else int(token(count)[1:-1])
+        if self._registers > _MAX_REGISTERS:
+            raise SourceError(f"{self._registers} registers are more than a module can have ({_MAX_REGISTERS})", name)
 
     def read(self, tree: Tree[Token]) -> ast.Module:
         for item in tree.children:
@@ -263,11 +286,11 @@ class _FunctionReader:
     """One function's body. Nested blocks disappear: what they declare is renamed where names would clash."""
 
     def __init__(self, reader: _ModuleReader, function: ast.Function) -> None:
-        self._module, self._text, self._function = reader.module, reader.text, function
+        self._reader, self._function = reader, function
+        self._module, self._text = reader.module, reader.text
         self._root = _Scope(reader.scope)
         own = (part.name for part in function.results + function.parameters)
-        names = [*reader.scope.names, *reader.module.variables, *own]
-        self._taken = dict.fromkeys(names, 0)  # how often a name was asked for again
+        self._names = _Names(reader.scope.names, reader.module.variables, frozenset(own))
         for variable in function.results + function.parameters:
             if variable.space == "reg":
                 function.registers[variable.name] = variable.type
@@ -300,20 +323,12 @@ class _FunctionReader:
 
     # ---- Declarations
 
-    def _unique(self, name: str) -> str:
-        unique = name
-        while unique in self._taken:
-            self._taken[name] += 1
-            unique = f"{name}@{self._taken[name]}"
-        self._taken[unique] = 0
-        return unique
-
     def _block(self, tree: Tree[Token], parent: _Scope) -> None:
         scope = _Scope(parent)
         for statement in tree.children:  # labels can be used before they stand
             if isinstance(statement, Tree) and statement.data in _LABELLED:
                 name = first_token(statement)
-                scope.declare(name, ast.Symbol(self._unique(name)))
+                scope.declare(name, ast.Symbol(self._names.unique(name)))
         for statement in tree.children:
             if isinstance(statement, Tree):
                 self._statements[statement.data](statement, scope)
@@ -324,8 +339,9 @@ class _FunctionReader:
         for register in registers:
             assert isinstance(register, Tree)
             name, count = register.children
+            self._reader.count_registers(token(name), count)
             for instance in _instances(token(name), count):
-                unique = self._unique(instance)
+                unique = self._names.unique(instance)
                 elements = [f"{unique}.{axis}" for axis in axes] or [unique]
                 self._function.registers.update(dict.fromkeys(elements, token(type)[1:]))
                 parts = tuple(map(ast.Register, elements))
@@ -333,9 +349,12 @@ class _FunctionReader:
 
     def _variables(self, tree: Tree[Token], scope: _Scope) -> None:
         for name, variable in _declared(tree):
-            variable.name = self._unique(variable.name)
+            own = variable.space in ("shared", "local", "param")
+            if not own and variable.name in self._module.variables:
+                variable.name += f"@{self._function.name}"
+            variable.name = self._names.unique(variable.name)
             scope.declare(name, ast.Symbol(variable.name))
-            if variable.space in ("shared", "local", "param"):
+            if own:
                 if variable.initial is not None:
                     raise SourceError(f"{name}: .{variable.space} variables have no initial value", name)
                 self._function.variables[variable.name] = variable
@@ -489,10 +508,10 @@ def _subtrees(tree: Tree[Token], rule: str) -> Iterator[Tree[Token]]:
 
 def _declared(tree: Tree[Token]) -> Iterator[tuple[Token, ast.Variable]]:
     """The variables of a declaration, with the tokens of their names."""
-    placement = _Placement.read(next(_subtrees(tree, "placement")))
+    placement, extern = _Placement.read(next(_subtrees(tree, "placement"))), ".extern" in tree.children
     for declarator in _subtrees(tree, "declarator"):
         name, *dimensions, value = declarator.children
-        yield token(name), placement.variable(token(name), dimensions, value, ".extern" in tree.children)
+        yield token(name), placement.variable(token(name), dimensions, value, extern)
 
 
 def _parameters(tree: Node | None) -> tuple[ast.Variable, ...]:
@@ -510,10 +529,7 @@ def _instances(name: Token, count: Node | None) -> Iterator[Token]:
     if count is None:
         yield name
         return
-    number = int(token(count)[1:-1])
-    if number > _MAX_REGISTERS:
-        raise SourceError(f"{number} registers are more than a declaration can have ({_MAX_REGISTERS})", name)
-    for index in range(number):
+    for index in range(int(token(count)[1:-1])):
         yield name.update(value=f"{name}{index}")
 
 

@@ -47,6 +47,9 @@ SPECIALS: dict[str, tuple[Special, int]] = {
 # groups of several warps meet.
 RESERVED = ast.Variable("%reserved_smem_offset_1", "shared", "b8", align=16, count=1024, bytes=1024, is_array=True)
 
+# Halves of the address where the CTAs of a cooperative launch meet. It is 0 for others, in which ``grid.sync()`` traps.
+GRID_WORKSPACE = ("%envreg1", "%envreg2")
+
 
 class BadOperand(Exception):
     """A known instruction with operands that it cannot have; the message says why."""
@@ -84,6 +87,7 @@ class Scope:
         self.statics: dict[tuple[str, str], tuple[Storage, ast.Variable]] = {}  # shared and module-scope local
         self.parameters: list[ParameterStorage] = []
         self.carry = NONE
+        self.asks_for_grid = False  # where the CTAs of a grid meet
 
     def emit(self, micro: Micro) -> None:
         micro.line = self.line
@@ -191,6 +195,7 @@ class Scope:
         """The micro-operation that reads a special register."""
         if operand.name == "%reserved_smem_offset_1":
             return move(32, target, Source(Fetch.WORD, storage=self._static("", RESERVED)))
+        self.asks_for_grid |= operand.name in GRID_WORKSPACE
         found = SPECIALS.get(operand.name)
         if found is None and operand.name.startswith(("%envreg", "%pm")):
             found = isa.Special.ZERO, 32

@@ -217,6 +217,55 @@ def test_one_kernel_that_cannot_be_compiled() -> None:
         module.launch("bad", 1, 1, [x])
 
 
+CALLS = """
+__global__ void child(int *x) { x[0] = 4; }
+__global__ void allocates(int **x) { cudaMalloc(&x[0], 16); }
+__global__ void launches(int *x) { child<<<1, 1>>>(x); cudaDeviceSynchronize(); }
+__global__ void asks(int *x) { cudaGetDevice(x); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        ("allocates", "`cudaMalloc`: CUDA's runtime cannot be called on the device here"),
+        ("launches", "launches of kernels by kernels are not supported"),
+        ("asks", "`cudaGetDevice`: CUDA's runtime cannot be called on the device here"),
+    ],
+)
+def test_the_runtime_on_the_device(kernel: str, reason: str) -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    module, x = gpu.load(CALLS), gpu.to_device(np.zeros(1, np.int32))
+    with pytest.raises(UsageError, match=reason):
+        module.launch(kernel, 1, 1, [x])
+    module.launch("child", 1, 1, [x])
+    assert gpu.from_device(x)[0] == 4
+
+
+GRID = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void meets(float *x) { cg::this_grid().sync(); x[0] = 1; }
+__global__ void asks(float *x) { x[0] = cg::this_grid().is_valid() ? 1 : cg::this_grid().size(); }
+"""
+
+
+def test_grids_that_meet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    module, x = gpu.load(GRID), gpu.to_device(np.zeros(1, np.float32))
+    for look in (lambda: module.occupancy("meets", 32), lambda: module.launch("meets", 1, 32, [x])):
+        with pytest.raises(UsageError, match=r"waits for all CTAs of its grid \(`grid\.sync\(\)`\), which is not supp"):
+            look()
+    module.launch("asks", 2, 32, [x])
+    assert gpu.from_device(x)[0] == 64
+    file = tmp_path / "grid.cu"
+    file.write_text(GRID)
+    assert cli.main(["occupancy", str(file), "--threads", "32"]) == 0
+    assert "grid.sync" in capsys.readouterr().out
+    file.write_text(GRID.partition("__global__ void asks")[0])
+    assert cli.main(["occupancy", str(file)]) == 2
+
+
 def test_a_fault_names_the_source(tmp_path: Path) -> None:
     (tmp_path / "inner.h").write_text(
         "#pragma once\n__device__ void store(int *x) {\n    x[1 << 28] = 1;\n}\n", encoding="utf-8"
@@ -272,6 +321,37 @@ def test_what_the_host_compiler_has_included() -> None:
         "__global__ void k(uint64_t *x, float *y) { x[0] = UINT_MAX + offsetof(int2, y); y[0] = M_PI * FLT_EPSILON; }"
     )
     assert nvrtc.compile_text(text).path.is_file()
+
+
+def test_constants_of_constants() -> None:
+    """nvcc computes them."""
+    gpu = Gpu("gtx480", core_sms=1)
+    text = """
+    typedef double real;
+    namespace q { const float a = 2.0f; const float b = 1.0 / a; static float const c = -a, d = c * 3; }
+    namespace q { const int e = d; }
+    const real inf = HUGE_VAL, less = -inf;
+    __constant__ float table[3] = {q::b, q::c, 2 * q::d};
+    const float huge = -INFINITY, none = NAN;
+    const int n = 3, *const nowhere = 0;
+    __global__ void k(float *x) {
+        x[0] = q::b; x[1] = q::d; x[2] = q::e; x[3] = table[threadIdx.x + 2]; x[4] = less; x[5] = huge; x[6] = none;
+        x[7] = nowhere == 0 ? n : 0;
+    }
+    """
+    module, x = gpu.load(text), gpu.to_device(np.zeros(8, np.float32))
+    module.launch("k", 1, 1, [x])
+    assert np.array_equal(gpu.from_device(x), [0.5, -6, -6, -12, -np.inf, -np.inf, np.nan, 3], equal_nan=True)
+
+
+def test_what_the_host_is() -> None:
+    text = """
+    #include <unistd.h>
+    #if !defined(__linux__) || !defined(__unix__) || _POSIX_VERSION < 200112L
+    #error
+    #endif
+    """
+    assert nvrtc.compile_text(text + SOURCE).path.is_file()
 
 
 def test_texture_references() -> None:

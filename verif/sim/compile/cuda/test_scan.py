@@ -77,6 +77,28 @@ def test_what_is_switched_off_need_not_be_code() -> None:
     assert [set(item.names) for item in items(source)] == [{"x"}, {"y"}]
 
 
+@pytest.mark.parametrize("stray", [")", "]", "}", "int a )", "f(x)); }"])
+def test_brackets_that_nothing_opens(stray: str) -> None:
+    assert "y" in items(f"{stray}\nint y;")[-1].names
+
+
+@pytest.mark.parametrize(
+    "line", ["/* a */ /* b */ # /* c */ define OPEN { /* } */", '#define OPEN "/*{" \'{\'', "#define OPEN {"]
+)
+def test_directives(line: str) -> None:
+    first, second = items(f"int x; /* a\n */\n{line}\nint y;\nint z;")[1:]
+    assert (first.names, second.names) == ({"y"}, {"z"})
+
+
+def test_no_directive_begins_within_a_line() -> None:
+    assert [set(item.names) for item in items("#if 0\nthe #endif\nint x;\n#endif\nint y;")] == [{"y"}]
+
+
+@pytest.mark.parametrize("text", ['"a', "'a", 'R"x(a)y"', "/* a", '"a\\', "#define A /*"])
+def test_what_has_no_end(text: str) -> None:
+    assert "x" in items(f"int x;\n{text}")[0].names
+
+
 def test_scopes_are_entered() -> None:
     source = 'namespace a { inline namespace b { int x; } }\nextern "C" {\nint y;\n}\nnamespace { int z; }'
     assert [set(item.names) for item in items(source)] == [{"x"}, {"y"}, {"z"}]
@@ -109,3 +131,9 @@ def test_launches() -> None:
     (item,) = text.items({})
     assert launches(text, item)[0] == "a :: f < 3 , T >"
     assert not any(found.startswith("g") for found in launches(text, item))
+
+
+def test_launches_in_one_statement() -> None:
+    text = Text("void run() { f<a<2>><<<g<1>(), 2>>>(x), h<3><<<(1 < 2), 2>>>(x), a > <<< 1; }")
+    (item,) = text.items({})
+    assert launches(text, item) == ["f < a < 2 > >", "h < 3 >"]

@@ -426,7 +426,7 @@ def test_variables_of_functions_at_module_scope() -> None:
     module = declared(text + text.replace("f()", "g()").replace("= 1", "= 2"))
     assert [part.initial for part in module.variables.values()] == [struct.pack("<I", 1), struct.pack("<I", 2)]
     moves = [module.functions[name].body[0] for name in "fg"]
-    assert [part.operands[1] for part in moves if isinstance(part, ast.Instruction)] == [Symbol("x"), Symbol("x@1")]
+    assert [part.operands[1] for part in moves if isinstance(part, ast.Instruction)] == [Symbol("x"), Symbol("x@g")]
 
 
 def test_a_trailing_zero_byte_and_an_early_alias() -> None:
@@ -555,7 +555,7 @@ _BODY = PROLOGUE + ".entry k() {{ .reg .b32 %r<3>; .reg .pred %p; .reg .v2 .b32 
         (_BODY.format("L: @L ret;"), "test.ptx:5: L is not a register"),
         (_BODY.format("L:\nL: ret;"), "test.ptx:6: L is declared twice"),
         (_BODY.format(".reg .b32 %r1;"), "test.ptx:5: %r1 is declared twice"),
-        (_BODY.format(".reg .b32 %x<4294967295>;"), "test.ptx:5: 4294967295 registers are more than"),
+        (_BODY.format(".reg .b32 %x<4294967295>;"), "test.ptx:5: 4294967300 registers are more than"),
         (_BODY.format("{" * 3000 + "}" * 3000), "test.ptx: blocks or expressions are nested too deeply"),
         (_BODY.format("mov.u32 %r1, %tid.q;"), "test.ptx:5: cannot be parsed as PTX"),
         (_BODY.format("mov.u32 %r1, %tidy;"), "test.ptx:5: %tidy is not declared"),
@@ -576,6 +576,9 @@ _BODY = PROLOGUE + ".entry k() {{ .reg .b32 %r<3>; .reg .pred %p; .reg .v2 .b32 
         (PROLOGUE + ".func f() {}\n.func f() {}", "test.ptx:5: f is defined twice"),
         (PROLOGUE + ".alias a, b;", "test.ptx:4: b is not a function"),
         (PROLOGUE + ".global .b32 x[2] = {1, 2, 3};", "test.ptx:4: x: more initial values than elements"),
+        (PROLOGUE + ".global .b32 x[][0] = {1};", "test.ptx:4: x: more initial values than elements"),
+        (PROLOGUE + ".global .b32 x[2][0] = {{}};", "test.ptx:4: x: more initial values than elements"),
+        (_BODY.format(".reg .b32 %x<1048570>;\n.reg .b32 %y<9>;"), "test.ptx:6: 1048584 registers are more than a"),
         (PROLOGUE + ".global .b8 x[1<<33];", "test.ptx:4: x: 8589934592 bytes are more than a variable can have"),
         (PROLOGUE + ".global .b8 x[][1<<33] = {1};", "test.ptx:4: x: 8589934592 bytes are more than"),
         (PROLOGUE + ".entry k() .maxntid { }", "test.ptx:4: .maxntid takes a number"),
@@ -647,6 +650,24 @@ def test_lists_of_plain_numbers_are_read_like_others() -> None:
         bare = text.rstrip(", \n")
         with pytest.raises(UsageError, match="more initial values than elements"):
             declared(f".global .{kind} x[{len(numbers)}] = {{{bare}, 1}};")
+
+
+def test_numbers_among_addresses() -> None:
+    """As compilers write structs of constants and pointers."""
+    numbers = ", ".join(map(str, range(40)))
+    text = f".global .u32 x;\n.global .u64 t[] = {{{numbers}, x, -1, 1 + 2, x+4, 7}};"
+    variable = declared(text).variables["t"]
+    assert variable.initial == struct.pack("<45q", *range(40), 0, -1, 3, 0, 7)
+    assert variable.relocations == ((320, Symbol("x"), False), (344, Symbol("x", 4), False))
+
+
+@pytest.mark.parametrize(
+    ("text", "initial"),
+    [("x[2] = {}", bytes(8)), ("x[2] = {1,}", b"\1" + bytes(7)), ("x[2][2] = {{}, 1}", bytes(8) + b"\1" + bytes(7))],
+)
+def test_lists_that_are_not_full(text: str, initial: bytes) -> None:
+    [variable] = declared(f".global .u32 {text};").variables.values()
+    assert variable.initial == initial
 
 
 def test_nested_lists_of_plain_numbers() -> None:
