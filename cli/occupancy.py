@@ -13,7 +13,7 @@ from lockstep.sim.device import description
 from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.device.occupancy import Residency, residencies, residency
 from lockstep.sim.errors import UsageError
-from lockstep.sim.output import check_writable, table
+from lockstep.sim.output import Display, check_writable, table
 from lockstep.sim.study import comparison
 from lockstep.spec import registry
 from lockstep.spec.parameters import Gpu as Description
@@ -54,10 +54,12 @@ def command(options: Namespace) -> int:
     path, registers = shared.source(options)
     loaded = Gpu(options.gpu, mechanisms=selected, settings=settings)
     gpu = loaded.description
-    module = loaded.load(path, registers=registers)
-    if options.registers is not None:
-        _check_registers(gpu, options.registers)
-        module = loaded.load(path, registers=dict.fromkeys(module.program.kernels, options.registers))
+    with Display(options.json) as watch:
+        watch.phase(f"loading {path}")
+        module = loaded.load(path, registers=registers)
+        if options.registers is not None:
+            _check_registers(gpu, options.registers)
+            module = loaded.load(path, registers=dict.fromkeys(module.program.kernels, options.registers))
     found = residencies(module, options.threads, options.scratchpad)
     _show_residencies(options, gpu, found)
     if options.json != "-":

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from lockstep.cli import options as shared
 from lockstep.sim.compile import listing
 from lockstep.sim.device import description
-from lockstep.sim.output import check_writable
+from lockstep.sim.output import Display, check_writable
 
 
 def arguments(to: ArgumentParser) -> None:
@@ -25,7 +25,10 @@ def arguments(to: ArgumentParser) -> None:
 def command(options: Namespace) -> int:
     check_writable(options.json)
     path, registers = shared.source(options)
-    found = listing.listing(path, description.load(options.gpu, shared.settings(options)), registers)
+    gpu = description.load(options.gpu, shared.settings(options))
+    with Display(options.json) as watch:
+        watch.phase(f"loading {path}")
+        found = listing.listing(path, gpu, registers)
     if options.json != "-":
         found.show(options.show)
     return shared.finish(options, found.json(), [])

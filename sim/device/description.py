@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 from lockstep.models.memory import timing
 from lockstep.sim.errors import UsageError, of_type, path_text
-from lockstep.spec import parameters, registry
+from lockstep.spec import parameters, registry, toml
 from lockstep.spec.parameters import CATEGORIES, Gpu, Pipeline, check
 from lockstep.spec.words import closest
 
@@ -189,7 +188,7 @@ def _table(path: Path) -> dict[str, Any]:
 @functools.lru_cache(maxsize=64)
 def _parsed(text: str) -> dict[str, Any]:
     """Not to be changed: sweeps load the same few files for each of their runs."""
-    return tomllib.loads(text)
+    return toml.loads(text)
 
 
 def _written(path: Path, table: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:

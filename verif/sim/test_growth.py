@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sim import description, saved
-from lockstep.sim.cuda.source import device_part
+from lockstep.sim.compile.cuda.source import device_part
+from lockstep.sim.compile.ptx import names
+from lockstep.sim.compile.ptx.lines import Places
+from lockstep.sim.compile.ptx.parser import parse
+from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.sim.ptx import names
-from lockstep.sim.ptx.lines import Places
-from lockstep.sim.ptx.parser import parse
-from lockstep.sim.sweep import file as sweep
+from lockstep.sim.study import saved
+from lockstep.sim.study.sweep import file as sweep
 
 Make = Callable[[int], str]
 Read = Callable[[str], object]
@@ -457,11 +458,11 @@ def test_descriptions_and_sweeps(name: str, tmp_path: Path) -> None:
     file = tmp_path / "test.toml"
 
     def described(text: str) -> object:
-        file.write_text('base = "gtx480"\n' + text)
+        file.write_text('base = "gtx480"\n' + text, encoding="utf-8")
         return description.load(file)
 
     def swept(text: str) -> object:
-        file.write_text('kernel = "saxpy"\n' + text)
+        file.write_text('kernel = "saxpy"\n' + text, encoding="utf-8")
         return sweep.load(file)
 
     check_growth(TOML[name], described)
@@ -490,7 +491,7 @@ def test_saved_runs(name: str, tmp_path: Path) -> None:
     file = tmp_path / "test.json"
 
     def read(text: str) -> object:
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
         return saved.read(str(file))
 
     check_growth(JSON[name], read)

@@ -9,7 +9,6 @@ beyond, the energy goes with a power of the size. ``[operations.NAME]`` has that
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +18,7 @@ from typing import Any
 
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study.saved import Saved
-from lockstep.spec import registry
+from lockstep.spec import registry, toml
 from lockstep.spec.energy import ARRAY, USES, Use
 from lockstep.spec.words import closest
 
@@ -80,7 +79,7 @@ def load(name: str) -> Process:
     if not name.endswith(".toml") and name not in processes():
         raise UsageError(f"process {name!r}: not known{closest(name, processes())}; known are {', '.join(processes())}")
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot read the process: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.sizes import SIZES
 from lockstep.sim.study import comparison
 from lockstep.sim.study.sweep.axes import Axes
+from lockstep.spec import toml
 from lockstep.spec.words import closest
 
 __all__ = ["load"]
@@ -40,7 +40,7 @@ DEFAULTS = {"gpu": "gtx480", "with": comparison.BASELINE, "size": "small", "seed
 def load(path: Path) -> tuple[Axes, dict[str, Any]]:
     """The axes of a sweep, checked, and what it says about Slurm. Raises :class:`UsageError`; loads no kernel."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot read the sweep: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # also integers beyond Python's limit, and nested too deep

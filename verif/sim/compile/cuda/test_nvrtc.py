@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lockstep.cli import main as cli
 from lockstep.sim import Gpu, KernelFault, UsageError
 from lockstep.sim.compile.cuda import headers, nvrtc
 from lockstep.sim.compile.cuda.options import Options
@@ -259,10 +260,10 @@ def test_grids_that_meet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     module.launch("asks", 2, 32, [x])
     assert gpu.from_device(x)[0] == 64
     file = tmp_path / "grid.cu"
-    file.write_text(GRID)
+    file.write_text(GRID, encoding="utf-8")
     assert cli.main(["occupancy", str(file), "--threads", "32"]) == 0
     assert "grid.sync" in capsys.readouterr().out
-    file.write_text(GRID.partition("__global__ void asks")[0])
+    file.write_text(GRID.partition("__global__ void asks")[0], encoding="utf-8")
     assert cli.main(["occupancy", str(file)]) == 2
 
 
