@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
@@ -11,7 +13,16 @@ from lockstep.sim.errors import UsageError
 from lockstep.spec.words import closest
 
 _BLANK = re.compile(r"\s*([<>,:*&()])\s*")
+_REFERENCE = re.compile(r"[ST][0-9A-Z]*_|Dp")
 _HIDDEN = re.compile(r"(?:\(anonymous namespace\)|_INTERNAL_\w+|_GLOBAL__N_\w+)::")
+
+
+MOST_EXPANDED = 1 << 26
+
+
+def _expanded(name: str) -> int:
+    """The most characters that a mangled name can stand for: a reference in it repeats what stood before it."""
+    return len(name) * math.prod(1 + count for count in Counter(_REFERENCE.findall(name)).values())
 
 
 @cache
@@ -24,8 +35,8 @@ def _demangle() -> object:
 
 @cache
 def signature(name: str) -> str:
-    """A name with its parameters: ``a::f<3>(float*)``; itself, if it is not mangled."""
-    if not name.startswith("_Z"):
+    """A name with its parameters: ``a::f<3>(float*)``; itself, if it is not mangled, or could be of any length."""
+    if not name.startswith("_Z") or _expanded(name) > MOST_EXPANDED:
         return name
     status = ctypes.c_int()
     try:

@@ -617,6 +617,15 @@ def test_wrong_operands(line: str, message: str) -> None:
     assert re.match(r"test\.ptx:\d+: ", str(caught.value))
 
 
+def test_calls_in_calls() -> None:
+    def chain(depth: int) -> str:
+        return ".func f0() { ret; }\n" + "".join(f".func f{k + 1}() {{ call f{k}; ret; }}\n" for k in range(depth))
+
+    assert len(kernel("call f90; ret;", chain(90)).code)
+    with pytest.raises(UsageError, match="calls are nested more than 100 deep"):
+        kernel("call f300; ret;", chain(300))
+
+
 # -------------------------------------------------------------------------------------------------------------- loading
 
 

@@ -46,3 +46,12 @@ def test_find(name: str, found: int | None) -> None:
 def test_ambiguous() -> None:
     with pytest.raises(UsageError, match=r"'twice' is ambiguous: it may be twice\(float\*\) or twice\(double\*\)"):
         names.find("twice", KNOWN)
+
+
+def test_names_that_double_in_length() -> None:
+    """Each type is a pair of the one before it: 200 letters stand for gigabytes."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    pairs = ["_Z1f1PIiiE" + "".join(f"S_IS{digit}_S{digit}_E" for digit in digits[:count]) for count in (3, 30)]
+    assert names.signature(pairs[0]).startswith("f(P<int, int>, P<P<int, int>, P<int, int> >")
+    assert names.readable(pairs[1]) == pairs[1]
+    assert names.signature("_Z1fPKf" + 40 * "S0_") == "f(" + ", ".join(["float const*"] * 41) + ")"
