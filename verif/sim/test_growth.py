@@ -25,6 +25,8 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.study import saved
 from lockstep.sim.study.sweep import file as sweep
 
+pytestmark = pytest.mark.long  # all together
+
 Make = Callable[[int], str]
 Read = Callable[[str], object]
 

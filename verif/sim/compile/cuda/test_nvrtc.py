@@ -345,6 +345,21 @@ def test_constants_of_constants() -> None:
     assert np.array_equal(gpu.from_device(x), [0.5, -6, -6, -12, -np.inf, -np.inf, np.nan, 3], equal_nan=True)
 
 
+def test_constants_and_pointers_in_structs() -> None:
+    gpu = Gpu("gtx480", core_sms=1)
+    weights = ", ".join(map(str, range(1, 29)))
+    text = f"""
+    __device__ int x[4] = {{5, 6}};
+    struct Row {{ long long weight[28]; int *where; }};
+    __device__ Row rows[2] = {{{{{{{weights}}}, x}}, {{{{9}}, x + 1}}}};
+    __global__ void k(int i, long long *o) {{ o[0] = rows[i].weight[27 * (1 - i)] + *rows[i].where; }}
+    """
+    module, o = gpu.load(text), gpu.to_device(np.zeros(1, np.int64))
+    for row, value in enumerate((28 + 5, 9 + 6)):
+        module.launch("k", 1, 1, [row, o])
+        assert gpu.from_device(o)[0] == value
+
+
 def test_what_the_host_is() -> None:
     text = """
     #include <unistd.h>
