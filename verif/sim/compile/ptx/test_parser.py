@@ -578,7 +578,7 @@ _BODY = PROLOGUE + ".entry k() {{ .reg .b32 %r<3>; .reg .pred %p; .reg .v2 .b32 
         (PROLOGUE + ".global .b32 x[2] = {1, 2, 3};", "test.ptx:4: x: more initial values than elements"),
         (PROLOGUE + ".global .b32 x[][0] = {1};", "test.ptx:4: x: more initial values than elements"),
         (PROLOGUE + ".global .b32 x[2][0] = {{}};", "test.ptx:4: x: more initial values than elements"),
-        (_BODY.format(".reg .b32 %x<1048570>;\n.reg .b32 %y<9>;"), "test.ptx:6: 1048584 registers are more than a"),
+        (_BODY.format(".reg .b32 %x<9>;\n.reg .b32 %y<1048570>;"), "test.ptx:6: 1048584 registers are more than a"),
         (PROLOGUE + ".global .b8 x[1<<33];", "test.ptx:4: x: 8589934592 bytes are more than a variable can have"),
         (PROLOGUE + ".global .b8 x[][1<<33] = {1};", "test.ptx:4: x: 8589934592 bytes are more than"),
         (PROLOGUE + ".entry k() .maxntid { }", "test.ptx:4: .maxntid takes a number"),
