@@ -35,7 +35,7 @@ def write(path: Path, about: Any, arrays: dict[str, Any], seal: bool = True) -> 
             about = {**about, "digest": replay.digest(about, arrays)}
         except (TypeError, AttributeError, KeyError):  # it is too damaged for that
             pass
-    np.savez(path, about=np.array(json.dumps(about)), **{name: arrays[name] for name in arrays})  # type: ignore[arg-type]
+    np.savez(path, about=np.array(json.dumps(about)), **{name: arrays[name] for name in arrays})
 
 
 def test_a_recording_is_read(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_recording_that_no_memory_holds(tmp_path: Path) -> None:
 def test_parameters_of_a_recording_are_those_of_the_block(block: str) -> None:
     """Constructors refuse what would take for ever to build; a recording's arguments are among the largest's."""
     declared = levels.declaration(block)
-    known = registry.component(block).LARGEST  # type: ignore[attr-defined]
+    known = registry.component(block).LARGEST
     for parameters in declared.configurations.values():
         about = replay.About(block, replay.FORMAT, dict(parameters), "", "", 0, 0, 0)
         assert len(replay._bits(block, about)) == -(-blocks.ports(block).itemsize // 8)

@@ -55,8 +55,8 @@ def _faster(run: Run) -> None:
     run["stats"]["sm.active_core_cycles"] = 10**9
 
 
-NUMBERS = [[1], {}, None, "1", True, float("nan"), float("inf"), -1, 1e300, 1e-300]
-TEXTS = [[1], {}, None, 1, "\x1b[2J", "x" * 5000]
+NUMBERS: list[Any] = [[1], {}, None, "1", True, float("nan"), float("inf"), -1, 1e300, 1e-300]
+TEXTS: list[Any] = [[1], {}, None, 1, "\x1b[2J", "x" * 5000]
 LISTS: list[Any] = [{}, None, "x", 1]
 TABLES: list[Any] = [[], None, "x", 1]
 
