@@ -292,6 +292,8 @@ def _random(declared: Declaration, options: Options) -> Check:
 def replay(path: Path) -> Check:
     """Play a replay file of a co-simulation to the block's hardware, by its cocotb bench."""
     file = load(path)
+    if not file.cycles:  # its launch had no use for the block
+        return Check(file.block, f"replay {path.name}", [], "no cycles")
     declared = replace(declaration(file.block), configurations={path.name: file.parameters})
     report = simulate(declared, path.name, [], replays=[path])
     return Check(file.block, f"replay {path.name}", report.failures, f"{file.cycles:,} cycles")
@@ -339,7 +341,8 @@ def _everywhere(declared: Declaration, options: Options) -> Check:
 
 def _kernels(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
     """A check for all replay files of a block that have the same parameters."""
-    found = {str(path): file for path in options.replays if (file := load(path)).block == declared.block}
+    files = {str(path): load(path) for path in options.replays}
+    found = {path: file for path, file in files.items() if file.block == declared.block and file.cycles}
     while found:
         parameters = next(iter(found.values())).parameters
         alike = {path: file for path, file in found.items() if file.parameters == parameters}

@@ -172,6 +172,13 @@ def test_a_recording_that_no_memory_holds(tmp_path: Path) -> None:
         list(trace.kept(replay.load(tmp_path / "replay.npz")))
 
 
+def test_a_recording_without_cycles(tmp_path: Path) -> None:
+    """As of a block that no launch used."""
+    about, arrays = parts()
+    write(tmp_path / "replay.npz", about, {name: array[:0] for name, array in arrays.items()})
+    assert levels.replay(tmp_path / "replay.npz") == levels.Check(BLOCK, "replay replay.npz", [], "no cycles")
+
+
 @pytest.mark.parametrize("block", registry.blocks())
 def test_parameters_of_a_recording_are_those_of_the_block(block: str) -> None:
     """Constructors refuse what would take for ever to build; a recording's arguments are among the largest's."""

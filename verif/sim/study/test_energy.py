@@ -118,6 +118,10 @@ def test_every_energy_has_a_source(name: str) -> None:
         ("energy = 7", "energy = 7.5", "operations.float.energy = 7.5: must be an integer above 0"),
         ('[operations.float]\nenergy = 7\nsource = "measured"', "[operations]\nfloat = 7", "float: must be a table"),
         ("node_nm", "[", "not a TOML file"),
+        ("node_nm = 20", f"node_nm = 1{400 * '0'}", "must be a number above 0, at most 10^18"),
+        ("1024 = 1_000", f"1024 = 1{30 * '0'}", "must be an integer above 0, in femtojoules, at most 10^18"),
+        ("4096 = 2_000", "1025 = 2_000", "array.1025: must be at least twice the size before it"),
+        ("4096 = 2_000", "4096 = 2_000_000", "its energy must go with a power of the size of at most 4"),
     ],
 )
 def test_mistakes_in_a_process(tmp_path: Path, old: str, new: str, expected: str) -> None:
