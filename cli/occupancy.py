@@ -51,11 +51,11 @@ def command(options: Namespace) -> int:
         one = _needs(gpu, options)
         _show_residencies(options, gpu, [one])
         return shared.finish(options, asdict(one), [])
-    path, registers = shared.source(options)
     loaded = Gpu(options.gpu, mechanisms=selected, settings=settings)
     gpu = loaded.description
     with Display(options.json) as watch:
-        watch.phase(f"loading {path}")
+        watch.phase(f"loading {options.file}")
+        path, registers = shared.source(options)
         module = loaded.load(path, registers=registers)
         if options.registers is not None:
             _check_registers(gpu, options.registers)

@@ -24,10 +24,10 @@ def arguments(to: ArgumentParser) -> None:
 
 def command(options: Namespace) -> int:
     check_writable(options.json)
-    path, registers = shared.source(options)
     gpu = description.load(options.gpu, shared.settings(options))
     with Display(options.json) as watch:
-        watch.phase(f"loading {path}")
+        watch.phase(f"loading {options.file}")
+        path, registers = shared.source(options)
         found = listing.listing(path, gpu, registers)
     if options.json != "-":
         found.show(options.show)
