@@ -69,7 +69,8 @@ def folder(module: str) -> str:
 
 
 def is_test(module: str) -> bool:
-    return module.rpartition(".")[2].startswith(("test_", "conftest"))
+    """Whether a module is one, or what tests need: their set-up, and the evidence for what they find."""
+    return module.rpartition(".")[2].startswith(("test_", "conftest", "evidence"))
 
 
 def room(module: str) -> str:
