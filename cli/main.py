@@ -42,8 +42,10 @@ COMMANDS = {
     "blocks": "List the blocks that exist as hardware.",
     "verilog": "Write blocks as Verilog, and a FuseSoC core file.",
     "synth": "Synthesise blocks: cells, area, logic depth, and state beside the paper's.",
+    "new-mechanism": "Start a mechanism: files that work as they are.",
+    "new-block": "Start a block of a mechanism: files that work as they are.",
 }
-"""The commands, and what each does; its file has the name of the command, and is loaded when the command is used."""
+"""The commands, and what each does; its file has the command's name, with underscores, and is loaded when it is used."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -78,7 +80,7 @@ class Version(argparse.Action):
 
 def _file(command: str) -> Any:
     """The module of a command: ``arguments`` declares its options, ``command`` does its work and returns the code."""
-    return importlib.import_module(f"lockstep.cli.{command}")
+    return importlib.import_module(f"lockstep.cli.{command.replace('-', '_')}")
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -69,7 +69,7 @@ def _side(signature: Any, side: str, paths: Mapping[str, tuple[str, ...]], prefi
     """The fields of one side. ``signature`` is seen from the component: that of an ``In`` member comes flipped."""
     for name, member in signature.members.items():
         path = prefix + name
-        _check_name(path)
+        check_name(path)
         if member.is_port:
             driven = "i" if member.flow is wiring.In else "c" if _is_combinational(path, paths) else "o"
             if driven == side:
@@ -91,7 +91,7 @@ def _field(path: str, shape: Any, dimensions: tuple[int, ...]) -> Field:
         return _field(path, structure.elem_shape, (*dimensions, structure.length))
     if isinstance(structure, data.StructLayout):
         for member in structure.members:
-            _check_name(f"{path}.{member}")
+            check_name(f"{path}.{member}")
         fields = [_field(f"{path}.{member}", inner, ()) for member, inner in structure.members.items()]
         return {"name": name, "fields": fields, "shape": list(dimensions)}
     if structure is not None:
@@ -119,7 +119,8 @@ def _type(width: int) -> str:
     return "u8"
 
 
-def _check_name(path: str) -> None:
+def check_name(path: str) -> None:
+    """Refuse a name, the last of a path, that another language or tool needs."""
     name = path.rpartition(".")[2]
     if name in _REFUSED or keyword.iskeyword(name) or "__" in name or name.startswith(("_", "pad")):
         raise PortError(f"{path}: the name {name!r} is reserved")

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lockstep.spec import banked_l1, dyncore, dyncta, mrpb, regless, rfh, rfv, sharing, warppool, working_set
+from lockstep.spec import (
+    banked_l1,
+    dyncore,
+    dyncta,
+    mrpb,
+    regless,
+    rfh,
+    rfv,
+    sharing,
+    warppool,
+    working_set,
+)
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.mechanism import FRAME_SLOTS, ONE_TENANT, Mechanism, Parameters
 from lockstep.spec.parameters import Gpu
@@ -17,10 +28,20 @@ from lockstep.spec.words import closest
 MECHANISMS: dict[str, Mechanism] = {
     mechanism.name: mechanism
     for mechanism in (
-        warppool.MECHANISM, mrpb.MECHANISM, banked_l1.MECHANISM, sharing.SHARING, sharing.REGISTERS, sharing.SCRATCHPAD,
-        dyncta.MECHANISM, dyncore.MECHANISM, regless.MECHANISM, rfv.MECHANISM, rfh.MECHANISM, working_set.MECHANISM,
+        warppool.MECHANISM,
+        mrpb.MECHANISM,
+        banked_l1.MECHANISM,
+        sharing.SHARING,
+        sharing.REGISTERS,
+        sharing.SCRATCHPAD,
+        dyncta.MECHANISM,
+        dyncore.MECHANISM,
+        regless.MECHANISM,
+        rfv.MECHANISM,
+        rfh.MECHANISM,
+        working_set.MECHANISM,
     )
-}  # fmt: skip
+}
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
 
 UNSELECTABLE = (regless.JOINED,)

@@ -1,4 +1,4 @@
-"""Warps in odd slots issue in one of ``period`` cycles: the example of ``docs/add-a-mechanism.md``."""
+"""Warps in odd slots issue in one of ``period`` cycles only, as in the example of ``docs/add-a-mechanism.md``."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from lockstep.spec.mechanism import Mechanism, Parameters
 from lockstep.spec.parameters import Gpu, integer
 from lockstep.spec.statistics import CYCLES, counted
 
-GATE = "odd_gate.gate"
-MAX_PERIOD = 256
+BLOCK = "odd_gate.turnstile"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OddGate:
     """Every other cycle by default."""
 
-    period: int = integer(2, 1, MAX_PERIOD, "core cycles", "between two cycles in which warps in odd slots may issue")
+    period: int = integer(2, 1, 256, "core cycles", "between two cycles in which warps in odd slots may issue")
 
 
 def arguments(gpu: Gpu) -> Parameters:
     """The constructor arguments of the block."""
-    return {GATE: dict(warps=gpu.core.warps, period=gpu.sections["odd_gate"].period)}
+    return {BLOCK: dict(warps=gpu.core.warps, period=gpu.sections["odd_gate"].period)}
 
 
 MECHANISM = Mechanism(
@@ -29,9 +28,14 @@ MECHANISM = Mechanism(
     doc="warps in odd slots issue in one of a number of cycles only",
     tenants={"gates": "lockstep.models.odd_gate.tenant"},
     sections={"odd_gate": OddGate},
-    blocks=(GATE,),
+    blocks=(BLOCK,),
     arguments=arguments,
     statistics=(
-        counted("odd_gate.closed_core_cycles", CYCLES, "odd_gate.closed", "the gate held back a slot that has a warp"),
+        counted(
+            "odd_gate.closed_core_cycles",
+            CYCLES,
+            "odd_gate.closed",
+            "a slot that has a warp was held back",
+        ),
     ),
 )

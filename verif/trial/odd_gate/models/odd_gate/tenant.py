@@ -7,14 +7,12 @@ from lockstep.models.core.frame import KINDS
 from lockstep.models.core.state import SM
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, i64, jit, record, slots
-from lockstep.models.odd_gate import gate
+from lockstep.models.odd_gate import turnstile
 from lockstep.models.time import NEVER
-from lockstep.spec.odd_gate import OddGate
+from lockstep.spec.odd_gate import BLOCK, OddGate
 from lockstep.spec.parameters import layout
 
 COUNTS = record([("closed", "i8")])
-# The block has the name of the tenant's entry, so it lies in a record of its own.
-HARDWARE = record([("gate", instance("odd_gate.gate", gate.STATE))])
 STATE = record(
     [
         ("odd_gate", layout(OddGate)),
@@ -22,7 +20,7 @@ STATE = record(
         ("gate", "i8"),
         ("next", "i8"),  # the first cycle that is not counted yet
         ("behind", "i8"),  # 1: the block has not been stepped in the cycle before that
-        ("hardware", HARDWARE),
+        ("turnstile", instance(BLOCK, turnstile.STATE)),
     ]
 )
 ODD = -0x5555_5555_5555_5556  # the odd ones of 64 bits
@@ -31,7 +29,7 @@ ODD = -0x5555_5555_5555_5556  # the odd ones of 64 bits
 @jit
 def update(state, sm):
     """One cycle of the block, after those in which the SM slept; nothing that it sees changed in them."""
-    block, now = state.hardware.gate, i64(sm.frame.now)
+    block, now = state.turnstile, i64(sm.frame.now)
     io, binding, counts = block.io, block.binding, state.counts
     asleep = now - i64(state.next) if state.next != 0 else i64(0)
     if asleep + state.behind != 0:

@@ -1,4 +1,4 @@
-"""Golden model of ``rtl/odd_gate/gate.py``, which documents the block."""
+"""Golden model of ``rtl/odd_gate/turnstile.py``, which documents the block."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lockstep.models.blocks import ports
 from lockstep.models.jit import i64, jit, record, slots
 from lockstep.models.time import NEVER
 
-PORTS = ports("odd_gate.gate")
+PORTS = ports("odd_gate.turnstile")
 STATE = record([("period", "i8"), ("phase", "i8")])
 
 
@@ -42,7 +42,7 @@ def idle(state, io):
 
 @jit
 def skip(state, steps):
-    """The same as so many idle steps."""
+    """The same as that many idle steps."""
     state.phase = (state.phase + steps) % state.period
     return i64(0)
 

@@ -8,11 +8,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lockstep.spec.odd_gate import MAX_PERIOD
 from lockstep.spec.parameters import MAX_WARPS
 
 
-class Gate(wiring.Component):
+class Turnstile(wiring.Component):
     """A counter, and a mask that it opens.
 
     Open in the first cycle after reset and in every ``period``-th one from there on. ``closed`` belongs to the cycle of
@@ -23,12 +22,12 @@ class Gate(wiring.Component):
     warps : int
         Warps of the SM.
     period : int
-        Cycles from one in which the gate is open to the next.
+        Cycles from one in which it is open to the next.
 
     Members
     -------
     slots : In
-        Warp slots that the gate is for.
+        Warp slots that it is for.
     open : Out
         It is open in this cycle.
     closed : Out, combinational
@@ -40,13 +39,13 @@ class Gate(wiring.Component):
         for a size out of range.
     """
 
-    LARGEST: ClassVar = {"warps": MAX_WARPS, "period": MAX_PERIOD}
+    LARGEST: ClassVar = {"warps": MAX_WARPS, "period": 256}
     combinational: ClassVar = {"closed": ("slots",)}
 
     def __init__(self, *, warps: int = 48, period: int = 2) -> None:
-        for what, value, most in (("warps", warps, MAX_WARPS), ("period", period, MAX_PERIOD)):
-            if not 1 <= value <= most:
-                raise ValueError(f"{what} must be 1 to {most}, not {value}")
+        for what, value in (("warps", warps), ("period", period)):
+            if not 1 <= value <= self.LARGEST[what]:
+                raise ValueError(f"{what} must be 1 to {self.LARGEST[what]}, not {value}")
         super().__init__({"slots": In(warps), "open": Out(1, init=1), "closed": Out(warps)})
         self.period = period
         self.phase = Signal(range(period))  # cycles since it was open

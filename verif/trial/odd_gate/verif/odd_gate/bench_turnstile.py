@@ -1,4 +1,4 @@
-"""Gate under random slots: open in every ``period``-th cycle, and then only."""
+"""Turnstile under random slots: open in every ``period``-th cycle, and then only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from lockstep.verif.bench import mask
 
-BLOCK = "odd_gate.gate"
+BLOCK = "odd_gate.turnstile"
 CONFIGURATIONS = {
     "wide": {"warps": 48, "period": 5},
     "one": {"warps": 1, "period": 1},

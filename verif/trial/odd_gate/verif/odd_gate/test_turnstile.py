@@ -1,17 +1,17 @@
-"""Gate, case by case; ``bench_gate.py`` has the random runs."""
+"""Turnstile, case by case; ``bench_turnstile.py`` has the random runs."""
 
 from __future__ import annotations
 
 import pytest
 
-from lockstep.models.odd_gate import gate
-from lockstep.rtl.odd_gate.gate import Gate
+from lockstep.models.odd_gate import turnstile
+from lockstep.rtl.odd_gate.turnstile import Turnstile
 from lockstep.verif.bench import Bench
 
 
 @pytest.mark.parametrize("period", [1, 2, 5])
 def test_it_opens_once_in_a_period(period: int) -> None:
-    bench = Bench(gate, warps=4, period=period)
+    bench = Bench(turnstile, warps=4, period=period)
     bench.i["slots"] = 0b1010
     closed = []
     for _ in range(2 * period + 1):
@@ -24,4 +24,4 @@ def test_it_opens_once_in_a_period(period: int) -> None:
 
 def test_sizes_are_checked() -> None:
     with pytest.raises(ValueError, match="period must be 1 to 256, not 0"):
-        Gate(period=0)
+        Turnstile(period=0)
