@@ -19,9 +19,10 @@ from lockstep.verif.trial import gate
 from lockstep.verif.trial.mechanisms import registered
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_skipping_changes_nothing(mechanism: str) -> None:
-    """A third of a second of a core for each of the settings, of which most mechanisms have 5 to 20."""
+    """Half a second of a core for each of the settings, of which a mechanism has 1 to 25; 50 s for all mechanisms."""
     wrong = [
         line
         for possible in extremes(mechanism)
