@@ -45,7 +45,7 @@ COMMANDS = {
     "new-mechanism": "Start a mechanism: files that work as they are.",
     "new-block": "Start a block of a mechanism: files that work as they are.",
 }
-"""The commands, and what each does; its file has the command's name, with underscores, and is loaded when it is used."""
+"""The commands, and what each does; a file has the command's name, with underscores, and is loaded when it is used."""
 
 
 class Parser(argparse.ArgumentParser):
