@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -69,7 +70,8 @@ def _second_compiler() -> Iterator[None]:
     if not J.COMPILED or done.exists():
         yield
         return
-    command = [sys.executable, "-c", "import lockstep.models.execution.execute"]
+    ends = "from lockstep.spec.processes import end_with; end_with(int(sys.argv[1]))"
+    command = [sys.executable, "-c", f"import sys; {ends}; import lockstep.models.execution.execute", str(os.getpid())]
     child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         yield

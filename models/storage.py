@@ -17,7 +17,8 @@ WORD_BYTES = 4
 
 def _anonymous(nbytes: int) -> np.ndarray:
     """Zeroed bytes that take memory only once they are touched."""
-    return np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # a process that is forked has its own
+    return np.frombuffer(mmap.mmap(-1, max(nbytes, 1), flags=flags), np.uint8)
 
 
 class Storage:

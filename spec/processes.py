@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["run", "side_by_side"]
+__all__ = ["end_with", "run", "side_by_side"]
+
+PR_SET_PDEATHSIG = 1  # of Linux
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -41,6 +44,13 @@ def run(
         finally:
             _running.discard(process)
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, however that ends; at once if it is no more."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -51,6 +51,27 @@ def test_an_interrupt_ends_compilers_and_their_children(tmp_path: Path, count: i
     assert eventually(lambda: all(ended(int(name.read_text(encoding="utf-8"))) for name in names), 10)
 
 
+CHILD = """
+import os, subprocess, sys, time
+do = "import sys, time; from lockstep.spec import processes as p; p.end_with(int(sys.argv[1])); print(); time.sleep(99)"
+child = subprocess.Popen([sys.executable, "-c", do, sys.argv[1].format(os.getpid())], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("parent", ["{}", "1"], ids=["its own", "one that is no more"])
+def test_a_process_ends_with_its_parent(parent: str) -> None:
+    process = subprocess.Popen([sys.executable, "-c", CHILD, parent], stdout=subprocess.PIPE, encoding="utf-8")
+    assert process.stdout
+    child = int(process.stdout.readline())
+    assert parent != "1" or eventually(lambda: ended(child), 10)
+    process.kill()
+    process.communicate()
+    assert eventually(lambda: ended(child), 10)
+
+
 def test_the_end_of_the_time_ends_all_of_a_program(tmp_path: Path) -> None:
     name = tmp_path / "pid"
     with pytest.raises(subprocess.TimeoutExpired):
