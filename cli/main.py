@@ -1,5 +1,5 @@
 """The command ``lockstep``. Exit codes: 0 done, 1 a run failed or its result was wrong, 2 wrong input or no place for
-output, 130 interrupted, 141 whoever read the output has gone.
+output, 130 interrupted, 141 whoever read the output has gone, 143 terminated.
 
 Only the file of the command that is used is loaded: ``lockstep --help`` needs none, and ``lockstep run`` neither the
 RTL nor, with a module that was loaded before, the PTX parser.
@@ -11,8 +11,11 @@ import argparse
 import importlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
 from lockstep.sim.errors import UsageError, one_line
@@ -102,6 +105,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("standard output: closed; send it to /dev/null to have none", 2)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error, for what the locale has no letter
+    with _termination() as terminated:
+        return _done(arguments, terminated)
+
+
+@contextmanager
+def _termination() -> Iterator[list[int]]:
+    """Let SIGTERM end a command as an interrupt does, also where one is put off; the list then has its number."""
+    came: list[int] = []
+
+    def terminate(number: int, _frame: object) -> None:
+        came.append(number)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _done(arguments: Sequence[str] | None, terminated: Sequence[int]) -> int:
+    """Do what a command line says; ``terminated`` has something in it once SIGTERM has come."""
     try:
         if "_ARGCOMPLETE" in os.environ:
             from lockstep.cli.completion import complete
@@ -115,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _fail(str(error), 2, getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return _fail("terminated", 143) if terminated else _fail("interrupted", 130)
     except MemoryError:
         return _fail("out of memory", 2)
     except BrokenPipeError:  # the reader, as in `| head`

@@ -257,7 +257,11 @@ def test_an_unknown_instruction(capsys: pytest.CaptureFixture[str], fill: Path) 
     assert code == 2 and "fill.ptx:9" in err and "frobnicate" in err and err.count("\n") == 1
 
 
-def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code", "word"), [
+    (signal.SIGINT, 130, "interrupted"),
+    (signal.SIGTERM, 143, "terminated"),
+])  # fmt: skip
+def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path, number: int, code: int, word: str) -> None:
     (tmp_path / "fill.ptx").write_text(PTX.replace("  ret;", "$again:\n  bra $again;"), encoding="utf-8")
     arguments = ["run", str(fill), "--set", "launch.no_progress=1000000000000", "--json", str(tmp_path / "out.json")]
     process = subprocess.Popen([*COMMAND, *arguments], stderr=subprocess.PIPE, encoding="utf-8")
@@ -265,11 +269,11 @@ def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path) -> None:
     while "fill on gtx480" not in process.stderr.readline():  # the progress of a launch that is under way
         assert process.poll() is None
     try:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        process.send_signal(number)
+        assert process.wait(60) == code
     finally:
         process.kill()
-    assert process.stderr.read().splitlines()[-1] == "lockstep: interrupted"
+    assert process.stderr.read().splitlines()[-1] == f"lockstep: {word}"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["fill.ptx", "fill.py"]
 
 
