@@ -11,7 +11,7 @@ from lockstep.rtl.registry import selectable
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
 from lockstep.spec.words import closest
-from lockstep.verif import levels
+from lockstep.verif import levels, soak
 
 
 def arguments(to: ArgumentParser) -> None:
@@ -21,7 +21,11 @@ def arguments(to: ArgumentParser) -> None:
     to.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds per run (default: 1)")
     to.add_argument("--seed", type=int, metavar="S", help="the first seed (default: LOCKSTEP_SEED, or random)")
     to.add_argument("--mutants", type=int, default=300, metavar="N", help="mutants per block (default: 300)")
-    to.add_argument("--jobs", type=int, metavar="N", help="checks at the same time (default: one per core)")
+    to.add_argument("--launches", type=int, default=soak.LAUNCHES, metavar="N", help="with soak: launches in one "
+                    f"process (default: {soak.LAUNCHES})")  # fmt: skip
+    to.add_argument("--moments", type=int, default=soak.MOMENTS, metavar="N", help="with soak: moments for each signal "
+                    f"and command (default: {soak.MOMENTS})")  # fmt: skip
+    to.add_argument("--jobs", type=int, metavar="N", help="checks at the same time (default: one per core; soak: one)")
     to.add_argument("--replay", metavar="FILE", nargs="+", default=[], help="play replay files of `lockstep cosim` "
                     "instead; with mutation, play them to the mutants, too")  # fmt: skip
     to.add_argument("--gpu", metavar="NAME|FILE.toml", help="with kernels: what they run on "
@@ -37,8 +41,9 @@ def arguments(to: ArgumentParser) -> None:
 def command(options: Namespace) -> int:
     for target in (options.json, options.junit):
         check_writable(target)
-    if options.seeds < 1 or options.mutants < 1:
-        raise UsageError("--seeds and --mutants must be at least 1")
+    for name in ("seeds", "mutants", "launches", "moments"):
+        if getattr(options, name) < 1:
+            raise UsageError(f"--{name} must be at least 1")
     if options.level != "kernels" and (options.gpu or options.set):
         raise UsageError("--gpu and --set work with --level kernels only: the other levels have the benches' sizes")
     folder = None
@@ -46,22 +51,24 @@ def command(options: Namespace) -> int:
         folder = Path(options.coverage)
         folder.mkdir(parents=True, exist_ok=True)
     try:
-        blocks = levels.find(options.targets)
+        blocks = levels.find(options.targets, options.level)
     except KeyError as error:
-        name, known = error.args[0], levels.targets()
+        name, known = error.args[0], levels.targets(options.level)
         suggestion = closest(name, {*known, *selectable(known)})
-        raise UsageError(f"no block or area {name!r}{suggestion}; there are {', '.join(known)}") from None
+        what = "part of a soak" if options.level == "soak" else "block or area"
+        raise UsageError(f"no {what} {name!r}{suggestion}; there are {', '.join(known)}") from None
     seed = levels.base_seed() if options.seed is None else options.seed
     files = [Path(name) for name in options.replay]
+    jobs = options.jobs or (1 if options.level == "soak" else None)
     wanted = levels.Options(
-        options.level, seed, options.seeds, options.mutants, folder, files, options.gpu or "gtx480",
-        shared.settings(options),
+        options.level, seed, options.seeds, options.mutants, options.launches, options.moments, folder, files,
+        options.gpu or "gtx480", shared.settings(options),
     )  # fmt: skip
     checks = []
     with Display() as watch:
         watch.phase(f"{options.level}: {len(blocks)} targets")
         instead = files and options.level != "mutation"
-        for check in map(levels.replay, files) if instead else levels.verify(blocks, wanted, options.jobs):
+        for check in map(levels.replay, files) if instead else levels.verify(blocks, wanted, jobs):
             checks.append(check)
             watch.phase(f"{options.level}: {check.block}: {check.name}")
     if options.json != "-":

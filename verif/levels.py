@@ -8,6 +8,7 @@ random   every configuration and shape of stimulus with as many seeds as asked f
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
 kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's
+soak     of no block, but of the simulator: launches in great number, threads, processes, signals (:mod:`.soak`)
 ======== ===========================================================================================================
 """
 
@@ -37,14 +38,14 @@ from lockstep.spec.files import write
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS, resolve
-from lockstep.verif import combinations, formal, verilated, waivers
+from lockstep.verif import combinations, formal, soak, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
 from lockstep.verif.mutation import everywhere, mutate, refute
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, kept, record, replayed
 
-LEVELS = ("smoke", "random", "formal", "mutation", "kernels")
+LEVELS = ("smoke", "random", "formal", "mutation", "kernels", "soak")
 SMOKE_CYCLES = 300
 MUTANTS = 300
 MUTATED = "odd"  # small enough to decide about survivors, and nothing in it is a power of two
@@ -73,6 +74,8 @@ class Check:
 class Options:
     """``seed`` is the first of ``seeds``. ``folder``: where coverage reports go, if anywhere.
 
+    A soak makes so many ``launches``, and strikes each command at so many ``moments`` with each signal.
+
     ``replays`` of kernels are played to mutants, beside the random runs. Kernels run on ``gpu`` with ``settings``.
     """
 
@@ -80,6 +83,8 @@ class Options:
     seed: int
     seeds: int = 1
     mutants: int = MUTANTS
+    launches: int = soak.LAUNCHES
+    moments: int = soak.MOMENTS
     folder: Path | None = None
     replays: Sequence[Path] = ()
     gpu: str = "gtx480"
@@ -94,20 +99,21 @@ def base_seed(otherwise: int | None = None) -> int:
     return int(os.environ.get("LOCKSTEP_SEED", random.randrange(1 << 32) if otherwise is None else otherwise))
 
 
-def targets() -> list[str]:
-    """What can be verified."""
-    return [*blocks(), combinations.TARGET]
+def targets(level: str = LEVELS[0]) -> list[str]:
+    """What can be verified at a level."""
+    return [*soak.PARTS] if level == "soak" else [*blocks(), combinations.TARGET]
 
 
-def find(names: Sequence[str]) -> list[str]:
-    """The blocks, and the combinations, that names stand for (:func:`lockstep.rtl.registry.select`).
+def find(names: Sequence[str], level: str = LEVELS[0]) -> list[str]:
+    """The blocks and the combinations, or parts of a soak, that names stand for
+    (:func:`lockstep.rtl.registry.select`).
 
     Raises
     ------
     KeyError
         with the first name that stands for nothing.
     """
-    known = targets()
+    known = targets(level)
     found: list[str] = []
     for name in names:
         matching = registry.select(name, known)
@@ -138,9 +144,18 @@ def _planned(names: Sequence[str], options: Options) -> Iterator[tuple[str, tupl
     if options.level == "kernels":
         yield from _on_kernels(names, options)
         return
+    if options.level == "soak":
+        for name, part in soak.plan(names, options.seed, options.launches, options.moments):
+            yield "soak", (name, partial(_soaked, part))
+        return
     for name in names:
         checks = _combinations(options) if name == combinations.TARGET else _plan(declaration(name), options)
         yield from ((name, check) for check in checks)
+
+
+def _soaked(part: Callable[[], soak.Outcome]) -> Check:
+    errors, detail = part()
+    return Check("soak", "", errors, detail)
 
 
 def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:

@@ -1,0 +1,48 @@
+"""A small soak, and that it finds what is planted."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.verif import soak
+
+SMALL = ("launches", "threads", "processes", "run", "sweep")
+CHECKS = dict(soak.plan(SMALL, 7, 60, 1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_small_soak(name: str) -> None:
+    errors, detail = CHECKS[name]()
+    assert not errors and detail
+
+
+@pytest.mark.parametrize(("leak", "words"), [
+    (lambda kept: kept.append(open(os.devnull, encoding="utf-8")), "descriptors"),
+    (lambda kept: kept.append(b"x" * (1 << 20)), "bytes more"),
+])  # fmt: skip
+def test_leaks_are_seen(monkeypatch: pytest.MonkeyPatch, leak: Any, words: str) -> None:
+    kept: list[Any] = []
+    monkeypatch.setattr(soak, "ways", lambda _: {"leak": lambda: leak(kept)})
+    errors, _ = soak.launches(1, 60)
+    assert len(errors) == 1 and words in errors[0]
+
+
+@pytest.mark.parametrize(("script", "words"), [
+    ("sleep 300 & wait", "still run"),
+    ("printf '{\"a\": ' > out.json; wait; sleep 9", "half written"),
+    ("trap 'echo Traceback >&2; kill %1; exit 130' INT; sleep 9 & wait", "a traceback"),
+    ("trap 'touch .1234; kill %1; exit 130' INT; sleep 9 & wait", "left behind"),
+    ("trap 'kill %1; exit 3' INT; sleep 9 & wait", "exit code 3"),
+])  # fmt: skip
+def test_what_signals_leave_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, words: str) -> None:
+    monkeypatch.setattr(soak, "ENDING", 0.5)
+    monkeypatch.setattr(soak, "PROGRAM", ["sh", "-c", script])
+    place = soak.Place(tmp_path, ())
+    struck, errors = soak.strike(place, "run", "out.json", signal.SIGINT, 0.3)
+    assert struck and words in " ".join(errors) and not place.left()
