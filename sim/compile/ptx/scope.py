@@ -247,6 +247,8 @@ class Scope:
 
     def storage(self, name: str) -> Storage:
         storage = self.find_storage(name)
+        if storage is None and name in self.module.functions:  # a kernel, since functions have addresses
+            raise BadOperand("launches of kernels by kernels are not supported")
         if storage is None:
             raise BadOperand(f"`{name}` is not declared")
         return storage
