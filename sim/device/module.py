@@ -123,8 +123,8 @@ class Module:
         addresses.update({name: memory.allocate(v.bytes) for name, v in variables.items()})
         for name, variable in variables.items():
             data = np.zeros(variable.bytes, np.uint8)
-            if variable.initial is not None:
-                data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+            for offset, content in variable.pieces or ():
+                data[offset : offset + len(content)] = np.frombuffer(content, np.uint8)
             for offset, symbol, _generic in variable.relocations:  # generic and global addresses are the same
                 target = addresses.get(symbol.name, self.program.functions.get(symbol.name))
                 if target is None:

@@ -149,9 +149,19 @@ class Variable:
     is_array: bool = False
     extern: bool = False
     pointer_space: str | None = None  # .ptr .global of a parameter
-    initial: builtins.bytes | None = None  # None: zeros
+    pieces: tuple[tuple[int, builtins.bytes], ...] | None = None  # of the initial value, by offset; else zeros
     relocations: tuple[tuple[int, Symbol, bool], ...] = ()  # (byte offset, symbol, generic()) in the initial value
     line: int = 0
+
+    @property
+    def initial(self) -> builtins.bytes | None:
+        """The whole initial value; None: there is none, and all bytes are 0."""
+        if self.pieces is None:
+            return None
+        whole = bytearray(self.bytes)
+        for offset, content in self.pieces:
+            whole[offset : offset + len(content)] = content
+        return builtins.bytes(whole)
 
 
 @dataclass(slots=True)

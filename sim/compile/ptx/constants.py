@@ -215,7 +215,7 @@ def _binary(left: Constant, sign: Token, right: Constant) -> Constant:
 
 
 class InitialValue:
-    """The bytes of a variable with an initial value, and the places where addresses go.
+    """The bytes of a variable's initial value, as far as it says them, and the places where addresses go.
 
     ``dimensions``: elements in each direction, outermost first, the lanes of a vector last; None for a first one that
     the list decides. An address byte by byte (``0xFF(symbol), 0xFF00(symbol), ...``) is one relocation.
@@ -230,7 +230,8 @@ class InitialValue:
             self.dimensions = [items if nested else -(-items // (math.prod(inner) or 1)), *inner]
         else:
             self.dimensions = [extent or 0 for extent in dimensions[:1]] + inner
-        self.bytes = bytearray(size_in_bytes(name, type, self.dimensions))
+        size_in_bytes(name, type, self.dimensions)
+        self._pieces: list[tuple[int, bytearray]] = []  # a short text may be about gigabytes of zeros
         # Bytes of an element of each dimension, and of the whole before them.
         sizes = accumulate(reversed(self.dimensions), operator.mul, initial=TYPE_BYTES[type])
         self._sizes = [*sizes][::-1]
@@ -239,6 +240,10 @@ class InitialValue:
         self._fill(value, 0, 0)
         if any(seen != ADDRESS_BYTES for seen in self._address_bytes.values()):
             raise SourceError(f"{name}: an address takes {ADDRESS_BYTES} bytes, lowest first", name)
+
+    @property
+    def pieces(self) -> tuple[tuple[int, bytes], ...]:
+        return tuple((offset, bytes(content)) for offset, content in self._pieces)
 
     @property
     def relocations(self) -> tuple[tuple[int, ast.Symbol, bool], ...]:
@@ -278,7 +283,10 @@ class InitialValue:
             self._relocations[offset] = ast.Symbol(str(names[0]), shift), node.data == "generic_address"
         else:
             content = self._encode(evaluate(node))
-        self.bytes[offset : offset + len(content)] = content
+        if self._pieces and sum((self._pieces[-1][0], len(self._pieces[-1][1]))) == offset:
+            self._pieces[-1][1].extend(content)
+        else:
+            self._pieces.append((offset, bytearray(content)))
         return offset + len(content)
 
     def _encode(self, constant: Constant) -> bytes:

@@ -144,7 +144,7 @@ class _Placement:
             is_array=bool(dimensions),
             extern=extern,
             pointer_space=self.pointer_space,
-            initial=bytes(initial.bytes) if initial else None,
+            pieces=initial.pieces if initial else None,
             relocations=initial.relocations if initial else (),
             line=name.line or 0,
         )
@@ -355,7 +355,7 @@ class _FunctionReader:
             variable.name = self._names.unique(variable.name)
             scope.declare(name, ast.Symbol(variable.name))
             if own:
-                if variable.initial is not None:
+                if variable.pieces is not None:
                     raise SourceError(f"{name}: .{variable.space} variables have no initial value", name)
                 self._function.variables[variable.name] = variable
             else:

@@ -677,6 +677,13 @@ def test_nested_lists_of_plain_numbers() -> None:
     assert variable.initial == bytes([1, 2, 3, 4, 0, 0])
 
 
+def test_a_short_text_about_gigabytes_takes_none() -> None:
+    [variable] = declared(".global .u8 x[2][2147483647] = {{1}, {2}};").variables.values()
+    assert variable.bytes == 4294967294 and variable.pieces == ((0, b"\1"), (2147483647, b"\2"))
+    [variable] = declared(".global .u8 x[4] = {1, 2};").variables.values()
+    assert variable.pieces == ((0, b"\1\2"),)
+
+
 def test_a_million_initial_values_take_seconds_at_most() -> None:
     numbers = ", ".join(f"0f{k * 2654435761 % (1 << 32):08X}" for k in range(1_000_000))
     start = time.process_time()
