@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TextIO
 from lockstep.sim.errors import UsageError, one_line
 from lockstep.spec.words import closest
 
-__all__ = ["main"]
+__all__ = ["main", "program"]
 
 EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 
@@ -98,8 +98,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def program() -> NoReturn:
+    """The program `lockstep`. Once its work is done, an interrupt has nothing left to end."""
+    code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code."""
+    """Do what a command line says; returns the exit code."""
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # None is a closed one, as with `2>&-`
     if sys.stdout is None:
         return _fail("standard output: closed; send it to /dev/null to have none", 2)
@@ -180,7 +187,3 @@ def _fail(message: str, code: int, notes: Sequence[str] = ()) -> int:
     except OSError:  # no place for the message: the code says enough
         _drop(sys.stderr)
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -23,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 NUMBERS = re.compile(r"(?<=\[)\n[-+.,\deE\s]+(?=\])")  # there is no line break inside of a string
+ESCAPED = r"\udc"
 PATIENCE = 2.0  # seconds without a word; also between the lines of a log
 
 
@@ -37,7 +38,11 @@ def write_json(target: str, value: Any) -> None:
 
     A list of numbers stands on one line.
     """
-    text = NUMBERS.sub(lambda found: " ".join(found[0].split()), json.dumps(value, indent=2))
+    text = json.dumps(value, indent=2)
+    if ESCAPED in text:  # the bytes of names that the locale has no letters for; JSON has none for bytes
+        letters = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        text = json.dumps(json.loads(letters), indent=2)
+    text = NUMBERS.sub(lambda found: " ".join(found[0].split()), text)
     write_text(target, text + "\n")
 
 

@@ -16,15 +16,17 @@ their own for them), and ``test_planted.py`` shows that kernels meet the faults 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from lockstep.rtl import export
 from lockstep.sim import output
 from lockstep.verif import levels
-from lockstep.verif.blocks import Declaration, blocks, declaration
+from lockstep.verif.blocks import FOLDER, Declaration, blocks, declaration
 from lockstep.verif.mutation import told
 from lockstep.verif.planted import Fault, component, planted
 from lockstep.verif.simulate import simulate
@@ -81,17 +83,15 @@ def _seen(declared: Declaration, fault: Fault, runs: Sequence[Run], cycles: int 
 
 
 def faults() -> list[Fault]:
-    """All that tests plant in blocks that have a bench."""
-    from lockstep.verif import test_verification
-    from lockstep.verif.regless import test_hardware
-    from lockstep.verif.sim import test_delivery
-    from lockstep.verif.warppool import planted
-
-    found: Sequence[Sequence[Fault]] = (
-        planted.FAULTS, planted.MISLEADING, test_hardware.FAULTS, test_delivery.FAULTS, test_delivery.STORE_FAULTS,
-        test_verification.NARROW,
-    )  # fmt: skip
-    return [fault for each in found for fault in each if fault.block in blocks()]
+    """All that tests plant in blocks that have a bench: the lists of faults in all modules of the tests."""
+    found: dict[int, Fault] = {}
+    for path in sorted(FOLDER.rglob("*.py")):
+        if path != Path(__file__) and "lockstep.verif.planted import" in path.read_text(encoding="utf-8"):
+            name = ".".join(("lockstep.verif", *path.relative_to(FOLDER).with_suffix("").parts))
+            values = vars(importlib.import_module(name)).values()
+            lists = [value for value in values if isinstance(value, list | tuple)]
+            found |= {id(each): each for value in lists for each in value if isinstance(each, Fault)}
+    return [fault for fault in found.values() if fault.block in blocks()]
 
 
 def table(found: Sequence[Found]) -> Iterator[tuple[str, int, int, *tuple[float | None, ...]]]:

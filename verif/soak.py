@@ -20,6 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -346,8 +347,10 @@ def strike(place: Place, command: str, output: str, number: signal.Signals, mome
         time.sleep(0.1)
     if left:
         wrong.append(f"processes {left} still run after {ENDING:.0f} s")
+    while left := place.left():
         for each in left:
-            os.kill(each, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
     text = target.read_text(encoding="utf-8")
     if text != "before" and not _is_whole(text):
         wrong.append(f"{output} is half written")

@@ -32,7 +32,8 @@ def test_every_checker_looks_at_the_links() -> None:
     assert SETTINGS["mypy"]["mypy_path"] == "package" and SETTINGS["mypy"]["packages"] == [PACKAGE]
     assert SETTINGS["pyright"]["extraPaths"] == ["package"]
     assert "ignore_missing_imports" not in SETTINGS["mypy"]
-    lint = subprocess.run(["make", "--dry-run", "lint"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["make", "--dry-run", "--no-print-directory", "lint"]
+    lint = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
     assert lint.splitlines()[-1].endswith("/bin/mypy")  # all that the settings name
 
 
@@ -41,7 +42,7 @@ def test_a_wrong_argument_to_another_module_is_found(tmp_path: Path, argument: s
     planted = tmp_path / "planted.py"
     planted.write_text(f"from lockstep.spec.words import closest\n\nclosest({argument}, [])\n", encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), str(planted)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     errors = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert [line.rpartition("[")[2].rstrip("]") for line in errors] == found, done.stdout
     assert done.returncode == bool(found), done.stderr

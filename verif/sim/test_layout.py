@@ -38,7 +38,7 @@ COMMANDS: dict[str, list[str]] = {
 Shown = list[tuple[Sequence[layout.Column], int]]
 
 LONG = {"compare", "sweep", "cosim", "verify", "synth", "reproduce"}
-WITHOUT_TABLES = {"report", "verilog", "completion"}
+WITHOUT_TABLES = {"report", "verilog", "completion", "new-mechanism", "new-block"}
 
 
 def check(text: str, width: int, shown: Shown) -> None:
@@ -76,7 +76,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, mshrs in (("first", 32), ("second", 16)):
         target = str(folder / f"{name}.json")
         assert cli.main(["run", "saxpy", *KERNEL, "--profile", "--set", f"l1.mshrs={mshrs}", "--json", target]) == 0
-    (folder / "sweep.toml").write_text('kernel = ["saxpy"]\nsize = "tiny"\nset.core.sms = 2\nset.l1.mshrs = [16, 32]\n')
+    (folder / "sweep.toml").write_text(
+        'kernel = ["saxpy"]\nsize = "tiny"\nset.core.sms = 2\nset.l1.mshrs = [16, 32]\n', encoding="utf-8"
+    )
     return folder
 
 

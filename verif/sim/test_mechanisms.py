@@ -164,16 +164,15 @@ LOADS = "ld.global.u32 %r1, [%rd1];\n" * 4
 
 @pytest.mark.parametrize("count", ["merged", "mappings"])
 def test_a_law_of_a_mechanism_that_is_broken_stops_the_run(count: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(LOADS, {}, nbytes=128, mechanisms=["warppool"])
-    bench()
+    Bench(LOADS, {}, nbytes=128, mechanisms=["warppool"])()
     right = tenants.Tenant.counts.fget  # type: ignore[attr-defined]
 
     def wrong(tenant: tenants.Tenant) -> dict[str, np.ndarray]:
         return {name: array + name.endswith(count) for name, array in right(tenant).items()}
 
-    monkeypatch.setattr(tenants.Tenant, "counts", property(wrong))
+    monkeypatch.setattr(tenants.Tenant, "counts", property(wrong))  # which a machine asks for when it is made
     with pytest.raises(RuntimeError, match=r"conservation is broken .* WarpPool's lines by mapping"):
-        bench()
+        Bench(LOADS, {}, nbytes=128, mechanisms=["warppool"])()
 
 
 def test_what_mechanisms_declare_fits_together() -> None:

@@ -304,7 +304,7 @@ def test_synth_command(capsys: pytest.CaptureFixture) -> None:
     assert row["rtl_bits"] == block["register_bits"] + block["memory_bits"]
     assert sum(difference["bits"] for difference in row["differences"]) == row["rtl_bits"] - row["paper_bits"]
     assert cli.main(["synth", "thread_map_table"]) == 0
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "generic gates" in shown and "321.0" in shown and "in the paper of 321 b" in shown
 
 

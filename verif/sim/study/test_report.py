@@ -122,7 +122,8 @@ def test_hot_lines_stand_beside_their_causes(results: list[dict[str, Any]]) -> N
     assert len(hot) == len(results[0]["profile"]["functions"])
     hottest = results[0]["profile"]["functions"][0]["lines"][0]
     [first] = [block for block in page.blocks if isinstance(block, Table) and block.key == "hot-A-0"]
-    assert first.rows[0][0] == str(hottest["line"]) and first.rows[0][-1] == " ".join(hottest["text"].split())
+    row = dict(zip(first.columns, first.rows[0], strict=True))
+    assert row["line"] == str(hottest["line"]) and row["text"] == " ".join(hottest["text"].split())
 
 
 def test_launches_follow_each_other(results: list[dict[str, Any]]) -> None:

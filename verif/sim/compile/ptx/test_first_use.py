@@ -341,7 +341,10 @@ def test_registers_above_63_are_listed_too() -> None:
     assert renumbered(draft) == [2, 1, 0]
 
 
-def test_the_command_shows_registers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_registers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     code, shown, _ = lockstep(capsys, "ptx", "lud", "--gpu", "tesla-c2050", "--show", "registers")
     assert code == 0 and "lud_perimeter: registers per thread 36, needed 19, micro-operations 495" in shown
     assert shown.count("renumbered: the same") == 2 and shown.count("declared: the same") == 0
