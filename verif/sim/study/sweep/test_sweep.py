@@ -138,6 +138,7 @@ def test_options_refused(
     assert code == 2 and not out and words in error.splitlines()[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("slurm", "submitit")])
 def test_a_missing_extra_is_one_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, module: str
@@ -326,6 +327,7 @@ def test_two_sweeps_share_a_store(folder: Path, kept: Path) -> None:
 # ----------------------------------------------------------------------------------------------------------- schedulers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "module"), [("dask", "distributed"), ("slurm", "submitit")])
 def test_schedulers_give_the_same(
     folder: Path, kept: Path, capsys: pytest.CaptureFixture[str], name: str, module: str
