@@ -158,12 +158,17 @@ class _Attached:
             raise RuntimeError("the run has made no machine")
         return self._session
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a session, so that what stops the run may be the hardware's doing."""
+        return self._session is not None
+
     def run(self, execute: Execute) -> dict[str, Any] | None:
         """The result, or nothing if a difference stopped the run."""
         try:
             return execute(self.attach)
         except (UsageError, RuntimeError):
-            if self._session is None:
+            if not self.begun:
                 raise
             if self.session.failure:
                 raise KernelFault(self.session.failure) from None
@@ -227,6 +232,8 @@ def replace(
             result |= attached.summary(ended=True)
             wrong = expected.differences(found)
         except (UsageError, RuntimeError) as error:  # the model alone had none
+            if not attached.begun:
+                raise
             wrong = [f"the run with RTL stopped: {attached.session.failure or error}"]
             result = {**head, **attached.summary(ended=False)}
     finally:

@@ -11,7 +11,7 @@ import pytest
 from lockstep.cli.main import main
 from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu, kernels
-from lockstep.sim.cosim import run
+from lockstep.sim.cosim import run, session
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.study.job import Job
 from lockstep.spec.registry import MECHANISMS
@@ -37,6 +37,15 @@ def test_every_block_of_the_baseline(mode: str, tmp_path: Path) -> None:
     assert (result["blocks"], result["mode"]) == (BASELINE, mode)
     assert (result["compared_cycles"] > result["cycles"]) == (mode == "shadow")
     assert result["cycles_per_second"] > 0 and result["stats"]
+
+
+@pytest.mark.parametrize("mode", ["shadow", "replace"])
+def test_the_interpreted_model_takes_no_hardware(
+    mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "COMPILED", False)
+    assert main(["cosim", "saxpy", "--size", "tiny", "--set", "core.sms=2", "--rtl", COALESCER, "--mode", mode]) == 2
+    assert capsys.readouterr().err == "lockstep: RTL runs with the compiled model only: unset NUMBA_DISABLE_JIT\n"
 
 
 def test_classes_of_a_mechanism_reach_the_hardware(tmp_path: Path) -> None:
