@@ -79,10 +79,12 @@ def check_growth(make: Make, read: Read) -> None:
     while took < ENOUGH and len(make(2 * size)) < LONGEST:
         size *= 2 if took > ENOUGH / 8 else 4
         took = seconds(read, make(size))
+        if took >= ENOUGH:
+            took = seconds(read, make(size))  # the first may have read headers, or made tables
     growth = []
     for attempt in range(ATTEMPTS if took >= ENOUGH else 0):
         each = size << attempt % 2  # at some sizes memory becomes dearer
-        growth.append(seconds(read, make(2 * each), 2) / seconds(read, make(each), 2))
+        growth.append(seconds(read, make(2 * each), 2) / max(seconds(read, make(each), 2), ENOUGH / 2))
         if growth[-1] < MOST_GROWTH:
             return
     assert not growth, f"{len(make(size))} characters {took:.3f} s, twice as many {min(growth):.1f} times as long"
