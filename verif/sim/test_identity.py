@@ -105,6 +105,7 @@ SHORT = ("spmv", "transpose-naive", "histogram", "histogram-atomics")  # gathers
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive  # ``test_skipping`` runs each mechanism in make test
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_mechanisms(mechanism: str) -> None:
     """What holds for the baseline holds with a mechanism: skipping and interpreting change nothing."""
