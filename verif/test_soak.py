@@ -11,7 +11,7 @@ import pytest
 
 from lockstep.verif import soak
 
-SMALL = ("launches", "threads", "processes", "run", "sweep")
+SMALL = ("launches", "threads", "processes", "run")
 CHECKS = dict(soak.plan(SMALL, 7, 60, 1))
 
 
