@@ -10,7 +10,6 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table
 from lockstep.sim.study import page
 from lockstep.sim.study.reproduce import CHAPTERS, chapter
-from lockstep.sim.study.reproduce.run import run as run_all
 from lockstep.sim.study.sweep.schedulers import cores
 
 
@@ -30,7 +29,7 @@ def command(options: Namespace) -> int:
     chosen = chapter(options.chapter)
     Path(options.folder).mkdir(parents=True, exist_ok=True)
     with Display(processes=options.jobs or cores()) as watch:
-        results = run_all(chosen.jobs(options.quick), watch, options.jobs)
+        results = chosen.run(chosen.jobs(options.quick), watch, options.jobs)
     written = chosen.page(results)
     if options.json != "-":
         for block in written.blocks:
@@ -39,4 +38,4 @@ def command(options: Namespace) -> int:
         print("\n".join(f"written to {path}" for path in page.write(written, Path(options.folder), options.chapter)))
     tables = [{"title": block.title, "columns": block.columns, "rows": block.rows}
               for block in written.blocks if isinstance(block, page.Table)]  # fmt: skip
-    return shared.finish(options, tables, list(results.values()))
+    return shared.finish(options, tables, [])

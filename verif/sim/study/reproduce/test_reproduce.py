@@ -137,7 +137,7 @@ def test_runs_are_of_kernels_and_configurations_that_exist(name: str, quick: boo
     jobs = reproduce.chapter(name).jobs(quick)
     assert jobs
     for job in jobs.values():
-        assert job.size in kernels.find(job.kernel).sizes
+        assert not isinstance(job, Job) or job.size in kernels.find(job.kernel).sizes
         description.load(job.gpu, job.settings, job.mechanisms)
 
 
