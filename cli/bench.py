@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from lockstep.cli import options as shared
 from lockstep.sim.output import Display, check_writable, table
 from lockstep.sim.study.job import execute
+from lockstep.spec.statistics import ratio
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
 
@@ -28,11 +29,14 @@ def command(options: Namespace) -> int:
             results.append(execute(job, watch))
     for result in results:
         result["machine"] = machine()
+        seconds = ratio(result["warp_instructions"], 1000 * result["kwips"])
+        result["seconds_per_launch"] = ratio(seconds, result["launches"])
     if options.json != "-":
-        columns = ("kernel", "warp instructions", "cycles", "IPC", "seconds", "kwips", "checked")
+        columns = ("kernel", "warp instructions", "cycles", "IPC", "seconds", "kwips", "launches", "ms each", "checked")
         what = f"{options.gpu} with {', '.join(job.mechanisms)}" if job.mechanisms else options.gpu
         table(f"{what}, {options.size}; kwips: thousand warp instructions per second, one core", columns, [
-            (r["kernel"], r["warp_instructions"], r["cycles"], r["ipc"], r["wall_seconds"], r["kwips"], r["checked"])
+            (r["kernel"], r["warp_instructions"], r["cycles"], r["ipc"], r["wall_seconds"], r["kwips"], r["launches"],
+             1000 * r["seconds_per_launch"], r["checked"])
             for r in results
         ])  # fmt: skip
         print(machine())

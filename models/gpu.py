@@ -30,7 +30,7 @@ from lockstep.models.memory import system
 from lockstep.models.observe import Observer
 from lockstep.models.observe.intervals import Intervals, Recorder
 from lockstep.models.occupancy import Occupancy, plan, round_up
-from lockstep.models.progress import Watch
+from lockstep.models.progress import Watch, between_looks
 from lockstep.models.run import RUN, begin, run, settle
 from lockstep.models.stop import ModelFault, Records, Stop
 from lockstep.models.storage import Storage
@@ -146,7 +146,7 @@ class Machine:
         for each in self.instances:
             each.bind_model()
         places = self.sms["frame"], self.sms["lsu"]["clients"], self.sms["tenants"]
-        self._bound = [(place, place.copy()) for place in places]
+        self._bound = [(part, part.copy()) for part in map(J.as_bytes, places)]
         self._monitors = int(self._state["monitors"])
         self._observers: dict[str, tenants.Tenant] = {}
 
@@ -261,8 +261,7 @@ class Machine:
 
     def _reset_records(self) -> None:
         """The SMs' records and that of the run, with the tenants of the configuration alone."""
-        for name in ZEROED:
-            self.sms[name] = np.zeros((), self.sms.dtype[name])
+        J.as_bytes(self.sms)[:, :ZEROED] = 0
         for part, bound in self._bound:
             part[...] = bound
         state = self._state
@@ -314,19 +313,19 @@ class Machine:
         state, grid = self._state, self._launch["grids"][0]
         limit = self.gpu.launch.no_progress
         files = self.storage.registers, self.storage.pair_registers, self.storage.predicates
-        watch = Watch(self.sms, *files, int(grid["registers"]), limit)
-        self._stuck = None
-        look = int(state["now"]) + watch.interval
+        watch = self._stuck = None
+        look = int(state["now"]) + between_looks(limit)
         while state["cycles"] == 0 and state["fault"] == 0:
             with _interrupts_later():
                 run(*self._arguments, look)
             now = int(state["now"])
             if progress:
                 progress(int(state["ended"]), int(grid["total"]), now)
-            self._rows.fetch()
-            if now >= look:
-                look = now + watch.interval
-                if state["cycles"] == 0 and state["fault"] == 0 and watch.stuck(now):
+            self._rows.fetch(state["cycles"] != 0)
+            if now >= look and state["cycles"] == 0 and state["fault"] == 0:
+                look = now + between_looks(limit)
+                watch = watch or Watch(self.sms, *files, int(grid["registers"]), limit)
+                if watch.stuck(now):
                     state["fault"] = Fault.NO_PROGRESS
                     self._stuck = watch
         if self._printer.error is not None:
@@ -340,7 +339,7 @@ class Machine:
         stop = Records(state, self._launch, self._context, self.sms, self.tenants).stop(self._stuck)
         if stop and stop.code >= Fault.MEMORY_ORDER:
             raise ModelFault(stop)
-        raw = {name: count.astype(np.int64) for name, count in self._raw.items()}
+        raw = {name: count.copy() for name, count in self._raw.items()}
         broken = [] if stop else self._broken_laws(raw)
         if broken:
             raise RuntimeError(f"conservation is broken at cycle {int(state['now'])}: {'; '.join(broken)}")

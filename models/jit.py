@@ -62,6 +62,17 @@ def record(fields: Sequence[Field]) -> np.dtype:
     return np.dtype(padded, align=True)
 
 
+def as_bytes(records: np.ndarray) -> np.ndarray:
+    """The bytes of records, along a last axis. NumPy copies them at once, but goes through records field by field."""
+    return records[..., None].view(np.uint8)
+
+
+def zero(records: np.ndarray, *names: str) -> None:
+    """Set these fields of records to zero."""
+    for name in names:
+        as_bytes(records[name])[...] = 0
+
+
 # ------------------------------------------------------------------------------------------------------ copied records
 
 

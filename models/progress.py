@@ -21,6 +21,11 @@ LOOKS = 128  # within ``launch.no_progress``: enough to meet a state of a loop w
 LAST = 100  # times ``launch.no_progress`` in which no warp ends or passes a barrier: no progress either
 
 
+def between_looks(limit: int) -> int:
+    """Core cycles between looks, where ``limit`` is ``launch.no_progress``."""
+    return max(limit // LOOKS, 1)
+
+
 def _changes(rows: np.ndarray) -> np.ndarray:
     """How often each column changes from row to row."""
     return (rows[1:] != rows[:-1]).sum(axis=0)
@@ -51,11 +56,6 @@ class Watch:
         self._places: list[np.ndarray] = []
         self.began = 0
         """The core cycle in which the looks began that were compared last."""
-
-    @property
-    def interval(self) -> int:
-        """Core cycles between looks."""
-        return max(self._limit // LOOKS, 1)
 
     def stuck(self, now: int) -> bool:
         """Look at the warps; whether the launch makes no progress any more."""

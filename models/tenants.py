@@ -184,7 +184,7 @@ class Tenant:
     def begin(self, tables: Mapping[str, np.ndarray]) -> None:
         """A launch begins: all but parameters, instances of blocks, tables and the place in a stack is zero."""
         for records, name in self._zeroed:
-            records[name] = np.zeros((), records.dtype[name])
+            J.zero(records, name)
         self._tables = []
         if TABLES in self.fields:
             addresses = self.states[TABLES]

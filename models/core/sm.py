@@ -266,7 +266,7 @@ def sm_quiet(sm):
 
 @jit
 def sm_reset(sm, index, launch, config):
-    """An empty SM, from one whose fields in :data:`ZEROED` are zero. The tenants of its frame are the host's matter."""
+    """An empty SM, from one whose first :data:`ZEROED` bytes are zero. Its frame's tenants are the host's matter."""
     sm.index = index
     sm.launch = addressof(launch)
     sm.config = addressof(config)
@@ -289,15 +289,16 @@ def sm_reset(sm, index, launch, config):
         io.i.patience = config.core.patience
     for slot in range(MAX_CTAS):
         sm.ctas[slot].live = 0
+    sm.incomplete = 0
     lsu_reset(sm.lsu, config)
     read_cache_reset(sm.code, config.instruction_cache, config.instruction_cache.prefetch, CODE)
     read_cache_reset(sm.constants, config.constant_cache, i64(0), CONSTANTS)
     invalidate(sm.constants)
 
 
-_KEPT = "tenants fetch code constants constant wheel warp_scheduler lsu ctas warps frame".split()
-ZEROED = tuple(name for name in SM.names or () if name not in _KEPT)
-"""What a launch begins with as zero. Of the others, some is reset above, and the rest is written before it is read.
+ZEROED: int = SM.fields["fetch"][1]  # type: ignore[index]
+"""Bytes at the front of an SM, up to this field, that are zero when a launch begins.
 
-Lines of instructions stay from launch to launch; those of constants do not, since the host may write constants.
+Of the other fields, some are reset above, and the rest is written before it is read. Lines of instructions stay from
+launch to launch; those of constants do not, since the host may write constants.
 """

@@ -137,7 +137,6 @@ def set_index(l1, line):
 @jit
 def l1_reset(l1, config, answers):
     """Empty the cache and its statistics; nothing may be in flight. It gives at most ``answers`` per cycle."""
-    clear(l1)
     l1.line_bytes = config.l1.line_bytes
     l1.line_shift = ctz(config.l1.line_bytes)
     l1.sector_shift = ctz(config.l2.sector_bytes)
@@ -153,7 +152,19 @@ def l1_reset(l1, config, answers):
     l1.ring = 32
     while l1.ring < answers * (l1.hit_delay + 32):
         l1.ring *= 2
+    l1.refusal = 0
+    l1.refused_at = 0
+    l1.hit_first = 0
+    l1.hit_last = 0
+    l1.filled = 0
+    l1.turn = 0
     l1.passed_on = NONE
+    clear(l1.in_flight)
+    clear(l1.stats)
+    for bucket in range(BUCKETS):
+        l1.bucket[bucket] = 0
+    for place in range(l1.sets * l1.ways):
+        l1.lines[place] = 0
     l1.free = 1
     for index in range(l1.mshrs):
         l1.entries[index].next = index + 2 if index + 1 < l1.mshrs else 0

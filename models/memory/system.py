@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lockstep.models.jit import address, addressof, argument, call, ctz, inline, jit
+from lockstep.models.jit import address, addressof, argument, as_bytes, call, ctz, inline, jit, zero
 from lockstep.models.memory import mesh
 from lockstep.models.memory.clock import ratio
 from lockstep.models.memory.crossbar import visit_port
@@ -181,20 +181,15 @@ def _configure(memory: Memory) -> None:
     ports["group"] = np.arange(len(ports)) // gpu.crossbar.concentration
 
 
-def _zero(array: np.ndarray, *names: str) -> None:
-    for name in names:
-        array[name] = np.zeros((), array.dtype[name].base)
-
-
 def memory_launch(memory: Memory) -> None:
     """Begin a launch at core cycle 0 with all statistics 0. L2 contents and open rows stay; nothing is in flight."""
     record, slices, channels = memory.record, memory.slices, memory.channels
     assert record["packets"][0] == 0, "requests in flight at a launch"
-    _zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
-    _zero(record["ports"], "requests", "replies", "full", "chosen")
-    _zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served")
-    _zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats")
-    _zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
+    zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
+    zero(record["ports"], "requests", "replies", "full", "chosen")
+    zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served")
+    zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats")
+    zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
     for direction in ("requests", "replies"):
         record[direction]["receivers"]["credits"] = memory.gpu.crossbar.buffers
     for name in ("sm_wake", "wake"):
@@ -209,23 +204,31 @@ def memory_launch(memory: Memory) -> None:
         mesh.mesh_reset(memory.mesh)
 
 
+def _sums(records: np.ndarray) -> dict[str, int]:
+    """Records of counts, added up: over all records, and over the elements of each count."""
+    words = as_bytes(records).view(np.int64).sum(axis=0).tolist()
+    fields = (records.dtype.fields or {}).items()
+    return {name: sum(words[at // 8 : (at + kind.itemsize) // 8]) for name, (kind, at, *_) in fields}
+
+
 def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[str]:
     """The conservation laws that a finished launch has broken: none, unless the model is wrong.
 
     ``l1`` are the SMs' L1 records, ``others`` the statistics of the caches beside. Nothing may be in flight any more.
     """
     record, gpu = memory.record[0], memory.gpu
-    inner, cache, dram = l1["stats"], memory.slices["stats"], memory.channels["stats"]
+    inner, cache, dram = _sums(l1["stats"]), _sums(memory.slices["stats"]), _sums(memory.channels["stats"])
+    beside = [_sums(each) for each in others]
     requests, replies = record["requests"], record["replies"]
     header = gpu.crossbar.header_bytes
 
-    def total(array: np.ndarray, *names: str) -> int:
-        return int(sum(array[name].sum() for name in names))
+    def total(counts: dict[str, int], *names: str) -> int:
+        return sum(counts[name] for name in names)
 
     loads = ("loads", "bypass_loads", "local_loads", "local_stores")
-    read = sum(total(each, "requests") for each in others)
+    read = sum(total(each, "requests") for each in beside)
     out, back = total(inner, "requests_out") + read, total(inner, "replies_in") + read
-    bytes_back = total(inner, "bytes_in") + sum(total(each, "bytes_in") for each in others)
+    bytes_back = total(inner, "bytes_in") + sum(total(each, "bytes_in") for each in beside)
     pairs: list[tuple[str, int, int]] = [
         ("packets in flight", int(record["packets"]), 0),
         ("accesses to the L1s", total(inner, *loads), total(inner, "hits", "misses", "merges")),
@@ -260,7 +263,7 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
         ("the slices' MSHRs", memory.slices["in_flight"]),
         ("the DRAM queues", memory.channels["queue"]),
     ):
-        pairs.append((f"left in {name}", total(occupancy, "count"), 0))
+        pairs.append((f"left in {name}", int(occupancy["count"].sum()), 0))
         # Per instance, so that two errors cannot cancel.
         wrong = int((occupancy["integral"] != occupancy["residence"]).sum())
         pairs.append((f"Little's law for {name}", wrong, 0))

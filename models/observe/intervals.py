@@ -7,8 +7,10 @@ to the interval in which it does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -68,13 +70,35 @@ def _sum(place):
 class Intervals:
     """A launch over time.
 
-    ``ends`` are core cycles; the first interval begins at 0. ``counts`` are, by the names of raw counts, how much they
-    grew in each interval (the first axis), summed over their instances. ``gauges`` are sums over SMs.
+    ``rows`` are those that were taken, behind one of zeros. ``shapes`` are those of raw counts, by name, without their
+    instances; ``shown`` are the names of gauges.
     """
 
-    ends: np.ndarray
-    counts: dict[str, np.ndarray]
-    gauges: dict[str, np.ndarray]
+    rows: np.ndarray
+    shapes: Mapping[str, tuple[int, ...]]
+    shown: Sequence[str]
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The core cycles in which intervals end; the first begins at 0."""
+        return self.rows[1:, 0]
+
+    @cached_property
+    def counts(self) -> dict[str, np.ndarray]:
+        """How much raw counts grew in each interval (the first axis), summed over their instances."""
+        increases, first = np.diff(self.rows, axis=0), 1
+        counts = {}
+        for name, shape in self.shapes.items():
+            counts[name] = increases[:, first : first + math.prod(shape)].reshape(-1, *shape)
+            first += math.prod(shape)
+        counts["gpu.cycles"] = increases[:, 0]  # known at the end alone
+        return counts
+
+    @property
+    def gauges(self) -> dict[str, np.ndarray]:
+        """Sums over SMs, at the end of each interval."""
+        first = self.rows.shape[1] - len(self.shown)
+        return dict(zip(self.shown, self.rows[1:, first:].T, strict=True))
 
 
 class Recorder:
@@ -82,7 +106,7 @@ class Recorder:
 
     def __init__(self, raw: Mapping[str, np.ndarray], gauges: Mapping[str, np.ndarray]) -> None:
         """``raw`` are the raw counts in the records, their instances along the first axis; ``gauges`` are alike."""
-        self._raw, self._gauges = raw, gauges
+        self._shapes, self._shown = {name: array.shape[1:] for name, array in raw.items()}, tuple(gauges)
         columns = [column for array in (*raw.values(), *gauges.values()) for column in _columns(array)]
         assert all(column.dtype == np.int64 for column in columns)
         self._sums = np.array([(column.ctypes.data, column.strides[0], len(column)) for column in columns], SUM)
@@ -99,26 +123,21 @@ class Recorder:
         self.record["interval"] = self.record["due"] = interval or INTERVAL
         self._rows = np.zeros((1, self._room.shape[1]), np.int64)
 
-    def fetch(self) -> None:
-        """Make room for further rows."""
+    def fetch(self, ended: bool) -> None:
+        """Make room for further rows, or, when the launch has ended, keep its last one."""
         self._rows = np.concatenate([self._rows, self._room[: self.record["taken"]]])
         self.record["taken"] = 0
+        last = self._rows[-1:]
         while len(self._rows) > self._most:
             self._rows = self._rows[::2]
             self.record["interval"] *= 2
             self.record["due"] = self._rows[-1, 0] + self.record["interval"]
+        if ended and self._rows[-1, 0] < last[0, 0]:
+            self._rows = np.concatenate([self._rows, last])
 
     def intervals(self) -> Intervals:
         """Those of the launch."""
-        increases, first = np.diff(self._rows, axis=0), 1
-        counts = {}
-        for name, array in self._raw.items():
-            size = array[0].size
-            counts[name] = increases[:, first : first + size].reshape(-1, *array.shape[1:])
-            first += size
-        counts["gpu.cycles"] = increases[:, 0]  # known at the end alone
-        gauges = dict(zip(self._gauges, self._rows[1:, first:].T, strict=True))
-        return Intervals(self._rows[1:, 0], counts, gauges)
+        return Intervals(self._rows, self._shapes, self._shown)
 
 
 def _columns(array: np.ndarray) -> list[np.ndarray]:

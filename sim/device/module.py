@@ -30,7 +30,6 @@ from lockstep.sim.device.buffers import Extent, Texture, as_array, as_dtype
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.profile import Place, Profile
 from lockstep.sim.device.run import Run
-from lockstep.sim.device.trace.intervals import columns
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError, of_type, path_text
 from lockstep.spec import registry
 
@@ -262,9 +261,9 @@ class Module:
             self.gpu.show(result.printed)
             traced(result.fault.cycle + 1, result.fault.sm)
             raise self._fault(kernel, result.fault)
-        over_time = columns(result.intervals, self.gpu.description)
         found = Profile(kernel.shown, profiler.rows, partial(self._places_of, kernel)) if profiler else None
-        run = Run(kernel.name, grid, block, self.gpu.description, result.raw, over_time, wall, result.printed, found)
+        found_out = result.raw, result.intervals, wall, result.printed, found
+        run = Run(kernel.name, grid, block, self.gpu.description, *found_out)
         traced(run.cycles)
         self.gpu.record(run)
         self.gpu.show(run.printed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,11 @@ from lockstep.sim.compile.ptx.names import readable
 from lockstep.sim.device import statistics
 from lockstep.sim.device.description import values
 from lockstep.sim.device.profile import Profile
+from lockstep.sim.device.trace.intervals import columns
 from lockstep.spec.parameters import Gpu as Description
+
+if TYPE_CHECKING:
+    from lockstep.models.observe.intervals import Intervals
 
 __all__ = ["Run"]
 
@@ -27,7 +31,7 @@ class Run:
     block: tuple[int, int, int]
     gpu: Description
     raw: dict[str, np.ndarray]
-    timeline: dict[str, np.ndarray]  # the launch over time: ``trace.intervals.columns``
+    intervals: Intervals
     wall_seconds: float
     printed: str  # by the device's ``printf``, in the order of CTAs and warps
     profile: Profile | None = None  # if the launch was to have one
@@ -71,6 +75,11 @@ class Run:
     def ipc(self) -> float:
         """Warp instructions per core cycle."""
         return self.warp_instructions / self.cycles
+
+    @cached_property
+    def timeline(self) -> dict[str, np.ndarray]:
+        """The launch over time: ``trace.intervals.columns``."""
+        return columns(self.intervals, self.gpu)
 
     @cached_property
     def stats(self) -> dict[str, float]:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from lockstep.models import gpu as model
+from lockstep.models.jit import as_bytes
 from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu, KernelFault
 from lockstep.sim.cosim.session import Session, chosen
@@ -194,7 +195,23 @@ def while_preparing(bench: Bench) -> None:
         bench.work()
 
 
-WAYS = (fault, spin, control_c, callback, model_fault, broken_law, while_preparing)
+def scribble(bench: Bench) -> None:
+    """The SMs' records hold anything: a launch resets it, or writes it before it reads it.
+
+    But for bindings; and for the places where a slot's last warp was registered, which it is taken out of once more.
+    """
+    fault(bench)
+    sms = bench.gpu.machine.sms
+    lsu, warps = sms["lsu"], sms["warps"]
+    bound = sms["tenants"], sms["frame"], lsu["path"], lsu["clients"], sms["warp_scheduler"]["binding"]
+    parts = *bound, warps["pipe"], warps["kind"]
+    kept = [part.copy() for part in parts]
+    as_bytes(sms)[...] = np.random.default_rng(1).integers(256, size=sms.dtype.itemsize, dtype=np.uint8)
+    for part, before in zip(parts, kept, strict=True):
+        part[...] = before
+
+
+WAYS = (fault, spin, control_c, callback, model_fault, broken_law, while_preparing, scribble)
 
 
 @pytest.mark.parametrize("way", WAYS)

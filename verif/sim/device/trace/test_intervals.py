@@ -70,15 +70,17 @@ def test_gauges_are_means_over_sms_at_the_end_of_an_interval() -> None:
     recorder = model.Recorder({"gpu.x": np.zeros((2, 3), np.int64)}, {"g": np.zeros(2, np.int64)})
     recorder._room[:2] = [[10, 1, 2, 3, 8], [30, 1, 4, 8, 6]]
     recorder.record["taken"] = 2
-    recorder.fetch()
+    recorder.fetch(ended=False)
     taken = recorder.intervals()
     assert taken.counts["gpu.x"].tolist() == [[1, 2, 3], [0, 2, 5]]
     assert (taken.counts["gpu.cycles"].tolist(), taken.gauges["g"].tolist()) == ([10, 20], [8, 6])
     gpu = Gpu("gtx480", core_sms=2)
     kernel = kernels.find("saxpy")
     kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
-    shown = intervals.columns(replace(gpu.machine._rows.intervals(), gauges=taken.gauges), gpu.description)
-    assert shown["g"].tolist() == [4, 3]
+    own = gpu.runs[-1].intervals
+    gauge = np.resize([0, 8, 6], (len(own.rows), 1))
+    shown = intervals.columns(replace(own, rows=np.hstack([own.rows, gauge]), shown=["g"]), gpu.description)
+    assert len(own.ends) > 1 and shown["g"][:2].tolist() == [4, 3]
 
 
 def test_a_run_without_launches_has_the_same_columns(tmp_path: Path) -> None:
@@ -88,14 +90,17 @@ def test_a_run_without_launches_has_the_same_columns(tmp_path: Path) -> None:
     assert none == header[:1]
 
 
-@pytest.mark.parametrize("every", [None, 20])
-def test_intervals_grow_instead_of_their_number(monkeypatch: pytest.MonkeyPatch, every: int | None) -> None:
+@pytest.mark.parametrize(("every", "first"), [(None, 20), (20, 20), (30, 30)])
+def test_intervals_grow_instead_of_their_number(
+    monkeypatch: pytest.MonkeyPatch, every: int | None, first: int
+) -> None:
+    """With intervals of 30 cycles, the number of rows is even when pairs become one at the end."""
     monkeypatch.setattr(model, "INTERVAL", 20)
     monkeypatch.setattr(model, "ROWS" if every is None else "MOST_ROWS", 10)
     [run] = launches("saxpy", every=every)
     lengths = run.timeline["gpu.core_cycles"]
-    assert 5 <= len(lengths) <= 10 and {*lengths[:-1] % 20} == {0} and {*lengths[:-1]} == {lengths[0]}
-    assert lengths[0] > 20 and lengths.sum() == run.cycles
+    assert 5 <= len(lengths) <= 10 and {*lengths[:-1] % first} == {0} and {*lengths[:-1]} == {lengths[0]}
+    assert lengths[0] > first and lengths.sum() == run.cycles
     assert run.timeline["issue.warp_instructions"].sum() == run.warp_instructions
 
 
