@@ -130,6 +130,8 @@ def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
     code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny", "--json", "-")
     (result,) = json.loads(out)
     assert all(key in result for key in RUN_KEYS) and result["machine"] == bench.machine()
+    in_launches = result["warp_instructions"] / (1000 * result["kwips"])
+    assert result["seconds_per_launch"] * result["launches"] == pytest.approx(in_launches)
     code, out, _ = lockstep(capsys, "bench", fill, "--size", "tiny", "--with", "dyncta")
     assert code == 0 and "gtx480 with dyncta, tiny" in " ".join(out.split())
 
