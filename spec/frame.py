@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism, Parameters
-from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Gpu
-from lockstep.spec.passes import HINTS, Pass
+from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Compiler, Gpu
+from lockstep.spec.passes import HINTS, Pass, machine
 
 COALESCER = "lsu.intra_warp_coalescer"
 CROSSBAR = "lsu.line_crossbar"
@@ -29,9 +29,13 @@ def hidden_by(gpu: Gpu) -> dict[str, int]:
 
 
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:
-    if gpu.core.scheduler != "region-p":
-        return ()
-    return (Pass(HINTS, "lockstep.sim.compile.ptx.passes.memory_regions:hints", tuple(hidden_by(gpu).items())),)
+    found = []
+    if gpu.compiler != Compiler():
+        found.append(machine(gpu.compiler.addresses, gpu.compiler.constant_operands))
+    if gpu.core.scheduler == "region-p":
+        hints = "lockstep.sim.compile.ptx.passes.memory_regions:hints"
+        found.append(Pass(HINTS, hints, tuple(hidden_by(gpu).items())))
+    return tuple(found)
 
 
 FRAME = Mechanism(

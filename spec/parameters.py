@@ -261,6 +261,16 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compiler:
+    """What the GPU's assembler makes of PTX; as it stands, PTX is simulated as it is."""
+
+    addresses: int = integer(64, 32, 64, "bits", "32: of a value that is only used as an address, half is dropped")
+    constant_operands: int = integer(
+        0, 0, 1, "operands", "of an arithmetic instruction, that can be kernel parameters or other constants"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Gpu:
     """A whole description, and the selected mechanisms with the frame slots that they take.
 
@@ -284,6 +294,7 @@ class Gpu:
     l2: L2
     dram: Dram
     launch: Launch
+    compiler: Compiler
     sections: Mapping[str, Any] = field(default_factory=dict)
     mechanisms: tuple[str, ...] = ()
     frame_slots: frozenset[str] = frozenset()
@@ -292,11 +303,11 @@ class Gpu:
 SECTIONS: dict[str, type] = dict(
     clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1,
     instruction_cache=InstructionCache, constant_cache=ConstantCache, crossbar=Crossbar, mesh=Mesh, l2=L2,
-    dram=Dram, launch=Launch,
+    dram=Dram, launch=Launch, compiler=Compiler,
 )  # fmt: skip
 """The sections of the frame, which every description has, but for those in :data:`OPTIONAL`."""
 
-OPTIONAL = ("mesh",)
+OPTIONAL = ("mesh", "compiler")
 
 
 def layout(section: type) -> np.dtype:
@@ -361,6 +372,8 @@ def check(gpu: Gpu) -> list[str]:
     ):
         if value & (value - 1):
             errors.append(f"{name} = {value}: must be a power of two")
+    if gpu.compiler.addresses not in (32, 64):
+        errors.append(f"compiler.addresses = {gpu.compiler.addresses}: must be 32 or 64")
     for category, pipeline in gpu.pipelines.items():
         memory = CATEGORIES.index(category) >= CATEGORIES.index("shared")
         if (pipeline.pipe == "lsu") != memory:

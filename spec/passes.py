@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from lockstep.spec.register_regions import REGION_REGISTERS
 
-STAGES = BEFORE_ALLOCATION, ALLOCATION, RENUMBERING, HINTS, REGIONS = (
-    "before allocation", "allocation", "renumbering", "hints", "regions"
+STAGES = MACHINE, BEFORE_ALLOCATION, ALLOCATION, RENUMBERING, HINTS, REGIONS = (
+    "machine", "before allocation", "allocation", "renumbering", "hints", "regions"
 )  # fmt: skip
 """The stages of a kernel, in their order."""
 
@@ -25,6 +25,12 @@ class Pass:
     stage: str
     function: str
     parameters: tuple[tuple[str, int | float | str], ...] = ()
+
+
+def machine(addresses: int, constant_operands: int) -> Pass:
+    """What the GPU's assembler makes of PTX, with ``addresses`` of 32 or 64 bits."""
+    parameters = (("addresses", addresses), ("constant_operands", constant_operands))
+    return Pass(MACHINE, "lockstep.sim.compile.ptx.machine:assemble", parameters)
 
 
 FIRST_USE = Pass(RENUMBERING, "lockstep.sim.compile.ptx.passes.first_use:renumber")

@@ -1,6 +1,7 @@
 """Instruction fetch: each warp has a buffer, filled round robin over the warps with room in theirs.
 
 A fetch takes instructions of one line of the instruction cache. One that misses is done again when the line is there.
+So is one of instructions that name words of the constant bank as operands, until the constant cache has their lines.
 
 A kernel's metadata words stand in front of the instructions that they belong to, as long as an instruction each. They
 are fetched with these, and lie in the buffer until a mechanism takes them out (:func:`take_word`), which decodes them:
@@ -10,6 +11,7 @@ nothing issues for them.
 from __future__ import annotations
 
 from lockstep.models.core.scoreboard import refresh
+from lockstep.models.core.state import instruction_of
 from lockstep.models.jit import ctz, i64, inline, jit, without_lowest, words_i32
 from lockstep.models.memory.read_cache import FOUND, REFUSED, arrived, look_up
 from lockstep.spec.parameters import MAX_WARPS
@@ -48,6 +50,7 @@ def forget_fetches(sm, slots):
     sm.fetching = i64(sm.fetching) & ~slots
     sm.refetch = i64(sm.refetch) & ~slots
     sm.refused_fetch = i64(sm.refused_fetch) & ~slots
+    sm.lacking = i64(sm.lacking) & ~slots
     for k in range(sm.code.mshrs):
         sm.code.entry[k].waiting = i64(sm.code.entry[k].waiting) & ~slots
 
@@ -96,6 +99,36 @@ def line_of_code(sm, config, identity):
     """A line has come: those who miss it, or missed an MSHR, fetch again."""
     slots = i64(arrived(sm.code, identity)) | i64(sm.refused_fetch)
     sm.refused_fetch = 0
+    sm.fetching = i64(sm.fetching) & ~slots
+    while slots != 0:
+        want_fetch(sm, config, ctz(slots))
+        slots = without_lowest(slots)
+
+
+@inline
+def _lacks_constants(sm, port, warp, slot, pc, size, now):
+    """Look up the operands from the constant bank of what is fetched. Returns whether it has to wait for one."""
+    cache, bit = sm.constants, i64(1) << slot
+    first = (i64(sm.lacking) & bit) == 0
+    found = i64(0)
+    for k in range(pc, pc + size):
+        address = i64(instruction_of(warp, k).constant)
+        if address == 0:
+            continue
+        if cache.finite != 0 and look_up(cache, port, address >> cache.line_shift, now) != FOUND:
+            cache.stats.misses += 1 if first else 0
+            sm.lacking = i64(sm.lacking) | bit
+            return True
+        found += 1
+    cache.stats.hits += found if first else found - 1
+    sm.lacking = i64(sm.lacking) & ~bit
+    return False
+
+
+@jit
+def line_of_constants(sm, config):
+    """A line of constants has come: those whose operands lack one fetch again."""
+    slots = i64(sm.lacking)
     sm.fetching = i64(sm.fetching) & ~slots
     while slots != 0:
         want_fetch(sm, config, ctz(slots))
@@ -182,10 +215,13 @@ def request_fetches(sm, config, port, now):
             if _misses(sm, config, port, slot, line, now):
                 continue
             size = min(size, ((line + 1 << sm.code.line_shift) - address) // width)
+        words = _words_of(warp, pc, size) if warp.words_to != 0 else i64(0)
+        if _lacks_constants(sm, port, warp, slot, pc, size - words, now):
+            continue
         fetch = sm.fetch[(i64(sm.fetch_head) + i64(sm.fetch_count)) % i64(sm.fetch_entries)]
         fetch.time = now + i64(config.core.fetch_latency)
         fetch.warp = slot
         fetch.epoch = warp.epoch
-        fetch.words = _words_of(warp, pc, size) if warp.words_to != 0 else 0
-        fetch.size = size - fetch.words
+        fetch.words = words
+        fetch.size = size - words
         sm.fetch_count += 1

@@ -24,7 +24,7 @@ from lockstep.models.core.constants import constants_looked_up
 from lockstep.models.core.counters import count_cycles
 from lockstep.models.core.delivery import write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
-from lockstep.models.core.fetch import deliver_fetches, line_of_code, request_fetches
+from lockstep.models.core.fetch import deliver_fetches, line_of_code, line_of_constants, request_fetches
 from lockstep.models.core.frame import (
     HAS_LISTENERS,
     LEFT,
@@ -143,6 +143,7 @@ def _line_arrives(sm, config, now):
         return
     sm.lsu.queue.stuck = 0
     places = i64(arrived(sm.constants, identity))
+    line_of_constants(sm, config)
     while places != 0:
         _line_of_access(sm, ctz(places), now)
         places = without_lowest(places)

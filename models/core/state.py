@@ -126,6 +126,7 @@ SM = record(
         ("flushed", "i8"),  # slots that have jumped; who looks at them takes them out
         ("worded", "i8"),  # slots with metadata words in their buffer
         ("refused_fetch", "i8"),  # slots whose fetch has missed and found no MSHR
+        ("lacking", "i8"),  # slots whose fetch waits for operands from the constant bank
         ("fetch_pointer", "i8"),
         ("fetch_head", "i8"),
         ("fetch_count", "i8"),

@@ -592,6 +592,7 @@ INSTRUCTION = record(
         ("data", "u1"),  # width in bytes of the registers in ``v``: 2, 4 or 8
         ("offset", "i8"),
         ("imm", "i8", (4,)),
+        ("constant", "i8"),  # device address of the operand from the constant bank, whose value is in ``imm``; 0: none
     ]
 )
 

@@ -39,6 +39,8 @@ def cause(sm, slot, now):
     if i64(sm.blocked) & bit != 0:
         return i64(OPERANDS) if _is_put_off(warp) else i64(BRANCH)
     if warp.buffered == 0:
+        if i64(sm.lacking) & bit != 0:
+            return i64(CONSTANT_CACHE)
         return i64(INSTRUCTION_CACHE) if i64(sm.refetch | sm.refused_fetch) & bit != 0 else i64(FETCH)
     if warp.put_off_count == PUT_OFF:
         return i64(OPERANDS)

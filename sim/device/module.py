@@ -229,7 +229,7 @@ class Module:
         self._check_extents(kernel, grid, block)
         self._check_resources(kernel, math.prod(grid), math.prod(block), shared_bytes)
         params = pack(self.gpu.memory, kernel, args)
-        ready = self._relocated(kernel)
+        ready = self._with_constants(self._relocated(kernel), params)
         machine = self.gpu.machine
         from lockstep.models.gpu import Busy  # late, since it compiles the model
         from lockstep.models.stop import ModelFault
@@ -320,10 +320,24 @@ class Module:
         code = kernel.code.copy()
         for relocation in kernel.relocations:
             value = self._symbol_value(kernel, relocation.symbol) + relocation.addend
-            if relocation.field == "offset":
-                code["offset"][relocation.pc] += value
+            if relocation.field in ("offset", "constant"):
+                code[relocation.field][relocation.pc] += value
             else:
                 code["imm"][relocation.pc, int(relocation.field.removeprefix("imm"))] += value
+        return replace(kernel, code=code)
+
+    def _with_constants(self, kernel: Kernel, params: bytes) -> Kernel:
+        """The kernel with what stands in the constant bank now among its operands."""
+        if not kernel.constants:
+            return kernel
+        code = kernel.code.copy()
+        for one in kernel.constants:
+            if one.symbol is None:
+                found = params[one.offset : one.offset + one.bytes]
+            else:
+                address = self._symbol_value(kernel, one.symbol) + one.offset
+                found = self.gpu.memory.view(address, one.bytes).tobytes()
+            code["imm"][one.pc, one.source] = int.from_bytes(found, "little", signed=True)
         return replace(kernel, code=code)
 
     def _symbol_value(self, kernel: Kernel, symbol: str) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from lockstep.verif.bench import mask
 
 REGISTERS = 6  # of each kind
+PARAMETERS = 3  # of 32 bits, beside one of 64
 DEPTH = 3  # of nested control flow
 REGION = 64  # bytes of a thread in each memory
 LANES = 32
@@ -134,6 +135,8 @@ class Grid:
     """What threads share: the global counters, and who has left."""
 
     counters: list[int]
+    words: Sequence[int]  # parameters
+    long: int
     left: set[Thread] = field(default_factory=set)
 
 
@@ -234,6 +237,63 @@ class Access(Statement):
             else:
                 value = int.from_bytes(region[at : at + size], "little", signed=extended)
                 registers[self.data] = value & (LONG if size == 8 else WORD)
+
+
+@dataclass
+class Parameter(Statement):
+    """A 32-bit instruction with a parameter of the kernel, or with the constant of the same number and value."""
+
+    operation: str
+    target: int
+    a: int
+    name: str  # of the parameter or the constant
+    number: int
+    first: bool
+
+    def ptx(self) -> list[str]:
+        a, known = f"%r{self.a}", f"%{self.name}{self.number}"
+        first, second = (known, a) if self.first else (a, known)
+        return [f"{self.operation} %r{self.target}, {first}, {second};"]
+
+    def run(self, threads: list[Thread], grid: Grid) -> None:
+        for thread in threads:
+            a, known = thread.r[self.a], grid.words[self.number]
+            operands = (known, a) if self.first else (a, known)
+            thread.r[self.target] = WORDS[self.operation](*operands) & WORD
+
+
+@dataclass
+class LongParameter(Statement):
+    """A product with half of a 64-bit parameter, and a sum with all of it."""
+
+    target: int
+    a: int
+
+    def ptx(self) -> list[str]:
+        half = ["cvt.u32.u64 %i, %long;", f"mul.wide.u32 %t, %r{self.a}, %i;"]
+        return [*half, f"sub.u64 %d{self.target}, %long, %t;"]
+
+    def run(self, threads: list[Thread], grid: Grid) -> None:
+        for thread in threads:
+            thread.d[self.target] = grid.long - thread.r[self.a] * (grid.long & WORD) & LONG
+
+
+@dataclass
+class Above(Statement):
+    """The upper half of a distance from an address, beyond what addresses have."""
+
+    target: int
+    a: int
+    space: str
+
+    def ptx(self) -> list[str]:
+        base = f"%g{self.space}"
+        far = [f"mul.wide.u32 %t, %r{self.a}, 0x10001;", f"add.u64 %u, %t, {base};", f"sub.u64 %u, %u, {base};"]
+        return [*far, "shr.u64 %u, %u, 32;", f"cvt.u32.u64 %r{self.target}, %u;"]
+
+    def run(self, threads: list[Thread], grid: Grid) -> None:
+        for thread in threads:
+            thread.r[self.target] = thread.r[self.a] * 0x1_0001 >> 32
 
 
 @dataclass
@@ -460,11 +520,13 @@ END = [
 
 @dataclass
 class Program:
-    """A kernel ``k(results, regions, counters)`` for one grid and block."""
+    """A kernel ``k(results, regions, counters, *words, long)`` for one grid and block."""
 
     grid: int
     block: int
     body: Body
+    words: Sequence[int]
+    long: int
 
     @property
     def threads(self) -> int:
@@ -490,6 +552,9 @@ class Program:
             "mov.u64 %mine, exchange;",
             "mad.wide.u32 %mine, %thread, 4, %mine;",
             "activemask.b32 %members;",
+            *(f"ld.param.u32 %w{k}, [w{k}];" for k in range(PARAMETERS)),
+            *(f"ld.const.u32 %c{k}, [known+{4 * k}];" for k in range(PARAMETERS)),
+            "ld.param.u64 %long, [wide];",
             "mul.lo.u32 %i, %cta, 0x85EBCA6B;",
             "mad.lo.u32 %r0, %thread, 0x9E3779B9, %i;",
             *(f"add.u32 %r{k}, %r0, {k};" for k in range(1, REGISTERS)),
@@ -498,16 +563,20 @@ class Program:
             lines += [f"cvt.u64.u32 %d{k}, %r{k};", f"mul.lo.u64 %d{k}, %d{k}, 0x2545F4914F6CDD1D;"]
         for k in range(0, REGION, 8):
             lines += [f"st.shared.u64 [%shared+{k}], 0;", f"st.local.u64 [%local+{k}], 0;"]
+        numbers = range(PARAMETERS)
+        parameters = "".join(f", .param .u32 w{k}" for k in numbers) + ", .param .u64 wide"
         code = "\n    ".join([*lines, *text(self.body), *END])
         return f"""
 .version 7.8
 .target sm_75
 .address_size 64
-.visible .entry k(.param .u64 results, .param .u64 regions, .param .u64 counts)
+.const .align 4 .u32 known[{PARAMETERS}] = {{{", ".join(map(str, self.words))}}};
+.visible .entry k(.param .u64 results, .param .u64 regions, .param .u64 counts{parameters})
 {{
     .reg .pred %p, %g;
+    .reg .b32 %w<{PARAMETERS}>, %c<{PARAMETERS}>;
     .reg .b32 %r<{REGISTERS}>, %trip<{DEPTH}>, %i, %thread, %cta, %members;
-    .reg .b64 %d<{REGISTERS}>, %t, %u, %result, %mine, %counters;
+    .reg .b64 %d<{REGISTERS}>, %t, %u, %result, %mine, %counters, %long;
     .reg .b64 %global, %shared, %local, %gglobal, %gshared, %glocal;
     .shared .align 8 .b8 shared[{REGION * self.block}];
     .shared .align 4 .b8 exchange[{4 * self.block}];
@@ -519,7 +588,7 @@ class Program:
 
     def reference(self, regions: np.ndarray, counters: np.ndarray) -> tuple[bytes, bytes, list[int]]:
         """Results, regions and counters after the kernel."""
-        shared = Grid([int(word) for word in counters])
+        shared = Grid([int(word) for word in counters], self.words, self.long)
         threads = []
         for cta in range(self.grid):
             own = [Thread(cta, k, regions[cta * self.block + k].tobytes()) for k in range(self.block)]
@@ -541,7 +610,8 @@ class Maker:
         block = rng.choice([32, 64, 96, 128, rng.randint(1, 130)])
         body = self._body(0, rng.randint(6, 14), block)
         leave = [Leave(self._label(), self._condition()), *self._body(0, 4, None)] if rng.random() < 0.5 else []
-        return Program(rng.randint(1, 6), block, [*body, *leave])
+        words = [mask(rng, 32) for _ in range(PARAMETERS)]
+        return Program(rng.randint(1, 6), block, [*body, *leave], words, mask(rng, 64))
 
     def regions(self, program: Program) -> np.ndarray:
         return np.frombuffer(self.rng.randbytes(program.threads * REGION), np.uint8).reshape(-1, REGION)
@@ -578,14 +648,26 @@ class Maker:
             guard = self._condition() if rng.random() < 0.3 else None
             return Word(rng.choice(list(WORDS)), register(), register(), register(), guard)
         if chance < 0.5:
-            return Long(rng.choice(list(LONGS)), register(), register(), register())
+            return self._with_parameter()
         if chance < 0.6:
-            return Mix(register(), register(), register(), register())
+            return Long(rng.choice(list(LONGS)), register(), register(), register())
         if chance < 0.7:
+            return Mix(register(), register(), register(), register())
+        if chance < 0.8:
             return Count(rng.choice(COUNTERS), register())
         store = rng.random() < 0.5
         kind = rng.choice([k for k in LOADS if not (store and k[0] == "s")])
         return Access(rng.choice(SPACES), rng.random() < 0.3, store, kind, register(), register())
+
+    def _with_parameter(self) -> Statement:
+        rng, register = self.rng, self._register
+        chance = rng.random()
+        if chance < 0.2:
+            return LongParameter(register(), register())
+        if chance < 0.4:
+            return Above(register(), register(), rng.choice(SPACES))
+        number = rng.randrange(PARAMETERS)
+        return Parameter(rng.choice(list(WORDS)), register(), register(), rng.choice("wc"), number, rng.random() < 0.5)
 
     def _control(self, depth: int, block: int | None) -> Statement:
         rng = self.rng

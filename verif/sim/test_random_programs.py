@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def settings(rng: random.Random) -> dict[str, Any]:
         "crossbar.buffers": [1, 8],
         "dram.queue": [2, 32],
         "launch.dispatcher": DISPATCHERS,
+        "compiler.addresses": [32, 64],
+        "compiler.constant_operands": [0, 1],
     }
     return {"core.sms": 2, **{name: rng.choice(values) for name, values in choices.items() if rng.random() < 0.5}}
 
@@ -61,17 +64,21 @@ def mechanisms(rng: random.Random) -> tuple[list[str], dict[str, Any]]:
     return [path] if path else [], sizes
 
 
-def simulate(seed: int, skip: bool = True) -> dict[str, Any]:
-    """Run a random program and compare it with the reference; returns everything that must not depend on the mode."""
+def simulate(seed: int, skip: bool = True, fixed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Run a random program and compare it with the reference; returns everything that must not depend on the mode.
+
+    ``fixed`` settings are not drawn.
+    """
     rng = random.Random(seed)
     maker = Maker(rng)
     program = maker.program()
     regions, counters = maker.regions(program), maker.counters()
     selected, sizes = mechanisms(rng)
-    gpu = Gpu(rng.choice(names()), selected, settings(rng) | sizes)
+    gpu = Gpu(rng.choice(names()), selected, settings(rng) | sizes | (fixed or {}))
     gpu.machine.skip = skip
     buffers = gpu.empty((program.threads, RESULT), np.uint8), gpu.to_device(regions), gpu.to_device(counters)
-    run = gpu.load(program.ptx).launch("k", grid=program.grid, block=program.block, args=buffers)
+    args = [*buffers, *program.words, program.long]
+    run = gpu.load(program.ptx).launch("k", grid=program.grid, block=program.block, args=args)
     found = [gpu.from_device(buffer) for buffer in buffers]
     results, memory, totals = program.reference(regions, counters)
     expected = np.frombuffer(results, np.uint8).reshape(-1, RESULT)

@@ -11,7 +11,7 @@ from lockstep.models.execution import isa
 from lockstep.models.execution.isa import PT, RZ, Control, Fetch, Group, Kind, Space
 from lockstep.sim.compile.ptx.cfg import reconvergence
 from lockstep.sim.compile.ptx.draft import Draft
-from lockstep.sim.compile.ptx.kernel import Kernel, Relocation
+from lockstep.sim.compile.ptx.kernel import Constant, Kernel, Relocation
 from lockstep.sim.compile.ptx.micro import NONE, Code, Micro, Storage
 
 _PLAIN = ("group", "op", "category", "guard_not", "sub", "flags", "line", "write", "rnd", "psrc_not", "psrc2_not")
@@ -31,10 +31,11 @@ def assemble(draft: Draft) -> Kernel:
     records["dst"] = [_or(places[micro.dst], RZ) for micro in code.list]
     records["reconverge"] = reconvergence(code.successors())
     relocations: list[Relocation] = []
+    constants: list[Constant] = []
     table: list[int] = []
     columns: dict[str, list[object]] = {
         name: [] for name in ("need", "pneed", "writes", "pwrites", "kind", "fetch", "src", "v", "read", "reads",
-                              "offset", "imm", "target")
+                              "offset", "imm", "constant", "target")
     }  # fmt: skip
     for pc, micro in enumerate(code.list):
         read, written = _read(micro, code, places), _written(micro, code, places)
@@ -49,6 +50,7 @@ def assemble(draft: Draft) -> Kernel:
         columns["reads"].append(len(read))
         columns["read"].append(read + [0] * (12 - len(read)))
         _sources(micro, pc, places, columns, relocations)
+        columns["constant"].append(_constant(micro, pc, constants, relocations))
         v = [RZ] * 8
         for index, register in (*micro.results.items(), *micro.operands.items()):
             v[index] = _or(places[register], RZ)
@@ -57,7 +59,9 @@ def assemble(draft: Draft) -> Kernel:
         columns["target"].append(_target(micro, code, table))
     for name, values in columns.items():
         records[name] = np.array(values, records.dtype[name].base) if values else 0
-    return replace(draft.kernel, code=records, relocations=relocations, branch_table=table)
+    return replace(
+        draft.kernel, code=records, relocations=relocations, constants=constants, branch_table=table
+    )  # fmt: skip
 
 
 def _or(place: int, absent: int) -> int:
@@ -102,9 +106,7 @@ def _bits(places: Iterable[int]) -> int:
     return mask
 
 
-def _sources(
-    micro: Micro, pc: int, places: list[int], columns: dict[str, list], relocations: list[Relocation]
-) -> None:
+def _sources(micro: Micro, pc: int, places: list[int], columns: dict[str, list], relocations: list[Relocation]) -> None:
     kind, fetch, src, imm = [Kind.NONE] * 4, [Fetch.NONE] * 4, [RZ] * 4, [0] * 4
     imm[3] = micro.imm3
     for index, source in enumerate(micro.sources):
@@ -113,11 +115,28 @@ def _sources(
             kind[index], src[index] = Kind.REGISTER, places[source.register]
         else:
             kind[index] = Kind.IMMEDIATE
-            imm[index] = _resolve(source.bits, source.storage, pc, f"imm{index}", relocations)
+            imm[index] = 0 if source.constant else _resolve(source.bits, source.storage, pc, f"imm{index}", relocations)
     columns["kind"].append(kind)
     columns["fetch"].append(fetch)
     columns["src"].append(src)
     columns["imm"].append(imm)
+
+
+def _constant(micro: Micro, pc: int, constants: list[Constant], relocations: list[Relocation]) -> int:
+    """The device address of an operand from the constant bank; 0 without one."""
+    address = 0
+    for index, source in enumerate(micro.sources):
+        if source.constant:
+            assert source.storage is not None
+            size = 8 if source.fetch == Fetch.PAIR else 4
+            symbol, offset = (source.storage.name if source.storage.module else None), source.bits
+            if symbol is None:
+                offset += source.storage.offset
+                address = source.storage.window + offset
+            else:
+                relocations.append(Relocation(pc, "constant", symbol, offset))
+            constants.append(Constant(pc, index, size, symbol, offset))
+    return address
 
 
 def _offset(micro: Micro, pc: int, relocations: list[Relocation]) -> int:
@@ -144,5 +163,3 @@ def _target(micro: Micro, code: Code, table: list[int]) -> int:
         table += targets
         return len(table) - len(targets)
     return targets[0]
-
-

@@ -34,6 +34,17 @@ class Relocation:
     addend: int  # bytes; the field itself holds 0
 
 
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """An operand from the constant bank: what stands there when the kernel is launched goes into a field."""
+
+    pc: int
+    source: int  # 0 to 3: the field ``imm``
+    bytes: int  # 4 or 8
+    symbol: str | None  # of a module variable; None: in the kernel's parameters
+    offset: int  # bytes
+
+
 @dataclass(slots=True)
 class Kernel:
     """An ``.entry``, with the functions that it calls inlined and its registers allocated."""
@@ -54,6 +65,7 @@ class Kernel:
     spilled: int = 0  # 32-bit registers that live in local memory
     code: np.ndarray = field(default_factory=lambda: np.zeros(0, isa.INSTRUCTION))
     relocations: list[Relocation] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
     branch_table: list[int] = field(default_factory=list)  # targets of ``brx.idx``
     tables: dict[str, np.ndarray] = field(default_factory=dict)  # what passes tell the model beside the code
 

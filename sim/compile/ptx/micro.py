@@ -37,12 +37,14 @@ WINDOWS = {
 
 
 class Source(NamedTuple):
-    """One of the sources a b c d: a virtual register, an immediate, or an address (immediate plus storage)."""
+    """One of the sources a b c d: a virtual register, an immediate, an address (immediate plus storage), or what stands
+    at such an address in a constant bank."""
 
     fetch: Fetch
     register: int = NONE
     bits: int = 0
     storage: Storage | None = None
+    constant: bool = False
 
 
 _EXTENSIONS = {  # width, signed, and the fetch that takes the extended value as it is

@@ -4,6 +4,9 @@ Lowering makes a :class:`Draft`: micro-operations over virtual registers and lab
 then change it in place, stage by stage, and within a stage by name. A pass is a function ``name(draft, **parameters)``
 that depends on nothing else; the folder here is the place for those of mechanisms. What each may rely on, and change:
 
+*machine*
+    What the GPU's assembler does: its tenant is ``sim/compile/ptx/machine``. As *before allocation*, but what it adds
+    belongs to the program.
 *before allocation*
     ``draft.code.list`` and ``code.bits`` (width of every virtual register; ``code.register`` makes one). Add, remove
     and reorder with ``code.replace``, which keeps labels right. No path may leave the end of the list.
@@ -22,8 +25,9 @@ that depends on nothing else; the folder here is the place for those of mechanis
     to it. They are fetched, and a mechanism must take them (``models/core/fetch.py``).
 
 After the allocation micro-operations may still be added, over registers that have a place; append to ``draft.physical``
-for new ones. All that a pass adds has ``Flag.ADDED``, spill code apart, and the PTX line of the one before it, unless
-the pass gave it a line. Guards, branch targets, reconvergence points and masks are worked out after the last stage.
+for new ones. All that a pass adds behind the stage *machine* has ``Flag.ADDED``, spill code apart, and the PTX line of
+the one before it, unless the pass gave it a line. Guards, branch targets, reconvergence points and masks are worked out
+after the last stage.
 A pass raises :class:`Refused` for a kernel that it cannot have.
 """
 
@@ -39,7 +43,7 @@ from lockstep.models.execution.isa import Flag
 from lockstep.sim.compile.ptx.draft import Draft, Refused
 from lockstep.sim.compile.ptx.micro import NONE, Micro
 from lockstep.sim.errors import UsageError
-from lockstep.spec.passes import STAGES, Pass
+from lockstep.spec.passes import BEFORE_ALLOCATION, MACHINE, STAGES, Pass
 
 __all__ = ["ordered", "run", "source"]
 
@@ -76,9 +80,9 @@ def run(draft: Draft, passes: Iterable[Pass]) -> None:
     for one in ordered(passes):
         before = set(draft.code.list)
         _function(one)(draft, **dict(one.parameters))
-        if one.stage != ALLOCATION.stage:
+        if one.stage not in (MACHINE, ALLOCATION.stage):
             _mark(draft.code.list, before)
-        if one.stage != STAGES[0]:
+        if one.stage not in (MACHINE, BEFORE_ALLOCATION):
             _check(draft, one)
 
 

@@ -33,7 +33,7 @@ PASSES = "lockstep.sim.compile.ptx.passes"
 COMPILED = Path(__file__).parent / "compiled"
 SHIPPED = ("bfs", "histogram", "reduction", "saxpy", "spmv", "transpose-tiled")
 FILES = [*sorted(COMPILED.glob("*.ptx")), *(kernels.find(name).ptx for name in SHIPPED)]
-BEFORE, ALLOCATION, RENUMBERING, HINTS, REGIONS = STAGES
+MACHINE, BEFORE, ALLOCATION, RENUMBERING, HINTS, REGIONS = STAGES
 RANDOM_PROGRAMS = 12
 
 
@@ -303,7 +303,7 @@ def test_what_comes_after_the_allocation_is_marked_and_has_a_place() -> None:
 @pytest.mark.parametrize(
     ("chosen", "words"),
     [
-        (one("later", "idle"), f"pass {HERE}:idle: unknown stage 'later'; the stages are before allocation, all"),
+        (one("later", "idle"), f"pass {HERE}:idle: unknown stage 'later'; the stages are machine, before allocat"),
         (one(BEFORE, "idel"), f"pass {HERE}:idel: {HERE} has no function 'idel'"),
         (Pass(BEFORE, HERE), f"pass {HERE}: {HERE} has no function ''"),
         (Pass(BEFORE, "lockstep.nowhere:idle"), "pass lockstep.nowhere:idle: Lockstep has no module lockstep.nowhere"),
