@@ -99,6 +99,18 @@ def test_operands_in_one_bank_are_read_one_after_the_other(sources: int, banks: 
     assert slope(body, 20, 40, settings) == 20 + ceil(sources / banks) - 1
 
 
+@pytest.mark.parametrize("load", ["ld.const.u32 %r4, [zeros];", "ld.param.u32 %r4, [value];"])
+def test_an_operand_from_the_constant_bank_costs_nothing_when_it_is_there(load: str) -> None:
+    """The first instruction that names it is fetched when its line has come, so that only the first one waits."""
+    body = chain("add.s32 %r3, %r3, %r4;", f"{BEFORE}\n{load}")
+    settings = {"compiler.constant_operands": 1, "pipelines.integer.latency": 13, "core.fetch_width": 1}
+    assert slope(body, 20, 40, settings) == 13
+    finite, perfect = (
+        Bench(body(20), settings | {"constant_cache.mode": mode})(value=0).cycles for mode in ("finite", "perfect")
+    )
+    assert finite - perfect >= description.load("gtx480").l2.latency
+
+
 # -------------------------------------------------------------------------------------------------- latencies of memory
 
 CHASE = "ld.global.u64 %rd1, [%rd1];"

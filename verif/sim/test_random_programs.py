@@ -74,7 +74,7 @@ def simulate(seed: int, skip: bool = True, fixed: Mapping[str, Any] | None = Non
     program = maker.program()
     regions, counters = maker.regions(program), maker.counters()
     selected, sizes = mechanisms(rng)
-    gpu = Gpu(rng.choice(names()), selected, settings(rng) | sizes | (fixed or {}))
+    gpu = Gpu(rng.choice(names()), selected, {**settings(rng), **sizes, **(fixed or {})})
     gpu.machine.skip = skip
     buffers = gpu.empty((program.threads, RESULT), np.uint8), gpu.to_device(regions), gpu.to_device(counters)
     args = [*buffers, *program.words, program.long]

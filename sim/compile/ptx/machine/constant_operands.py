@@ -18,7 +18,7 @@ Constants = dict[int, Source]
 """The constant that a register holds."""
 
 _SPACES = (Space.PARAM, Space.CONST)
-_FIRST_IN_REGISTER = {
+_FIRST_IN_REGISTER: dict[Group, set[Int] | set[Long]] = {
     Group.INT: {
         Int.SHL, Int.SHR_S, Int.SHR_U, Int.SHF_L_CLAMP, Int.SHF_L_WRAP, Int.SHF_R_CLAMP, Int.SHF_R_WRAP, Int.BFE_S,
         Int.BFE_U, Int.BFI, Int.PRMT, Int.SZEXT_S, Int.SZEXT_U, Int.BMSK, Int.FNS,
@@ -86,7 +86,7 @@ def _constants(code: Code) -> Constants:
 def _folded(micro: Micro, constants: Constants, most: int) -> Iterator[Source]:
     """The sources, with constants as far as the instruction takes them: the later ones first."""
     literals = sum(one.register == NONE and (one.bits != 0 or one.storage is not None) for one in micro.sources)
-    fixed = micro.op in _FIRST_IN_REGISTER.get(micro.group, ())
+    fixed = micro.op in _FIRST_IN_REGISTER.get(micro.group, set())
     fitting = [which for which, one in enumerate(micro.sources) if one.register in constants and which >= fixed]
     chosen = fitting[max(0, len(fitting) - max(0, most - literals)) :]
     for which, one in enumerate(micro.sources):
@@ -101,7 +101,7 @@ def _sink(code: Code) -> None:
     for micro in code.list:
         if len(micro.sources) == 1 and micro.sources[0].constant and is_copy(micro, code.bits[micro.dst]):
             uses = values.uses[micro.dst]
-            if values.is_single(micro.dst) and len({values.graph.block_of[use] for use in uses}) == 1:
+            if values.only_definition(micro.dst) is not None and len({values.graph.block_of[use] for use in uses}) == 1:
                 before[min(uses)].append(micro)
                 moved.add(micro)
     code.replace([[*before[k], *([] if m in moved else [m])] for k, m in enumerate(code.list)])

@@ -31,9 +31,9 @@ class Values:
         return ControlFlowGraph(self.code.successors())
 
     def only_definition(self, register: int) -> int | None:
-        """The one micro-operation that writes a register, in all lanes that execute it."""
+        """The one micro-operation that writes a register; None if there are several, or none."""
         found = self.definitions.get(register, [])
-        return found[0] if len(found) == 1 and self.code.list[found[0]].guard == NONE else None
+        return found[0] if len(found) == 1 else None
 
     def is_single(self, register: int) -> bool:
         """Whether a register has one definition, and a value wherever it is used, as in SSA form."""

@@ -27,7 +27,7 @@ SETTINGS = [
 ]
 BOTH = SETTINGS[1]
 RANDOM_PROGRAMS = 8
-KERNELS = ("saxpy", "reduction", "spmv", "hotspot", "sgemm", "bfs", "transpose-tiled", "histogram", "mri-q-q")
+KERNELS = ("saxpy", "reduction", "spmv", "hotspot", "sgemm", "bfs", "transpose-tiled", "histogram", "mri-q")
 
 HEAD = """.version 7.8
 .target sm_75

@@ -22,7 +22,10 @@ QUICK = ("saxpy", "spmv", "BlackScholes", "lud", "srad_v1", "syrk")
 FAR = 1.5  # a function whose figures differ by a larger factor gets a reason
 NOTABLE = 1.05  # a step that changes the ratio by less is not named
 
-COMPILERS: Mapping[str, Mapping[str, Any]] = {"ours": {"gpu": "gtx980"}}
+COMPILERS: Mapping[str, Mapping[str, Any]] = {
+    "with constant operands": {"gpu": "gtx980", "settings": {"compiler.constant_operands": 1}},
+    "ours": {"gpu": "gtx980"},
+}
 """Columns of the page: GPUs, mechanisms and settings; the outliers are of the last. This GPU's threads may have as many
 registers as those of ptxas."""
 
