@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from lockstep.models.core.scoreboard import refresh
 from lockstep.models.core.state import instruction_of
+from lockstep.models.execution.isa import Flag
 from lockstep.models.jit import ctz, i64, inline, jit, without_lowest, words_i32
 from lockstep.models.memory.read_cache import FOUND, REFUSED, arrived, look_up
 from lockstep.spec.parameters import MAX_WARPS
@@ -112,10 +113,10 @@ def _lacks_constants(sm, port, warp, slot, pc, size, now):
     first = (i64(sm.lacking) & bit) == 0
     found = i64(0)
     for k in range(pc, pc + size):
-        address = i64(instruction_of(warp, k).constant)
-        if address == 0:
+        instruction = instruction_of(warp, k)
+        if instruction.flags & Flag.CONSTANT == 0:
             continue
-        if cache.finite != 0 and look_up(cache, port, address >> cache.line_shift, now) != FOUND:
+        if cache.finite != 0 and look_up(cache, port, instruction.offset >> cache.line_shift, now) != FOUND:
             cache.stats.misses += 1 if first else 0
             sm.lacking = i64(sm.lacking) | bit
             return True

@@ -320,8 +320,8 @@ class Module:
         code = kernel.code.copy()
         for relocation in kernel.relocations:
             value = self._symbol_value(kernel, relocation.symbol) + relocation.addend
-            if relocation.field in ("offset", "constant"):
-                code[relocation.field][relocation.pc] += value
+            if relocation.field == "offset":
+                code["offset"][relocation.pc] += value
             else:
                 code["imm"][relocation.pc, int(relocation.field.removeprefix("imm"))] += value
         return replace(kernel, code=code)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lockstep.models.execution import isa
-from lockstep.models.execution.isa import PT, RZ, Control, Fetch, Group, Kind, Space
+from lockstep.models.execution.isa import PARAM_WINDOW, PT, RZ, Control, Fetch, Flag, Group, Kind, Space
 from lockstep.sim.compile.ptx.cfg import reconvergence
 from lockstep.sim.compile.ptx.draft import Draft
 from lockstep.sim.compile.ptx.kernel import Constant, Kernel, Relocation
@@ -35,7 +35,7 @@ def assemble(draft: Draft) -> Kernel:
     table: list[int] = []
     columns: dict[str, list[object]] = {
         name: [] for name in ("need", "pneed", "writes", "pwrites", "kind", "fetch", "src", "v", "read", "reads",
-                              "offset", "imm", "constant", "target")
+                              "offset", "imm", "target")
     }  # fmt: skip
     for pc, micro in enumerate(code.list):
         read, written = _read(micro, code, places), _written(micro, code, places)
@@ -50,12 +50,15 @@ def assemble(draft: Draft) -> Kernel:
         columns["reads"].append(len(read))
         columns["read"].append(read + [0] * (12 - len(read)))
         _sources(micro, pc, places, columns, relocations)
-        columns["constant"].append(_constant(micro, pc, constants, relocations))
         v = [RZ] * 8
         for index, register in (*micro.results.items(), *micro.operands.items()):
             v[index] = _or(places[register], RZ)
         columns["v"].append(v)
-        columns["offset"].append(_offset(micro, pc, relocations))
+        operand = _constant(micro, pc)
+        if operand:
+            constants.append(operand)
+            records["flags"][pc] |= Flag.CONSTANT
+        columns["offset"].append(_offset(micro, pc, operand, relocations))
         columns["target"].append(_target(micro, code, table))
     for name, values in columns.items():
         records[name] = np.array(values, records.dtype[name].base) if values else 0
@@ -122,28 +125,24 @@ def _sources(micro: Micro, pc: int, places: list[int], columns: dict[str, list],
     columns["imm"].append(imm)
 
 
-def _constant(micro: Micro, pc: int, constants: list[Constant], relocations: list[Relocation]) -> int:
-    """The device address of an operand from the constant bank; 0 without one."""
-    address = 0
+def _constant(micro: Micro, pc: int) -> Constant | None:
+    """The operand from the constant bank."""
     for index, source in enumerate(micro.sources):
-        if source.constant:
-            assert source.storage is not None
+        if source.constant and source.storage is not None:
             size = 8 if source.fetch == Fetch.PAIR else 4
-            symbol, offset = (source.storage.name if source.storage.module else None), source.bits
-            if symbol is None:
-                offset += source.storage.offset
-                address = source.storage.window + offset
-            else:
-                relocations.append(Relocation(pc, "constant", symbol, offset))
-            constants.append(Constant(pc, index, size, symbol, offset))
-    return address
+            symbol = source.storage.name if source.storage.module else None
+            return Constant(pc, index, size, symbol, source.storage.offset + source.bits)
+    return None
 
 
-def _offset(micro: Micro, pc: int, relocations: list[Relocation]) -> int:
-    offset = micro.offset
-    if micro.storage is not None and micro.space == Space.GENERIC:
-        offset += micro.storage.window
-    return _resolve(offset, micro.storage, pc, "offset", relocations)
+def _offset(micro: Micro, pc: int, operand: Constant | None, relocations: list[Relocation]) -> int:
+    if operand is None:
+        window = micro.storage.window if micro.storage is not None and micro.space == Space.GENERIC else 0
+        return _resolve(micro.offset + window, micro.storage, pc, "offset", relocations)
+    if operand.symbol is None:
+        return PARAM_WINDOW + operand.offset
+    relocations.append(Relocation(pc, "offset", operand.symbol, operand.offset))
+    return 0
 
 
 def _resolve(value: int, storage: Storage | None, pc: int, field: str, relocations: list[Relocation]) -> int:

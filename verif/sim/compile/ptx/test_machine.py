@@ -70,7 +70,7 @@ def test_parameters_are_operands() -> None:
     assert loads(kernel, Space.PARAM) == 0
     assert operands(kernel) == [(Category.INTEGER, None, 0, 8), (Category.INTEGER, None, 8, 4)]
     pc = kernel.constants[1].pc
-    assert kernel.code["constant"][pc] == PARAM_WINDOW + 8
+    assert kernel.code["flags"][pc] & Flag.CONSTANT and kernel.code["offset"][pc] == PARAM_WINDOW + 8
     assert kernel.code["kind"][pc, 1] == Kind.IMMEDIATE
     assert not (kernel.code["flags"] & Flag.ADDED).any()
     assert kernel.registers == 4

@@ -221,7 +221,7 @@ def made_up(
     """Results of one function, and what is recorded of it: :data:`OURS` and :data:`THEIRS`, but for some figures."""
     variants = {name: THEIRS | dict(theirs.get(name, {})) for name in witness.VARIANTS}
     monkeypatch.setattr(recording, "recorded", lambda kernel: {"f": variants})
-    return {"k, ours": {"kernel": "k", "functions": {"f": OURS | dict(ours)}}}
+    return {f"k, {name}": {"kernel": "k", "functions": {"f": OURS | dict(ours)}} for name in compiler.COMPILERS}
 
 
 def test_a_function_is_fair_if_neither_unrolling_nor_inlining_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:
