@@ -54,7 +54,7 @@ def differences() -> list[str]:
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef):
             made: Any = getattr(jit, node.name, None)
-            names = [each.arg for each in (*node.args.args, node.args.kwarg) if each]
+            names = [each.arg for each in (*node.args.args, node.args.vararg, node.args.kwarg) if each]
             known = not jit.COMPILED and inspect.isfunction(inspect.unwrap(made))
             if made is None or (known and list(inspect.signature(made).parameters) != names):
                 found.append(node.name)

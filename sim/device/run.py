@@ -13,7 +13,7 @@ from lockstep.sim.compile.ptx.names import readable
 from lockstep.sim.device import statistics
 from lockstep.sim.device.description import values
 from lockstep.sim.device.profile import Profile
-from lockstep.sim.device.trace.intervals import columns
+from lockstep.sim.device.timeline import columns
 from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Run:
 
     @cached_property
     def timeline(self) -> dict[str, np.ndarray]:
-        """The launch over time: ``trace.intervals.columns``."""
+        """The launch over time: ``timeline.columns``."""
         return columns(self.intervals, self.gpu)
 
     @cached_property

@@ -14,13 +14,14 @@ import pytest
 from lockstep.cli import main as cli
 from lockstep.models.observe import intervals as model
 from lockstep.sim import Gpu, kernels
+from lockstep.sim.device import timeline
 from lockstep.sim.device.run import Run
 from lockstep.sim.device.statistics import STATISTICS, compute
 from lockstep.sim.device.trace import intervals
 from lockstep.sim.errors import UsageError
 from lockstep.spec.statistics import RATIO
 
-ADDED_UP = [name for name in intervals.COLUMNS if STATISTICS[name].unit not in (RATIO, "warps", "CTAs")]
+ADDED_UP = [name for name in timeline.COLUMNS if STATISTICS[name].unit not in (RATIO, "warps", "CTAs")]
 GAUGES = {"dyncta": "dyncta.limit", "dyncore": "dyncore.off"}
 
 
@@ -58,7 +59,7 @@ def test_columns_are_the_statistics_of_their_interval() -> None:
     for k in range(len(taken.ends)):
         raw = {name: rows[k : k + 1] for name, rows in taken.counts.items()}
         alone = compute(raw, gpu.description)
-        assert all(alone[name] == gpu.runs[-1].timeline[name][k] for name in intervals.COLUMNS)
+        assert all(alone[name] == gpu.runs[-1].timeline[name][k] for name in timeline.COLUMNS)
     run = gpu.runs[-1]
     instructions, warps = (run.timeline[name] * run.timeline["gpu.core_cycles"] for name in ("ipc", "occupancy"))
     assert instructions.sum() == pytest.approx(run.warp_instructions)
@@ -79,7 +80,7 @@ def test_gauges_are_means_over_sms_at_the_end_of_an_interval() -> None:
     kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
     own = gpu.runs[-1].intervals
     gauge = np.resize([0, 8, 6], (len(own.rows), 1))
-    shown = intervals.columns(replace(own, rows=np.hstack([own.rows, gauge]), shown=["g"]), gpu.description)
+    shown = timeline.columns(replace(own, rows=np.hstack([own.rows, gauge]), shown=["g"]), gpu.description)
     assert len(own.ends) > 1 and shown["g"][:2].tolist() == [4, 3]
 
 

@@ -103,7 +103,7 @@ def _run(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     file = next((file for file in distribution.files or () if file.name == tool), None)
     if file is None:
         raise UsageError(MISSING)
-    ran = subprocess.run([str(distribution.locate_file(file)), *arguments], capture_output=True, text=True)
+    ran = subprocess.run([str(distribution.locate_file(file)), *arguments], capture_output=True, encoding="utf-8")
     if ran.returncode:
         raise UsageError(f"{tool}: {(ran.stderr.splitlines() or ['failed'])[0]}")
     return ran
