@@ -93,7 +93,7 @@ class Lowering(Scope):
         offset, result = 0, []
         for variable in self.function.parameters:
             offset = _aligned(offset, variable.align)
-            frame.storage[variable.name] = Storage(variable.name, Space.PARAM, offset)
+            frame.storage[variable.name] = Storage(variable.name, Space.PARAM, offset, bytes=variable.bytes)
             result.append(
                 Parameter(
                     variable.name, variable.type, offset, variable.bytes, variable.align, variable.is_array,

@@ -19,6 +19,7 @@ class Storage:
     space: isa.Space
     offset: int = 0  # in its space; of shared and local variables known once all are laid out
     module: bool = False  # a module variable in device memory, or a texture: the loader knows the address
+    bytes: int = 0  # of a parameter or a module variable
 
     @property
     def window(self) -> int:

@@ -17,7 +17,6 @@ from lockstep.sim.compile.ptx.micro import NONE, Code, Micro, Source, Storage, m
 class ParameterStorage(Storage):
     """A ``.param`` variable of a call sequence, with all that happens to it."""
 
-    bytes: int = 0
     align: int = 4
     address_taken: bool = False
     accesses: list[ParameterAccess] = field(default_factory=list)

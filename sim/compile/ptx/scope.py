@@ -272,7 +272,8 @@ class Scope:
 
     def _static(self, owner: str, variable: ast.Variable) -> Storage:
         if variable.space not in ("shared", "local"):
-            return Storage(variable.name, MODULE_SPACES.get(variable.space, Space.GLOBAL), module=True)
+            space = MODULE_SPACES.get(variable.space, Space.GLOBAL)
+            return Storage(variable.name, space, module=True, bytes=variable.bytes)
         key = owner, variable.name
         if key not in self.statics:
             space = Space.SHARED if variable.space == "shared" else Space.LOCAL

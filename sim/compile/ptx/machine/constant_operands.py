@@ -49,16 +49,25 @@ def fold(code: Code, most: int) -> None:
 
 
 def _load_as_moves(code: Code) -> None:
-    """Replace loads of whole words at known addresses."""
+    """Replace loads of whole words at known addresses. A load that is misaligned, or out of bounds, stays a fault."""
     expansions = []
     for micro in code.list:
         moves = [micro]
         if micro.group == Group.MEMORY and micro.op == Memory.LOAD and micro.space in _SPACES and not micro.sources:
             targets = [(element, register) for element, register in micro.results.items() if register != NONE]
-            if all(8 * micro.bytes == code.bits[register] and micro.bytes >= 4 for _, register in targets):
+            words = all(8 * micro.bytes == code.bits[register] and micro.bytes >= 4 for _, register in targets)
+            if words and _is_there(micro):
                 moves = [_move(micro, element, register, code.bits[register]) for element, register in targets]
         expansions.append(moves)
     code.replace(expansions)
+
+
+def _is_there(load: Micro) -> bool:
+    """Whether a load is aligned, and within its variable."""
+    storage, size = load.storage, load.vec * load.bytes
+    if storage is None or (storage.offset + load.offset) % size:
+        return False
+    return 0 <= load.offset <= storage.bytes - size
 
 
 def _move(load: Micro, element: int, register: int, bits: int) -> Micro:

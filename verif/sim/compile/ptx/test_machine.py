@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lockstep.models.execution.isa import PARAM_WINDOW, Category, Flag, Group, Kind, Memory, Space
-from lockstep.sim import Gpu, UsageError, kernels
+from lockstep.sim import Gpu, KernelFault, UsageError, kernels
 from lockstep.sim.compile.ptx.build import build
 from lockstep.sim.compile.ptx.kernel import Kernel
 from lockstep.sim.compile.ptx.parser import parse
@@ -134,6 +134,20 @@ def test_a_launch_takes_what_stands_in_the_bank() -> None:
                 sums = (thread + np.uint32(n)) * thread + np.uint32(word)
                 expected = np.uint32(narrow) - (sums ^ np.uint32(wide & 0xFFFF_FFFF))
             assert np.array_equal(gpu.from_device(out), expected), settings
+
+
+@pytest.mark.parametrize(
+    ("load", "fault"),
+    [
+        ("ld.const.u32 %r2, [table+4096];", "out of bounds"), ("ld.const.u32 %r2, [table+2];", "misaligned"),
+        ("ld.param.u32 %r2, [narrow+4096];", "out of bounds"), ("ld.param.u32 %r2, [wide+2];", "misaligned"),
+    ],
+)  # fmt: skip
+def test_a_load_at_a_wrong_address_stays_a_fault(load: str, fault: str) -> None:
+    gpu = Gpu("gtx480", settings=BOTH)
+    module = gpu.load(HEAD + ADDRESS + f"{load} st.global.u32 [%d4], %r2; ret;\n}}\n")
+    with pytest.raises(KernelFault, match=fault):
+        module.launch("k", 1, 32, [gpu.empty(32, np.uint32), 0, 0.0, 0, 0])
 
 
 # ------------------------------------------------------------------------------------------------------------ addresses

@@ -373,7 +373,7 @@ def _installed() -> str | None:
         return None
 
 
-@pytest.mark.skipif([_installed()] != recording.versions(), reason="needs the ptxas of the recording")
+@pytest.mark.skipif([_installed()] != recording.versions(), reason="needs the recorded ptxas (extra, 75 MB)")
 @pytest.mark.parametrize("kernel", LIVE)
 def test_the_recording_is_what_ptxas_makes(kernel: str) -> None:
     recorded = [row for row in recording.rows() if row["kernel"] == kernel]
@@ -381,13 +381,13 @@ def test_the_recording_is_what_ptxas_makes(kernel: str) -> None:
     assert recorded == fresh
 
 
-@pytest.mark.skipif(_installed() is None, reason="needs ptxas")
+@pytest.mark.skipif(_installed() is None, reason="needs ptxas (extra, 75 MB)")
 def test_ptx_that_ptxas_refuses_is_one_line() -> None:
     with pytest.raises(UsageError, match=r"^ptxas: ptxas .*[^\n]$"):
         witness.assemble(".version 9.0\n.target sm_75\n.address_size 64\nnonsense\n", witness.VARIANTS["whole"])
 
 
-@pytest.mark.skipif([_installed()] != recording.versions(), reason="needs the ptxas of the recording")
+@pytest.mark.skipif([_installed()] != recording.versions(), reason="needs the recorded ptxas (extra, 75 MB)")
 def test_what_the_reason_for_sto_says() -> None:
     text = kernels.find("STO").ptx.read_text(encoding="utf-8")
     hurried = witness.assemble(text, replace(witness.VARIANTS["whole"], options=("-Ofc", "max")))
