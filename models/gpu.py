@@ -24,7 +24,7 @@ from lockstep.models import cache, laws, tenants
 from lockstep.models import jit as J
 from lockstep.models.core.sm import ZEROED
 from lockstep.models.core.state import LAUNCH, SM
-from lockstep.models.execution.isa import CODE_BASE, CODE_END, CONTEXT, GRANULE, LANES, Fault
+from lockstep.models.execution.isa import CODE_BASE, CODE_END, CONTEXT, GRANULE, LANES, Fault, Flag
 from lockstep.models.launch import Arena, Kernel, Launch, Program, describe
 from lockstep.models.memory import system
 from lockstep.models.observe import Observer
@@ -286,7 +286,12 @@ class Machine:
         observer.begin(tenant.states, kernel)
 
     def _place_code(self, code: np.ndarray, words: np.ndarray) -> int:
-        """The device address of a kernel's instructions and metadata words, one kernel behind the other."""
+        """The device address of a kernel's instructions and metadata words, one kernel behind the other.
+
+        What a launch puts into operands from the constant bank is no part of the code.
+        """
+        code = code.copy()
+        code["imm"][(code["flags"] & Flag.CONSTANT) != 0] = 0
         digest = hashlib.sha256(code.tobytes() + words.tobytes()).digest()
         if digest not in self._code_places:
             size = round_up((len(code) + int(words[-1:].sum())) * self.gpu.instruction_cache.instruction_bytes, GRANULE)

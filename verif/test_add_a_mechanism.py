@@ -80,7 +80,7 @@ def test_lint(lockstep: Command, tree: Path) -> None:
     lockstep("mypy", "--follow-imports=silent", *modules, at=tree)
 
 
-@pytest.mark.parametrize("level", ["smoke", "random", "formal"])
+@pytest.mark.parametrize("level", ["smoke", "formal", pytest.param("random", marks=pytest.mark.exhaustive)])
 def test_their_blocks_are_verified(lockstep: Command, level: str) -> None:
     lockstep("lockstep.cli", "verify", "pair_lane", "--level", level)
 

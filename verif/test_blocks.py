@@ -173,6 +173,7 @@ def digests(block: str, seed: int) -> dict[str, str]:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("block", blocks())
 def test_an_interpreted_run_is_identical(block: str) -> None:

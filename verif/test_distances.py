@@ -14,6 +14,7 @@ from lockstep.models.cache import ROOT
 from lockstep.rtl import registry
 from lockstep.sim import kernels
 from lockstep.spec.registry import MECHANISMS
+from lockstep.verif.extremes import KERNELS
 
 TESTS = """
 import pytest
@@ -64,7 +65,7 @@ def test_test_and_the_rest_are_all(tests: Path) -> None:
     assert test | rest == selected([], tests)
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.long)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.exhaustive)])
 def test_the_summary_counts_by_distance_and_names_what_is_slow(workers: Sequence[str], tests: Path) -> None:
     assert not [line for line in run(*workers, str(tests)) if "slow for" in line]
     with (tests.parent / "conftest.py").open("a", encoding="utf-8") as file:
@@ -86,7 +87,7 @@ def test_make_test_has_a_test_of_everything() -> None:
     found = selected(["-m", "not exhaustive"], *(ROOT / "verif" / file for file in PROMISED))
     with_hardware = {name for name, each in MECHANISMS.items() if each.blocks} - {"regless", "sharing"}
     assert {f"test_results[{name}]" for name in kernels.names()} <= found
-    assert {f"test_skipping_changes_nothing[{name}]" for name in MECHANISMS} <= found
+    assert {f"test_skipping_changes_nothing[{name}-{KERNELS[0]}]" for name in MECHANISMS} <= found
     assert {f"test_every_block_of_a_mechanism[{name}]" for name in with_hardware} <= found
     assert {f"test_blocks_in_a_run[{case}shadow]" for case in ("", "hotspot, registers-")} <= found
     assert "test_the_tutorial" in found

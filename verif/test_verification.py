@@ -363,18 +363,21 @@ def test_waived_points_cannot_be_reached(block: str, tmp_path: Path) -> None:
     assert outcome.passed, outcome.counterexample
 
 
+more = partial(pytest.param, marks=pytest.mark.exhaustive)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "block, points, proved",
     [
         (BLOCK, r"line_shift\[2\] 1->0", True),  # an input, by the protocol
         (BLOCK, r"line_shift\[1\] 1->0", False),
-        ("warppool.writeback", r"answer_ready 1->0", False),  # an output
-        ("warppool.writeback", r"result__payload\[0\] 1->0", False),  # a register
-        (BLOCK, r"cond_then: assign \S+ = rst \? .*", False),
-        (BLOCK, r"cond_else: assign \S+ = rst \? .*", False),
-        ("warppool.instruction_queues", r"if: if .*", False),
-        ("warppool.instruction_queues", r"else: if .*", False),
+        more("warppool.writeback", r"answer_ready 1->0", False),  # an output
+        more("warppool.writeback", r"result__payload\[0\] 1->0", False),  # a register
+        more(BLOCK, r"cond_then: assign \S+ = rst \? .*", False),
+        more(BLOCK, r"cond_else: assign \S+ = rst \? .*", False),
+        more("warppool.instruction_queues", r"if: if .*", False),
+        more("warppool.instruction_queues", r"else: if .*", False),
     ],
 )
 def test_what_can_be_reached_is_not_proved(block: str, points: str, proved: bool, tmp_path: Path) -> None:

@@ -143,7 +143,8 @@ PROOFS = {
         partial(ReadyIsRight, 3), "prove", 2, "exactly when no lane will be pending, any addresses: 3 lanes"
     ),
     "a line says where its lanes' words are": Proof(
-        partial(LinesAreRight, 3), "bmc", 7, "number, lanes, mapping, order and last line, any addresses: 3 lanes"
+        partial(LinesAreRight, 3), "bmc", 7, "number, lanes, mapping, order and last line, any addresses: 3 lanes",
+        long=True,
     ),
     "everything can happen": Proof(
         partial(EverythingHappens, 3), "cover", 8, "3 lanes: all mappings, back-pressure, instructions without a gap"

@@ -115,7 +115,7 @@ PROOFS = {
     ),
     "a load gets back what was stored": Proof(
         LoadedAgain, "bmc", 6, "through the line crossbar: 2 lanes, any stores, the highest lane's where both store",
-        small=lambda: LoadedAgain(line_shift=5),
+        long=True, small=lambda: LoadedAgain(line_shift=5),
     ),
     "everything can happen": Proof(EverythingHappens, "cover", 4, "single bytes, the last byte, rows, without a gap"),
 }

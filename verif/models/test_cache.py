@@ -122,7 +122,7 @@ def test_two_cold_starts_compile_once(tmp_path: Path) -> None:
     assert sorted(process.communicate()[0].strip() for process in both) == ["42 0", "42 1"]
 
 
-@pytest.mark.parametrize("room", [0, 100, 4000])
+@pytest.mark.parametrize("room", [0, *(pytest.param(room, marks=pytest.mark.exhaustive) for room in (100, 4000))])
 def test_a_full_disk_costs_time(tmp_path: Path, room: int) -> None:
     """No file may have more bytes."""
     tree = Tree(tmp_path)

@@ -88,6 +88,7 @@ def test_header_has_block_parameters_version_and_contract() -> None:
     assert "\n// request : In, stream, ready combinational\n" in head and not re.search(r"\s\n", head)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_parts_have_their_contracts() -> None:
     """Each in its own module, also where there are several of a kind."""
@@ -102,6 +103,7 @@ def test_parts_have_their_contracts() -> None:
         assert contract.startswith(f"\n// {area}.{block}\n") and "\n// Members\n" in contract
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_fusesoc_lints_the_targets(tmp_path: Path) -> None:
     """The core file as FuseSoC itself reads it."""

@@ -126,7 +126,17 @@ def test_all_kernels_with_mechanisms(mechanism: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mechanism", ["", *(name for name, each in MECHANISMS.items() if "path" in each.tenants)])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        pytest.param("", id="baseline"),
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name, each in MECHANISMS.items()
+            if "path" in each.tenants
+        ),
+    ],
+)
 def test_a_register_file_that_refuses_results(mechanism: str) -> None:
     """Results come at other times, and are as right; skipping and interpreting change nothing."""
     named = [mechanism] if mechanism else []

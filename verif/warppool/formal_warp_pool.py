@@ -209,8 +209,8 @@ _SIZE = (
 
 
 def _proof(kind: type[Followed], coalescers: int, mode: Literal["bmc", "cover"], depth: int, doc: str) -> Proof:
-    build, long = partial(kind, coalescers), coalescers == 2 and mode == "bmc"
-    return Proof(build, mode, depth, f"{doc}; coalescers: {coalescers}, {_SIZE}", long=long)
+    long = coalescers == 2 or kind is Ends
+    return Proof(partial(kind, coalescers), mode, depth, f"{doc}; coalescers: {coalescers}, {_SIZE}", long=long)
 
 
 PROOFS = {

@@ -305,6 +305,8 @@ def test_arguments_are_checked(wrong: dict[str, int], message: str) -> None:
         InterWarpQueues(**wrong)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("queues, tags, merges, coalescers", [(8, 8, 8, 4), (64, 1, 2, 4), (2, 8, 1, 3)])
 def test_other_sizes(queues: int, tags: int, merges: int, coalescers: int) -> None:
     sizes = dict(queues=queues, tags=tags, merges=merges, coalescers=coalescers)

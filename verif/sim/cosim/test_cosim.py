@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,9 @@ def test_the_struct_has_the_offsets_of_the_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block", sorted(SIZES))
+@pytest.mark.parametrize(
+    "block", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == SCHEDULER)) for name in sorted(SIZES)]
+)
 def test_the_largest_library_drives_the_whole_record(block: str) -> None:
     lines = library.load(block, SIZES[block][0]).layout.splitlines()
     expected = {path for path, _ in library.elements(blocks.ports(block)) if not re.search(r"\bpad\d", path)}
@@ -142,12 +145,13 @@ def _gpu(machine: Machine) -> Any:
     return type("Gpu", (), {"machine": machine, "after_launch": []})()
 
 
+more = partial(pytest.param, marks=pytest.mark.exhaustive)
 FAULTS = [
     (COALESCER, SMALL, "line_words", 7, 123, "o.line.payload.words[1]"),
-    (COALESCER, SMALL, "request_ready", 0, 50, "c.request.ready"),
-    (SCHEDULER, {"warps": 5, "schedulers": 1}, "grant_warp", 2, 77, "c.grant.warp"),
-    (DISPATCHER, {"sms": 3}, "remaining", 39, 200, "o.remaining"),
-    (DISPATCHER, {"sms": 3}, "remaining", 5, 0, "o.remaining"),
+    more(COALESCER, SMALL, "request_ready", 0, 50, "c.request.ready"),
+    more(SCHEDULER, {"warps": 5, "schedulers": 1}, "grant_warp", 2, 77, "c.grant.warp"),
+    more(DISPATCHER, {"sms": 3}, "remaining", 39, 200, "o.remaining"),
+    more(DISPATCHER, {"sms": 3}, "remaining", 5, 0, "o.remaining"),
     (ACCESS, {"lanes": 3}, "register_lock", 0, None, "c.register_lock"),
 ]
 

@@ -74,6 +74,7 @@ def test_lanes_of_two_writers_stay() -> None:
     assert whole_writes(text) == text
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("block", ["sharing.share_locks", "regless.capacity_manager", "warppool.warp_pool"])
 def test_no_net_follows_from_itself(block: str, tmp_path: Path) -> None:

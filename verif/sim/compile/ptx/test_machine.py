@@ -134,6 +134,8 @@ def test_a_launch_takes_what_stands_in_the_bank() -> None:
                 sums = (thread + np.uint32(n)) * thread + np.uint32(word)
                 expected = np.uint32(narrow) - (sums ^ np.uint32(wide & 0xFFFF_FFFF))
             assert np.array_equal(gpu.from_device(out), expected), settings
+        first, second = (run.stats["instruction_cache.fetches"] for run in gpu.runs)
+        assert first > 0 and second == 0, settings  # the code is the same, whatever values it has as operands
 
 
 @pytest.mark.parametrize(

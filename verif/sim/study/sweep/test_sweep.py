@@ -280,7 +280,7 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scheduler", ["local", "dask"])
+@pytest.mark.parametrize("scheduler", ["local", pytest.param("dask", marks=pytest.mark.exhaustive)])
 def test_workers_leave_interrupts_to_the_driver(folder: Path, scheduler: str) -> None:
     """From their first instruction on: what comes to all, as from a terminal, is told by the driver alone."""
     if scheduler == "dask":
