@@ -6,8 +6,9 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,11 +48,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """``key`` names its SVG file."""
+    """``key`` names its SVG file. It is drawn when it is written."""
 
     key: str
     title: str
-    svg: str
+    draw: Callable[[], str]
+
+    @cached_property
+    def svg(self) -> str:
+        return self.draw()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from string import ascii_uppercase
 
@@ -116,14 +117,14 @@ def _cycles(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
     )
     done = {run.label: outcomes(run.result) for run in runs}
     scale = {run.label: _first(runs, run)["gpu.core_cycles"] * run.value("core.sms") for run in runs}
-    yield Plot("cycles", "Cycles of the SMs, relative to the kernel's first run", plots.stacked(done, scale))
+    yield Plot("cycles", "Cycles of the SMs, relative to the kernel's first run", partial(plots.stacked, done, scale))
     yield _stacked_table("cycles", "Cycles of all SMs", done)
     waits = {run.label: _warp_cycles(run) for run in runs if "profile" in run.result}
     if waits:
         yield Text("What warps wait for", 2)
         yield Text("Cycles of all warps, by whether they issued or what they waited for (docs/profiles.md).")
         totals = {label: sum(each.values()) for label, each in waits.items()}
-        yield Plot("waits", "Share of each run's warp cycles, by cause", plots.stacked(waits, totals))
+        yield Plot("waits", "Share of each run's warp cycles, by cause", partial(plots.stacked, waits, totals))
         yield _stacked_table("waits", "Warp cycles", waits)
 
 
@@ -171,7 +172,7 @@ def _over_time(runs: Sequence[Subject]) -> Iterator[Text | Plot]:
     grouped = groupby(sorted(runs, key=lambda run: run.kernel), key=lambda run: run.kernel)
     for number, (kernel, own) in enumerate(grouped):
         series = {run.letter: _series(run) for run in own}
-        yield Plot(f"time-{number}", f"{kernel} over time", plots.over_time(series))
+        yield Plot(f"time-{number}", f"{kernel} over time", partial(plots.over_time, series))
 
 
 def _series(run: Subject) -> plots.Series:
@@ -205,7 +206,9 @@ def _requests(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
     )
     levels = {run.label: {name: sum(run[each] for each in parts) for name, parts in LEVELS.items()} for run in runs}
     if any(each["coalescer"] for each in levels.values()):
-        yield Plot("requests", "Requests, relative to the lines of the coalescer", plots.levels(levels, "coalescer"))
+        yield Plot(
+            "requests", "Requests, relative to the lines of the coalescer", partial(plots.levels, levels, "coalescer")
+        )
     yield _stacked_table("requests", "Requests", levels)
 
 
@@ -231,7 +234,7 @@ def _roofline(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
         "roof: on the slope all data buses are busy; on the level part all schedulers issue whenever they can."
     )
     roofs = {run.result["gpu"]: _roof(run) for run in reversed(runs)}
-    yield Plot("roofline", "Roofline", plots.roofline(points, roofs))
+    yield Plot("roofline", "Roofline", partial(plots.roofline, points, roofs))
     columns = ("run", "instructions per byte", "billion instructions per second", "of the roof")
     yield Table("roofline", "Roofline: warp instructions", columns, [
         (run.label, *points[run.label], points[run.label][1] / _under(_roof(run), points[run.label][0]))
@@ -272,7 +275,8 @@ def _hot(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
                 for row, line in zip(rows, function["lines"], strict=False)
             }
             yield Plot(key, f"{run.label}: {function['kernel']}, share of its warp cycles",
-                       plots.stacked(lines, dict.fromkeys(lines, function["warp_cycles"]), code=True))  # fmt: skip
+                       partial(plots.stacked, lines,
+                               dict.fromkeys(lines, function["warp_cycles"]), code=True))  # fmt: skip
             yield Table(key, f"{run.letter}: {title}", columns, rows)
 
 

@@ -6,6 +6,7 @@ import functools
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from lockstep.rtl import registry
@@ -271,6 +272,7 @@ def state_bits(registers: int) -> int:
     return bits
 
 
+@functools.cache
 def file_registers() -> int:
     """Of an SM's register file, a warp wide."""
     return description.load(GPU).core.registers // LANES
@@ -331,21 +333,23 @@ def page(results: Mapping[str, Result]) -> Page:
         Text("Run time", 2),
         Text(TIMES),
         _times(runs, names),
-        Plot("time", "Run time, to the baseline's (Kloosterman figure 4.16)", _bars(runs, names, PEERS, _time)),
+        Plot(
+            "time", "Run time, to the baseline's (Kloosterman figure 4.16)", partial(_bars, runs, names, PEERS, _time)
+        ),
         Text(SLOWER.format(registers=REGISTERS, file=file_registers())),
         _pressure(runs, names),
         Text("Preloads", 2),
         Text(PRELOADS),
         _preloads(runs, names),
-        Plot("preloads", "Where preloads are found (Kloosterman figure 4.17)", _stacked(runs, names)),
+        Plot("preloads", "Where preloads are found (Kloosterman figure 4.17)", partial(_stacked, runs, names)),
         Text("Energy", 2),
         Text(ENERGY.format(missing=", ".join(f"`{one}`" for one in missing),
                            file=1 - statistics.fmean(_no_file(runs, name) for name in names))),
         _energies(runs, names),
         Plot("registers", "Energy of registers, to the baseline's (Kloosterman figure 4.14)",
-             _bars(runs, names, PEERS, _registers)),
+             partial(_bars, runs, names, PEERS, _registers)),
         Plot("energy", "Energy of all that is counted, to the baseline's (Kloosterman figure 4.15)",
-             _bars(runs, names, PEERS, _energy)),
+             partial(_bars, runs, names, PEERS, _energy)),
         Text(_compressor(runs, names)),
     ]  # fmt: skip
     if len(names) == len(BENCHMARKS):
@@ -353,7 +357,7 @@ def page(results: Mapping[str, Result]) -> Page:
             Text("Capacities", 2),
             Text(CAPACITY.format(names=", ".join(STUDIED))),
             _capacities(runs),
-            Plot("capacities", "Run time and energy by registers (Kloosterman figure 4.13)", _frontier(runs)),
+            Plot("capacities", "Run time and energy by registers (Kloosterman figure 4.13)", partial(_frontier, runs)),
             Text("So here: yes or no", 2),
             _statements(runs),
             Text(_reasons(runs)),

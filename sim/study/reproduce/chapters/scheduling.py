@@ -6,6 +6,7 @@ import functools
 import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from lockstep.sim import kernels
@@ -272,11 +273,11 @@ def page(results: Mapping[str, Result]) -> Page:
             "cycles": [int(runs[_run(name, FINE)].cycles) for name in names],
             "L2 waits": [runs[_run(name, FINE)].waiting for name in names],
         }),
-        Plot("times", "Time to that with fine RR (Chen figure 4-5)", _plot(names, _labelled(times))),
+        Plot("times", "Time to that with fine RR (Chen figure 4-5)", partial(_plot, names, _labelled(times))),
         _policies("stalls", "Stalls to those with fine RR (Chen figure 4-6)", names, stalls, {
             f"stalls, {POLICIES[policy]}": [_share(runs, name, policy) for name in names] for policy in (FINE, GREEDY)
         }),
-        Plot("stalls", "Stalls to those with fine RR (Chen figure 4-6)", _plot(names, _labelled(stalls))),
+        Plot("stalls", "Stalls to those with fine RR (Chen figure 4-6)", partial(_plot, names, _labelled(stalls))),
     ]  # fmt: skip
     if whole:
         blocks += [
@@ -418,7 +419,7 @@ def _study(runs: Runs, key: str, name: str, title: str) -> Iterator[Table | Plot
     rows += [("mean", policy, mean) for policy, mean in means.items()]
     filled = [(each, POLICIES[policy], *curve, *[None] * (len(points) - len(curve))) for each, policy, curve in rows]
     yield Table(name, title, ("", "", *labels), filled)
-    yield Plot(name, f"{title}: means", _plot(labels[:common], _labelled(means), "-"))
+    yield Plot(name, f"{title}: means", partial(_plot, labels[:common], _labelled(means), "-"))
 
 
 def _curve(runs: Runs, name: str, policy: str, key: str) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from lockstep.models.occupancy import Occupancy, plan
@@ -278,7 +279,7 @@ def page(results: Mapping[str, Result]) -> Page:
         _ctas(figures),
         _speedups(figures),
         Text(SPEEDUPS),
-        Plot("speedups", "Speed-up over LRR (Jatala figures 9 and 10)", _bars(list(figures), series)),
+        Plot("speedups", "Speed-up over LRR (Jatala figures 9 and 10)", partial(_bars, list(figures), series)),
         _apart(figures),
         _locks(figures),
         Text(_locks_text(figures)),
@@ -289,7 +290,7 @@ def page(results: Mapping[str, Result]) -> Page:
         _limits(figures),
         Text(_causes(figures)),
         _cycles(figures),
-        Plot("cycles", "Decrease of idle and stall cycles (Jatala figure 11)", _decreases(figures)),
+        Plot("cycles", "Decrease of idle and stall cycles (Jatala figure 11)", partial(_decreases, figures)),
         _schedulers(figures),
         _parts(figures),
     ]

@@ -6,6 +6,7 @@ import csv
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def page(results: Mapping[str, Result]) -> Page:
         [
             *map(Text, INTRODUCTION),
             _summary(pairs),
-            Plot("cycles", "Cycles of all kernels", _scatter(pairs)),
+            Plot("cycles", "Cycles of all kernels", partial(_scatter, pairs)),
             _cycles(kernels, pairs, results, theirs),
             *(_counts(case, kernels, results, theirs) for case in COUNTS),
             Text(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from lockstep.sim.study import comparison
@@ -139,11 +140,16 @@ def page(results: Mapping[str, Result]) -> Page:
     misses = [(path, [_misses(paths, path) or math.nan for paths in figures.values()]) for path in ("MRPB", "WarpPool")]
     blocks += [
         _speedups(figures, limited),
-        Plot("speedups", "Speed-up over the baseline (Kloosterman figure 3.11)", _bars(list(figures), speedups)),
+        Plot(
+            "speedups", "Speed-up over the baseline (Kloosterman figure 3.11)", partial(_bars, list(figures), speedups)
+        ),
         *map(Text, CAUSES),
         _throughput(figures),
         _all_misses(figures),
-        Plot("misses", "L1 misses to those of the baseline (Kloosterman figure 3.13)", _bars(list(figures), misses)),
+        Plot(
+            "misses", "L1 misses to those of the baseline (Kloosterman figure 3.13)",
+            partial(_bars, list(figures), misses)
+        ),
     ]
     if set(FUNCTIONS) == set(figures):
         blocks += [_statements(figures), _transposes(results)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import xml.etree.ElementTree as ElementTree
 from functools import partial
 
@@ -11,6 +12,7 @@ from lockstep.models import cache
 from lockstep.sim.device import description
 from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.study.page import Plot, Table, Text, markdown
+from lockstep.sim.study.reproduce import Result
 from lockstep.sim.study.reproduce.chapters import regless
 from lockstep.sim.study.reproduce.chapters.regless import BASE, BENCHMARKS, PLAIN, REGLESS, RFH, RFV, Regions
 from lockstep.verif.sim.study.reproduce.tables import Results, change, rows, says
@@ -44,19 +46,28 @@ STATS = {
 }
 
 
+@functools.cache
+def configured() -> dict[str, Result]:
+    """The jobs' configurations, by name."""
+    found = {}
+    for name, job in regless.jobs(False).items():
+        gpu = description.load(job.gpu, job.settings, job.mechanisms)
+        found[name] = {"configuration": description.values(gpu), "mechanisms": gpu.mechanisms}
+    return found
+
+
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> Results:
     """Runs of 1,000 cycles; regions are alike in all kernels."""
     monkeypatch.setattr(regless, "regions", lambda kernel, functions: Regions(6.0, 3.0, 5.0, 2.0, 20, 4.0, 0.5))
     monkeypatch.setattr(regless, "state_bits", lambda registers: 1024 * (registers + 100))
-    found = {}
-    for name, job in regless.jobs(False).items():
-        gpu = description.load(job.gpu, job.settings, job.mechanisms)
-        found[name] = {
+    return {
+        name: {
             "cycles": 1000, "warp_instructions": 8000, "stats": dict.fromkeys(STATISTICS, 0.0) | STATS,
-            "configuration": description.values(gpu), "mechanisms": gpu.mechanisms, "functions": [{"name": "k"}],
-        }  # fmt: skip
-    return found
+            "functions": [{"name": "k"}], **each,
+        }
+        for name, each in configured().items()
+    }  # fmt: skip
 
 
 table = partial(rows, regless.CHAPTER)

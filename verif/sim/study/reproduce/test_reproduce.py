@@ -76,7 +76,7 @@ PAGE = page.Page(
     [
         page.Text("What `--size` and *that* mean: a < b. See [Timing](../timing.md)."),
         page.Table("counts", "Counts", ("name", "cycles", "ratio"), [("a|b", 1234567, 0.5), ("c", None, 2.0)]),
-        page.Plot("line", "A line", "<?xml?><svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>"),
+        page.Plot("line", "A line", lambda: "<?xml?><svg xmlns='http://www.w3.org/2000/svg'><path d='M0 0'/></svg>"),
     ],
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lockstep.sim import kernels
@@ -257,7 +258,7 @@ def page(results: Mapping[str, Result]) -> Page:
         [
             *(Text(text.format(**words, notable=NOTABLE - 1)) for text in INTRODUCTION),
             _summary(pairs),
-            Plot("scatter", "Registers and instructions of all functions, not inlined", _scatter(pairs)),
+            Plot("scatter", "Registers and instructions of all functions, not inlined", partial(_scatter, pairs)),
             _counts(pairs),
             Text("Outliers", 2),
             *(table for table in outliers if table.rows),

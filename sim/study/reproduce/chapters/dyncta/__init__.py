@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from lockstep.sim.study.job import Result
 from lockstep.sim.study.page import Page, Plot, Table, Text
@@ -75,23 +76,30 @@ def page(results: Mapping[str, Result]) -> Page:
         Text(MOTIVATION.format(counts=counts)),
         static_table(runs, names),
         *((Text(EASE), eased_table(runs)) if whole else ()),
-        Plot("static", "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)", bars(names, speeds)),
+        Plot(
+            "static", "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)",
+            partial(bars, names, speeds)
+        ),
         Text(CLASSES),
         classes_table(runs, names),
         Text(DIFFERENT),
         different_table(runs, names),
-        Plot("ract", "RACT (Kayiran figure 3)", sorted_bars({name: runs[f"{name}, {BASE}"].act for name in names})),
+        Plot(
+            "ract", "RACT (Kayiran figure 3)",
+            partial(sorted_bars, {name: runs[f"{name}, {BASE}"].act for name in names})
+        ),
     ]
     if whole:
         title = "IPC, latency and utilisation by the limit, to those of N (Kayiran figure 4)"
         text = SWEEPS.format(brought=APPLICATIONS["MM"].brought)
-        blocks += [Text(text), sweeps_table(runs), Plot("sweep", title, sweep_plot(runs))]
+        blocks += [Text(text), sweeps_table(runs), Plot("sweep", title, partial(sweep_plot, runs))]
     blocks += [
         Text("DYNCTA", 2),
         *([Text(READING)] if whole else []),
         speeds_table(runs, names, whole),
-        Plot("dyncta", "Speed-up (Kayiran figure 10)", bars(names, compared_speeds(runs, names, whole))),
-        Plot("limits", "CTAs of a core: N, DYNCTA's mean limit, the best static (Kayiran figure 9)", bars(names, {
+        Plot("dyncta", "Speed-up (Kayiran figure 10)", partial(bars, names, compared_speeds(runs, names, whole))),
+        Plot("limits", "CTAs of a core: N, DYNCTA's mean limit, the best static (Kayiran figure 9)",
+             partial(bars, names, {
             "N": [APPLICATIONS[name].most for name in names],
             "DYNCTA": [runs[f"{name}, {DYNCTA}"].limit for name in names],
             "best": [best_limit(runs, name)[1] for name in names],
@@ -102,13 +110,13 @@ def page(results: Mapping[str, Result]) -> Page:
     ]  # fmt: skip
     if whole:
         title = "Limit over time, a mean over the cores (Kayiran figure 8)"
-        blocks += [Text(starting_text(runs)), starts_table(runs), Plot("time", title, limits_plot(runs))]
+        blocks += [Text(starting_text(runs)), starts_table(runs), Plot("time", title, partial(limits_plot, runs))]
     blocks += [
         Text("DYNCORE", 2),
         Text(POWER),
         power_table(runs, names),
         Text(asleep_text(runs, names)),
-        Plot("efficiency", "Instructions per watt, to the baseline (Kayiran figure 13)", bars(names, {
+        Plot("efficiency", "Instructions per watt, to the baseline (Kayiran figure 13)", partial(bars, names, {
             "DYNCTA": [efficiency(runs, name, DYNCTA) for name in names],
             "DYNCORE": [efficiency(runs, name, DYNCORE) for name in names],
         })),
