@@ -186,6 +186,9 @@ class InstructionCache(ReadCache):
 class ConstantCache(ReadCache):
     """Constants and kernel parameters; a hit takes ``pipelines.const.latency``, or ``pipelines.param.latency``."""
 
+    width: int = integer(1, 1, 128, "bytes", "lanes in such a block take one cycle together; 1: each address takes one")
+    kept: int = integer(0, 0, 1, "", "1: lines stay from one launch to the next")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Crossbar:
@@ -224,6 +227,7 @@ class L2:
     mshrs: int = integer(32, 1, MAX_MSHRS, "MSHRs", "per slice")
     merges: int = integer(8, 1, MAX_MERGES, "requests", "requests that one MSHR serves")
     latency: int = integer(120, 16, 4096, "core cycles", "hit: issue of the load to dependent issue")
+    read_only_lead: int = integer(0, 0, 4096, "core cycles", "a line of an instruction or constant cache comes sooner")
     atomics: int = integer(1, 1, 32, "L2 cycles", "per atomic operation on one address")
     sector_bytes: int = integer(128, 32, 128, "bytes", "what is fetched and written back by itself; at most the line")
 
@@ -368,6 +372,7 @@ def check(gpu: Gpu) -> list[str]:
     for name, value in (
         ("scratchpad.banks", scratchpad.banks),
         ("scratchpad.bank_bytes", scratchpad.bank_bytes),
+        ("constant_cache.width", gpu.constant_cache.width),
         ("instruction_cache.instruction_bytes", gpu.instruction_cache.instruction_bytes),
     ):
         if value & (value - 1):

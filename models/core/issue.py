@@ -134,24 +134,25 @@ def _execute(sm, launch, config, context, where, slot, pc, ready, now):
 
 
 @jit
-def _distinct(context):
-    """How many different addresses the lanes touch: constant accesses take a cycle for each."""
+def _distinct(context, width):
+    """How many different blocks of some bytes the lanes touch: constant accesses take a cycle for each."""
+    block = -width
     touched = i64(context.touched)
     leader = i64(context.address[ctz(touched)]) if touched != 0 else i64(0)
     others = i64(0)
     for lane in range(context.lanes):
-        others |= (i64(context.address[lane]) ^ leader) & -((touched >> lane) & 1)
+        others |= (i64(context.address[lane]) ^ leader) & block & -((touched >> lane) & 1)
     if others == 0:
         return i64(1)
     count = i64(0)
     while touched != 0:
-        first = i64(context.address[ctz(touched)])
+        first = i64(context.address[ctz(touched)]) & block
         count += 1
         rest = without_lowest(touched)
         while rest != 0:
             lane = ctz(rest)
             rest = without_lowest(rest)
-            if i64(context.address[lane]) == first:
+            if i64(context.address[lane]) & block == first:
                 touched &= ~(i64(1) << lane)
         touched = without_lowest(touched)
     return count
@@ -180,7 +181,7 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
         latency = i64(config.pipelines[Category.SHARED].latency)
     constants = instruction.space == Space.CONST or instruction.space == Space.PARAM
     if constants:
-        cycles = _distinct(context)
+        cycles = _distinct(context, i64(config.constant_cache.width))
         cached = i64(0)
     warp.outstanding += 1
     counters.register_writes += hold(warp, instruction, cached != 0)

@@ -294,12 +294,13 @@ def sm_reset(sm, index, launch, config):
     lsu_reset(sm.lsu, config)
     read_cache_reset(sm.code, config.instruction_cache, config.instruction_cache.prefetch, CODE)
     read_cache_reset(sm.constants, config.constant_cache, i64(0), CONSTANTS)
-    invalidate(sm.constants)
+    if config.constant_cache.kept == 0:
+        invalidate(sm.constants)
 
 
 ZEROED: int = SM.fields["fetch"][1]  # type: ignore[index]
 """Bytes at the front of an SM, up to this field, that are zero when a launch begins.
 
 Of the other fields, some are reset above, and the rest is written before it is read. Lines of instructions stay from
-launch to launch; those of constants do not, since the host may write constants.
+launch to launch; those of constants do only if the description says so, since the host may write constants.
 """

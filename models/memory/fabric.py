@@ -18,6 +18,8 @@ from lockstep.spec.parameters import MAX_CHANNELS, MAX_L2_SLICES, MAX_SMS
 
 READ, WRITE, ATOMIC = range(3)  # what a packet asks for
 
+CLASSES = 2  # of replies: those to the L1s, and those to instruction and constant caches
+
 IDLE, WAITING, GRANTED = range(3)  # a sender: free, waits for a buffer, was given one while it waited
 
 WHEEL = 128  # core cycles that the timing wheel looks ahead; who has to wait longer looks again then
@@ -140,7 +142,7 @@ MEMORY = record(
         ("row_shift", "i8"),
         ("banks", "i8"),
         ("crossbar_latency", "i8"),
-        ("slice_delay", "i8"),
+        ("slice_delays", "i8", (CLASSES,)),
         ("return_delay", "i8"),
         ("atomic", "i8"),  # L2 cycles per operation
         ("merges", "i8"),  # per L2 MSHR

@@ -9,6 +9,8 @@ Requests name the bytes of their line, and the slice knows which bytes of a line
 * An atomic is a read that makes its sectors dirty and occupies the slice for ``l2.atomics`` L2 cycles per lane on one
   address, once its bytes are there.
 
+Replies to L1s leave in order, and so do those to instruction and constant caches, which take another time.
+
 A sector (``l2.sector_bytes``) is the line in a GPU whose L2 has none.
 
 What cannot go on (no MSHR, no merge slot, no way, no room in the channel's queue or in the reply pipeline) stops the
@@ -20,6 +22,7 @@ from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
     ATOMIC,
+    CLASSES,
     OCCUPANCY,
     QUEUE,
     READ,
@@ -39,6 +42,7 @@ from lockstep.models.memory.fabric import (
 )
 from lockstep.models.memory.interconnect import accept_request, claim_reply, send_reply
 from lockstep.models.memory.masks import BYTES, bytes_of, sectors_of
+from lockstep.models.memory.read_cache import CODE
 from lockstep.models.memory.tags import (
     COMPLETE,
     DIRTY,
@@ -57,6 +61,7 @@ from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MSHRS
 
 STALLS = ("mshrs", "merges", "dram", "ways", "replies")  # why look-ups stop, as ``stats.stalls`` counts it
+NONE = -1
 HIT, GO_ON, NO_MSHR, NO_MERGE, NO_DRAM, NO_WAY, NO_REPLY = range(-1, 6)
 
 assert MAX_MSHRS <= OWNERS + 1
@@ -102,12 +107,12 @@ SLICE = record(
         ("valid", "i8"),  # host address of the valid bytes of incomplete lines, by set and way
         ("pipeline", "i8"),  # replies that fit between the look-up and the crossbar
         ("next_free", "i8"),  # L2 tick from which the next look-up may start
-        ("last_reply", "i8"),  # core cycle in which the last reply in the pipeline leaves it
+        ("last_replies", "i8", (CLASSES,)),  # core cycle in which the last reply in the pipeline leaves it
         ("stalled_at", "i8"),
         ("stalled_fills", "i8"),  # sectors that had come then
         ("stall", "i8"),
         ("free_count", "i8"),  # of MSHRs
-        ("outbox", QUEUE),  # replies in the pipeline
+        ("outboxes", QUEUE, (CLASSES,)),  # replies in the pipeline
         ("served", QUEUE),  # requests whose line has come, before the pipeline
         ("in_flight", OCCUPANCY),  # MSHRs
         ("stats", SLICE_STATISTICS),
@@ -248,11 +253,29 @@ def _reply(memory, cache, index, packet, now):
     if packet.kind == ATOMIC:
         _occupy(memory, cache, packet.lanes * memory.atomic, now)
         done = cycle_after(memory.l2, cache.next_free)
-    cache.last_reply = max(done + memory.slice_delay, cache.last_reply)
-    packet.ready = cache.last_reply
+    kind = 1 if packet.entry >= CODE else 0
+    cache.last_replies[kind] = max(done + memory.slice_delays[kind], cache.last_replies[kind])
+    packet.ready = cache.last_replies[kind]
     cache.stats.replies += 1
     cache.stats.bytes_out += packet.bytes
-    push(memory, cache.outbox, index)
+    push(memory, cache.outboxes[kind], index)
+
+
+@inline
+def _full(cache):
+    """Whether the pipeline takes no reply."""
+    return cache.outboxes[0].count + cache.outboxes[1].count >= cache.pipeline
+
+
+@inline
+def _next_reply(memory, cache):
+    """The class whose first reply leaves the pipeline first; NONE if it is empty."""
+    found, ready = NONE, NEVER
+    for kind in range(CLASSES):
+        head = cache.outboxes[kind].head
+        if head != 0 and packet_of(memory, head).ready < ready:
+            found, ready = kind, packet_of(memory, head).ready
+    return found
 
 
 @inline
@@ -341,7 +364,7 @@ def _read(memory, cache, line, place, word, packet, index, now):
     else:
         missing = _missing(memory, cache, line, word, packet.mask)
     if missing == 0:
-        if cache.served.head != 0 or cache.outbox.count >= cache.pipeline:
+        if cache.served.head != 0 or _full(cache):
             return NO_REPLY
         cache.stats.hits += 1
         _use(cache, line, place, word | dirty)
@@ -384,7 +407,7 @@ def _stuck(memory, cache, gate):
     if stall == NO_MSHR:
         return cache.free_count == 0
     if stall == NO_REPLY:
-        return cache.served.head != 0 or cache.outbox.count >= cache.pipeline
+        return cache.served.head != 0 or _full(cache)
     return (stall == NO_MERGE or stall == NO_WAY) and cache.stalled_fills == cache.stats.fills
 
 
@@ -438,12 +461,15 @@ def _send(memory, cache, now):
     """Send the replies that are due and for which the crossbar has room."""
     sender = memory.replies.senders[cache.index]
     end = (now + 1) * memory.interconnect.domain
-    while cache.outbox.head != 0 and sender.state != WAITING:
-        packet = packet_of(memory, cache.outbox.head)
+    while sender.state != WAITING:
+        kind = _next_reply(memory, cache)
+        if kind == NONE:
+            return
+        packet = packet_of(memory, cache.outboxes[kind].head)
         if packet.ready > now or sender.free >= end:
             return
         if claim_reply(memory, cache.index, packet.sm, now):
-            send_reply(memory, pop(memory, cache.outbox), cache.index, now)
+            send_reply(memory, pop(memory, cache.outboxes[kind]), cache.index, now)
 
 
 @inline
@@ -456,8 +482,9 @@ def _next_visit(memory, cache, gate):
         ready = packet_of(memory, gate.input.head).ready
         wake = min(wake, max(ready, cycle_of(memory.l2, cache.next_free)))
     sender = memory.replies.senders[cache.index]
-    if cache.outbox.head != 0 and sender.state != WAITING:
-        ready = packet_of(memory, cache.outbox.head).ready
+    kind = _next_reply(memory, cache)
+    if kind != NONE and sender.state != WAITING:
+        ready = packet_of(memory, cache.outboxes[kind].head).ready
         wake = min(wake, max(ready, cycle_of(memory.interconnect, sender.free)))
     return wake
 
@@ -472,7 +499,7 @@ def visit_slice(where, index):
     _send(memory, cache, now)
     while gate.returns.head != 0 and packet_of(memory, gate.returns.head).ready <= now:
         _fill(memory, cache, gate, now)
-    while cache.served.head != 0 and cache.outbox.count < cache.pipeline:
+    while cache.served.head != 0 and not _full(cache):
         served = pop(memory, cache.served)
         _reply(memory, cache, served, packet_of(memory, served), now)
     _look_up(memory, cache, gate, now)

@@ -19,7 +19,7 @@ from lockstep.models.memory.dram import CHANNEL, visit_channel
 from lockstep.models.memory.fabric import MEMORY, NETWORKS, PACKET, TIMINGS, WHEEL, WORD
 from lockstep.models.memory.l2 import SLICE, visit_slice
 from lockstep.models.memory.masks import BYTES, span
-from lockstep.models.memory.timing import burst, return_delay, sectors, slice_delay
+from lockstep.models.memory.timing import burst, read_only_delay, return_delay, sectors, slice_delay
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import Gpu
 
@@ -168,7 +168,8 @@ def _configure(memory: Memory) -> None:
     record["row_shift"] = gpu.dram.row_bytes.bit_length() - 1
     record["banks"] = gpu.dram.banks
     record["crossbar_latency"] = gpu.crossbar.latency
-    record["slice_delay"], record["return_delay"] = slice_delay(gpu), return_delay(gpu)
+    record["slice_delays"] = slice_delay(gpu), read_only_delay(gpu)
+    record["return_delay"] = return_delay(gpu)
     record["atomic"], record["merges"] = gpu.l2.atomics, gpu.l2.merges
     for name, frequency in dict(interconnect=clocks.interconnect, l2=clocks.l2, dram=clocks.dram).items():
         record[name] = ratio(clocks.core, frequency)
@@ -187,7 +188,7 @@ def memory_launch(memory: Memory) -> None:
     assert record["packets"][0] == 0, "requests in flight at a launch"
     zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
     zero(record["ports"], "requests", "replies", "full", "chosen")
-    zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served")
+    zero(slices, "next_free", "stalled_at", "last_replies", "stall", "in_flight", "stats", "outboxes", "served")
     zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats")
     zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
     for direction in ("requests", "replies"):

@@ -9,7 +9,8 @@ part           core cycles
 LSU            :data:`FRONT_END` from issue to the L1, :data:`BACK_END` from the L1's answer to a dependent issue
 L1 hit         ``l1.latency - FRONT_END - BACK_END``
 request        1 + ceil(flits of the header) + ``crossbar.latency``; on a mesh 1 + ceil(``mesh.cycles``) for one hop
-L2 slice       ``l2.latency`` - LSU - request - reply, for each reply, whether it comes from a hit or from DRAM
+L2 slice       ``l2.latency`` - LSU - request - reply, for each reply, whether it comes from a hit or from DRAM;
+               ``l2.read_only_lead`` less for instruction and constant caches
 reply          ceil(flits of header and line) + ``crossbar.latency``; on a mesh as the request, without the 1
 DRAM, way in   1
 DRAM           ceil(tRCD + tCL + data), a row hit ceil(tCL + data), a conflict ceil(tRP + tRCD + tCL + data)
@@ -53,6 +54,11 @@ def hit_delay(gpu: Gpu) -> int:
 def slice_delay(gpu: Gpu) -> int:
     """Core cycles from the look-up of an L2 hit, or from the arrival of a line, to its reply."""
     return gpu.l2.latency - FRONT_END - 1 - transfer(gpu, 0) - transfer(gpu, gpu.l1.line_bytes) - BACK_END
+
+
+def read_only_delay(gpu: Gpu) -> int:
+    """The same for a line of an instruction or constant cache."""
+    return slice_delay(gpu) - gpu.l2.read_only_lead
 
 
 def sectors(gpu: Gpu) -> int:
@@ -124,4 +130,7 @@ def check(gpu: Gpu) -> list[str]:
     ):
         if total < least:
             errors.append(f"{name} = {total}: the parts on the way take {least} core cycles (models/memory/timing.py)")
+    if read_only_delay(gpu) < 1 <= slice_delay(gpu):
+        most = slice_delay(gpu) - 1
+        errors.append(f"l2.read_only_lead = {l2.read_only_lead}: at most {most} (models/memory/timing.py)")
     return errors

@@ -394,6 +394,13 @@ def test_constant_addresses_are_served_one_after_the_other(degree: int) -> None:
     assert slope(load, 32, 64) == degree
 
 
+@pytest.mark.parametrize("width", [1, 4, 16, 128])
+def test_constants_in_a_block_are_served_together(width: int) -> None:
+    head = "and.b32 %r3, %r1, 31;\nmul.wide.u32 %rd5, %r3, 2;\nmov.u64 %rd6, zeros;\nadd.s64 %rd6, %rd6, %rd5;"
+    load = independent("ld.const.u16 %r{k}, [%rd6];", registers=32, before=head)
+    assert slope(load, 32, 64, {"constant_cache.width": width}) == 64 / max(2, min(width, 64))
+
+
 LOADS = {1: "u8 %r{k}", 2: "u16 %r{k}", 4: "u32 %r{k}", 8: "u64 %rd{k}", 16: "v4.u32 {{%r{k}, %r4, %r5, %r6}}"}
 
 

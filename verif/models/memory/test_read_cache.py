@@ -14,9 +14,9 @@ FINITE = {"instruction_cache.mode": "finite", "constant_cache.mode": "finite"}
 ADD = "add.s32 %r3, %r3, %r1;"
 
 
-def finite(body: str, settings: Settings | None = None, *, constants: int = 64) -> Bench:
+def finite(body: str, settings: Settings | None = None, *, constants: int = 64, nbytes: int = 4096) -> Bench:
     """A bench whose caches miss, unless the settings say otherwise."""
-    return Bench(body, {**FINITE, **(settings or {})}, constants=constants)
+    return Bench(body, {**FINITE, **(settings or {})}, constants=constants, nbytes=nbytes)
 
 
 def code(run: Run) -> tuple[int, ...]:
@@ -128,8 +128,9 @@ def test_misses_need_an_mshr(mshrs: int) -> None:
     assert run.raw["constant_cache.requests"].sum() >= 32
 
 
+@pytest.mark.parametrize("lead", [0, 7, 100])
 @pytest.mark.parametrize("line", [32, 64, 128])
-def test_latency_of_constants(line: int) -> None:
+def test_latency_of_constants(line: int, lead: int) -> None:
     """Cold they come from DRAM; in a later launch from the L2; then from the cache."""
 
     def read(register: int, at: int) -> str:
@@ -141,6 +142,7 @@ def test_latency_of_constants(line: int) -> None:
         return int(bench.words()[0])
 
     settings = {"constant_cache.line_bytes": line, "pipelines.const.latency": 20, "instruction_cache.mode": "perfect"}
+    settings["l2.read_only_lead"] = lead
     gpu = description.load("gtx480", settings)
     parameters = "add.s32 %r8, %r0, %r1;\nadd.s32 %r8, %r8, %r8;"  # have come when this issues
     before = f"{parameters}\nld.const.u32 %r9, [zeros];\nadd.s32 %r9, %r9, %r9;"
@@ -148,11 +150,37 @@ def test_latency_of_constants(line: int) -> None:
     end = "sub.s32 %r7, %r22, %r6;\nadd.s32 %r7, %r7, %r21;\nst.global.u32 [%rd1], %r7;"
     once = finite(f"{parameters}\n{read(20, 0)}\n{end}", settings)
     twice = finite(f"{before}\n{read(20, 4)}\nadd.s32 %r22, %r22, %r9;\n{end}", settings)
-    less = 3 + transfer(gpu, gpu.l1.line_bytes) - transfer(gpu, line)
+    less = 3 + transfer(gpu, gpu.l1.line_bytes) - transfer(gpu, line) + lead
     from_dram, from_l2, hit = cycles(once), cycles(once), cycles(twice)
     assert hit == 1 + 20 + 1
     assert from_l2 - hit == gpu.l2.latency - less - 20
     assert from_dram - hit == gpu.dram.latency - less - 20
+
+
+ONE_SLICE = {"l2.slices": 1, "dram.channels": 1}
+
+
+@pytest.mark.parametrize("lead", [10, 40])
+@pytest.mark.parametrize(("instruction", "share"), [(ADD, 1), ("ld.global.cg.u32 %r{k}, [%rd1+128*{n}];", 0.8)])
+def test_lines_of_code_come_sooner(instruction: str, share: float, lead: int) -> None:
+    """By the lead for each, one after the other; beside loads by about as much, though these take the same ports."""
+    body = independent(instruction, registers=32, before="mov.u32 %r3, 0;")(96)
+    settings = {"constant_cache.mode": "perfect", "instruction_cache.sets": 1, "instruction_cache.ways": 1, **ONE_SLICE}
+    runs = []
+    for cycles in (0, lead):
+        bench = finite(body, settings | {"l2.read_only_lead": cycles}, nbytes=96 * 128)
+        bench()  # brings all into the L2
+        runs.append(bench())
+    late, soon = runs
+    assert code(late) == code(soon) and code(late)[2] > 5
+    assert lead * code(late)[2] * share <= late.cycles - soon.cycles <= lead * code(late)[2] / share**2
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_constants_stay_if_the_description_says_so(kept: int) -> None:
+    bench = finite("ld.const.u64 %rd5, [%rd3];", {"constant_cache.kept": kept})
+    first, second = (int(bench().raw["constant_cache.misses"].sum()) for _ in range(2))
+    assert second == (0 if kept else first) != first * kept
 
 
 def test_statistics_of_constants_count_lines() -> None:
