@@ -22,7 +22,7 @@ PTX = "aes.ptx"
 
 BLOCK = 256
 BLOCK_BYTES, KEY_BYTES, ROUNDS = 16, 32, 14
-BLOCKS = {"tiny": 70, "small": 257 * 64}  # of 16 bytes
+BLOCKS = {"tiny": 70, "small": 257 * 64, "reference": 10 * 64}  # of 16 bytes
 SIZES = tuple(BLOCKS)
 
 

@@ -25,8 +25,14 @@ BLOCK = 16, 8
 POINTS = 2  # of a row, per thread
 SPACING = np.float32(0.1)
 HEIGHT = 0.5, 1.0  # of the atoms
-ROWS_COLUMNS = {"tiny": (16, 64), "small": (512, 256), "full": (256, 256)}
-ATOMS_PER_LAUNCH = {"tiny": (13, 8), "small": (50, 4000), "full": (200, 4000)}  # the constant array holds 4000
+ROWS_COLUMNS = {"tiny": (16, 64), "small": (512, 256), "full": (256, 256), "reference": (64, 256)}
+SIZES = tuple(ROWS_COLUMNS)
+ATOMS_PER_LAUNCH = {
+    "tiny": (13, 8),
+    "small": (50, 4000),
+    "full": (200, 4000),
+    "reference": (12, 4000),
+}  # the constant array holds 4000
 
 
 def setup(size: str, seed: int) -> Data:

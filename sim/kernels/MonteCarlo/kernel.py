@@ -21,7 +21,13 @@ REASON = "__expf (2^-21) of prices up to 100, and float32 sums of up to 1024 ter
 TOLERANCE = {"sums": Close(rtol=5e-6, atol=1e-3, reason=REASON)}
 
 BLOCK = 256
-OPTIONS_SAMPLES = {"tiny": (2, 600), "small": (64, 16_384), "full": (256, 262_144), "steady": (256, 262_144)}
+OPTIONS_SAMPLES = {
+    "tiny": (2, 600),
+    "small": (64, 16_384),
+    "full": (256, 262_144),
+    "steady": (256, 262_144),
+    "reference": (15, 1024),
+}
 SIZES = tuple(OPTIONS_SAMPLES)
 PATHS = {"steady": 65_536}  # samples that are taken, where not all of them are
 RISK_FREE, VOLATILITY = 0.06, 0.10

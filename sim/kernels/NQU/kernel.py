@@ -21,7 +21,7 @@ SUITE = "GPGPU-Sim"
 PTX = "nqu.ptx"
 
 BLOCK = 96
-COLUMNS_PLACED_CTAS = {"tiny": (8, 4, 3), "small": (12, 4, 256)}
+COLUMNS_PLACED_CTAS = {"tiny": (8, 4, 3), "small": (12, 4, 256), "reference": (7, 3, 8)}
 SIZES = tuple(COLUMNS_PLACED_CTAS)
 
 

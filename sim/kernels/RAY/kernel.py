@@ -30,7 +30,8 @@ ANGLE = 65  # of the field of view, in degrees
 # Plane or sphere, point or centre, and radius.
 OBJECTS = ((1, (0, -1.5, 0), 0.5), (0, (-1, 0, -1), 0.5), (0, (1, 0, -1), 0.5), (0, (0, 0, -2), 0.75))
 OBJECT = np.dtype([("centre", "3f4"), ("radius", "f4"), ("colour", "4f4"), ("plane", "i4"), ("pad", "3i4")])
-HEIGHT_WIDTH = {"tiny": (11, 20), "small": (192, 256), "full": (256, 256)}
+HEIGHT_WIDTH = {"tiny": (11, 20), "small": (192, 256), "full": (256, 256), "reference": (16, 48)}
+SIZES = tuple(HEIGHT_WIDTH)
 FLOAT = np.float32
 Values = np.ndarray | np.float32
 

@@ -38,7 +38,9 @@ KEYS_GAP_QUERIES_RANGE = {
     "tiny": (600, 2, 4, 300),
     "small": (100_000, 1, 1_000, 3_000),
     "full": (1_000_000, 1, 6_000, 3_000),
+    "reference": (6_000, 1, 60, 600),
 }
+SIZES = tuple(KEYS_GAP_QUERIES_RANGE)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -23,7 +23,8 @@ PTX = "dwt2d.ptx"
 SPLIT_BLOCK = 256
 STRIPS = ((960, 192), (480, 128), (0, 64))  # an image's least width, and its strips' width
 WINDOW = 8  # rows at a time
-HEIGHT_WIDTH_LEVELS = {"tiny": (19, 71, 2), "small": (512, 1024, 2), "full": (1024, 1024, 3)}
+HEIGHT_WIDTH_LEVELS = {"tiny": (19, 71, 2), "small": (512, 1024, 2), "full": (1024, 1024, 3), "reference": (64, 192, 1)}
+SIZES = tuple(HEIGHT_WIDTH_LEVELS)
 CTAS_DOWN = {"tiny": 2}  # at most, where it is not 15
 COLOURS = ("red", "green", "blue")
 

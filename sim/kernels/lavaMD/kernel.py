@@ -39,6 +39,7 @@ BOXES_CTAS_NEIGHBOURS = {
     "small": ((3, 2, 2), 12, MAX_NEIGHBOURS),
     "full": ((10, 10, 10), 1000, MAX_NEIGHBOURS),
     "steady": ((10, 10, 10), 120, 2),
+    "reference": ((2, 1, 1), 2, 4),
 }
 SIZES = tuple(BOXES_CTAS_NEIGHBOURS)
 

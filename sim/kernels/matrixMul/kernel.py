@@ -21,7 +21,13 @@ REGISTERS = {"matrixMul": 25}  # the least that leaves Chen table 4-3's 4 CTAs p
 TOLERANCE = {"c": Close(rtol=5e-6, reason="float32 sums of up to 320 positive products against float64")}
 
 BLOCK = 16
-ROWS_INNER_COLUMNS = {"tiny": (32, 32, 48), "small": (160, 160, 240), "full": (800, 320, 480)}
+ROWS_INNER_COLUMNS = {
+    "tiny": (32, 32, 48),
+    "small": (160, 160, 240),
+    "full": (800, 320, 480),
+    "reference": (64, 64, 96),
+}
+SIZES = tuple(ROWS_INNER_COLUMNS)
 
 
 def setup(size: str, seed: int) -> Data:

@@ -23,8 +23,9 @@ _REASON = "float32 and expf, compounded over the steps, against float64"
 TOLERANCE = {"volts": Close(atol=1e-2, reason=_REASON), "states": Close(rtol=1e-3, reason=_REASON)}
 
 BLOCK = 32
-CELLS = {"tiny": 41, "small": 960, "full": 32}
-STEPS = {"tiny": 1, "small": 4, "full": 500}
+CELLS = {"tiny": 41, "small": 960, "full": 32, "reference": 64}
+SIZES = tuple(CELLS)
+STEPS = {"tiny": 1, "small": 4, "full": 500, "reference": 1}
 STEP = 0.004  # ms, well below the fastest gate's time
 REST = {
     "v": -85.23, "ca": 0.000126, "ca_sr": 3.64, "ca_ss": 0.00036, "na": 8.604, "k": 136.89, "m": 0.00172, "h": 0.7444,

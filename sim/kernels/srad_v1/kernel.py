@@ -28,7 +28,8 @@ TOLERANCE = {
 
 THREADS = 512
 LAMBDA = np.float32(0.5)  # size of a step
-ROWS_COLUMNS_STEPS = {"tiny": (46, 50, 2), "small": (502, 458, 1), "full": (502, 458, 100)}
+ROWS_COLUMNS_STEPS = {"tiny": (46, 50, 2), "small": (502, 458, 1), "full": (502, 458, 100), "reference": (96, 96, 1)}
+SIZES = tuple(ROWS_COLUMNS_STEPS)
 
 
 def setup(size: str, seed: int) -> Data:

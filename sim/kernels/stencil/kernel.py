@@ -29,6 +29,7 @@ SHAPE_ITERATIONS_PLANES = {
     "small": ((128, 128, 32), 4, 32),
     "full": ((512, 512, 64), 100, 64),
     "steady": ((512, 512, 64), 1, 32),
+    "reference": ((128, 32, 4), 2, 4),
 }
 SIZES = tuple(SHAPE_ITERATIONS_PLANES)
 

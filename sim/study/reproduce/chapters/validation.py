@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,12 @@ INTRODUCTION = (
     "*Shipped*: GPGPU-Sim as it comes, and `gtx480` with its L1 of 32 sets and 64 MSHRs (ours is that of "
     "Kloosterman's thesis), and its L2 in sectors of 32 bytes. A DRAM burst there has 64 bytes, and so has ours at "
     "`dram.tCCD=2`: half of what is read is thrown away. *Ideal*: in both, instruction and constant caches that "
-    "always hit, and L2 lines of 128 bytes instead of sectors.",
+    "always hit, and L2 lines of 128 bytes instead of sectors. On some kernels, that program stops in such a run.",
+    "*First*: 18 kernels, by whose differences the model was corrected. *Later*: 12 kernels, recorded a year after "
+    "these and after all corrections, so that their errors are those to expect of other kernels. Their launches are "
+    "small, and what caches miss at the start weighs more.",
+    "*Like theirs*: moreover with all settings of the differences listed below, each of which was read in that "
+    "program's configuration and code, and none chosen by the cycles that it gives.",
 )
 
 L1 = {"l1.sets": 32, "l1.mshrs": 64}  # its own; ours is that of Kloosterman's thesis
@@ -37,49 +42,169 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Reason:
-    """Why a kernel differs; ``settings`` change our description so that the cause is gone, or are empty."""
+class Difference:
+    """What the other program does in another way, who is right, and settings with which ours does as that one."""
 
-    text: str
+    there: str
+    right: str
     settings: Mapping[str, Any]
 
 
-PACKETS = "lanes on one address send a packet each there, and one together here: see the accesses to the L2"
-QUEUES = (
-    "stores of four bytes fill the crossbar; there, a packet that has to wait keeps all behind it in its SM's only "
-    "queue, and here a slice has room for 8: with 6, as much is lost"
-)
-CONSTANTS = "a constant that hits takes 20 cycles there, and 26 here"
-FLITS = "flits have 40 bytes there and 32 here, so that a line takes a cycle less"
+DIFFERENCES = {
+    "arithmetic": Difference(
+        "Results of logical, shift, compare, conversion and move instructions can be used after 7 cycles, those of "
+        "integer additions and products after 10: 1 and 4 (`ptx_opcode_latency_int`), and 6 stages. Shifts and "
+        "conversions run at the full rate.",
+        "Ours: about 22 clocks of the ALUs for all of these, which are 11 core cycles (CUDA C Programming Guide 4.2, "
+        "5.2.3), and half the rate for shifts and conversions (its table of throughputs).",
+        {
+            "pipelines.integer.latency": 10,
+            "pipelines.multiply.latency": 10,
+            **{
+                f"pipelines.{category}.latency": 7
+                for category in ("logical", "compare", "shift", "conversion", "miscellaneous", "video")
+            },
+            **{f"pipelines.{category}.interval": 1 for category in ("shift", "conversion", "video")},
+        },
+    ),
+    "branches": Difference(
+        "A branch is decided when it issues, and so is a barrier: the warp's next instruction follows after 1 to 4 "
+        "cycles.",
+        "Not known. Ours takes as long as an arithmetic instruction; 4 is the least that it can take.",
+        {"pipelines.control.latency": 4, "pipelines.synchronization.latency": 4},
+    ),
+    "special": Difference(
+        "Special functions occupy the SFU for 8 cycles (default of `ptx_opcode_initiation_sfu`), f64 too "
+        "(`ptx_opcode_initiation_dp`), and quotients for 4, those of integers for 8, of f64 for 130.",
+        "Ours: four results per clock of the ALUs, of special functions and on GeForces of f64 (CUDA C Programming "
+        "Guide 4.2, table of throughputs), so that 32 lanes take 8 such clocks, 4 core cycles. A quotient is a "
+        "subroutine (`pipelines.divide`).",
+        {
+            "pipelines.special.latency": 14,
+            "pipelines.special.interval": 8,
+            "pipelines.special_double.latency": 14,
+            "pipelines.special_double.interval": 8,
+            "pipelines.double.pipe": "sfu",
+            "pipelines.double.latency": 14,
+            "pipelines.double.interval": 8,
+            "pipelines.divide.pipe": "sfu",
+            "pipelines.divide.latency": 45,
+            "pipelines.divide.interval": 4,
+            "pipelines.divide_integer.pipe": "sfu",
+            "pipelines.divide_integer.latency": 151,
+            "pipelines.divide_integer.interval": 8,
+            "pipelines.divide_double.pipe": "sfu",
+            "pipelines.divide_double.latency": 336,
+            "pipelines.divide_double.interval": 130,
+        },
+    ),
+    "near": Difference(
+        "A constant or parameter that hits is there when it has been looked up, 5 cycles after the issue. The "
+        "scratchpad takes 32: `gpgpu_smem_latency`, 26, is one part of the way.",
+        "Not known. Ours are 26 in all, as assumed or as read before in that setting.",
+        {"pipelines.const.latency": 5, "pipelines.param.latency": 5, "pipelines.shared.latency": 32},
+    ),
+    "fetch": Difference(
+        "One fetch starts per cycle, for a warp whose buffer of two instructions is empty.",
+        "Not known. Ours is assumed to be no bottleneck: two fetches, and a buffer of four.",
+        {"core.fetches": 1, "core.instruction_buffer": 2},
+    ),
+    "read-only": Difference(
+        "A miss of the instruction or constant cache goes to the L2 at once, one of the L1 after `gpgpu_l1_latency`, "
+        "which a load spends before its look-up.",
+        "Theirs agrees with `l2.latency`, of which the L1's latency is a part. Ours is an assumption, that both take "
+        "as long.",
+        {"l2.read_only_lead": 36},
+    ),
+    "constants": Difference(
+        "Lanes that read one line of constants take a cycle together. Lines stay in the constant cache from one launch "
+        "to the next.",
+        "Ours: a request for each different address (CUDA C Programming Guide 4.2, 5.3.2.4); drivers have constants "
+        "flushed before each launch, since its parameters are constants (Mesa, `nvc0_compute.c`).",
+        {"constant_cache.width": 64, "constant_cache.kept": 1},
+    ),
+    "memory": Difference(
+        "A load takes 40 cycles if it hits in the L1, 182 in the L2 and 11 less than ours from DRAM, as measured with "
+        "one warp. Flits have 40 bytes, a slice has 256 MSHRs, and a DRAM queue 64 entries.",
+        "Not decided. Ours follow its version 3.2, on which Kloosterman ran.",
+        {
+            "l1.latency": 40,
+            "l2.latency": 182,
+            "dram.latency": 299,
+            "crossbar.flit_bytes": 40,
+            "l2.mshrs": 256,
+            "dram.queue": 64,
+        },
+    ),
+}
+ALIKE = {key: value for difference in DIFFERENCES.values() for key, value in difference.settings.items()}
 
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a kernel differs; ``settings``, beside those like theirs, stand in for what ours has no setting for."""
+
+    text: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+PACKETS = Reason("Lanes on one address send a packet each there, and one together here: see the accesses to the L2.")
+LOGIC = Reason("Arithmetic and branches: the kernel has little else.")
+FLITS = Reason("Memory: flits have 40 bytes there and 32 here, so that a line takes a cycle less.")
+STORES = Reason(
+    "Stores of four bytes fill the crossbar. There, a packet that has to wait keeps all behind it in its SM's only "
+    "queue (`num_vcs = 1`); here a slice has room for 8.",
+    {"crossbar.buffers": 6},
+)
+SECTORS = Reason(
+    "Like theirs, ours is too fast: there, a line comes in a packet for each sector, which wait for each other in the "
+    "only queue of their slice (`num_vcs = 1`); here it comes in one, and an SM has room for 8.",
+    {"crossbar.buffers": 2},
+)
 REASONS: dict[str, dict[str, Reason]] = {
     "shipped": {
-        "histogram-atomics": Reason(PACKETS, {}),
-        "mri-q": Reason(CONSTANTS, {"pipelines.const.latency": 20}),
-        "transpose-naive": Reason(QUEUES, {"crossbar.buffers": 6}),
+        "histogram": SECTORS,
+        "histogram-atomics": PACKETS,
+        "kmeans": SECTORS,
+        "mri-q": Reason("Constants that hit, and lines of code."),
+        "transpose-columns": SECTORS,
+        "transpose-naive": STORES,
+        "NQU": LOGIC,
+        "AES": Reason("Lines of code and constants, which all SMs want at once, and arithmetic."),
+        "RAY": Reason(
+            "Constants that hit, arithmetic, branches, and the 12 roots and reciprocals in its code, which take 14 "
+            "cycles there and have the SFU for 8; of quotients it has 3.",
+            {"pipelines.divide.latency": 14, "pipelines.divide.interval": 8},
+        ),
+        "myocyte": Reason("Quotients, and lines of code."),
+        "dwt2d": LOGIC,
+        "stencil": Reason("Like theirs, ours is too fast: what lines of code cost at the start is not understood."),
+        "srad_v1": Reason("Integer quotients, which are subroutines here."),
+        "lavaMD": Reason("The rate of f64."),
     },
     "ideal": {
         "BlackScholes": Reason(
-            "divisions are special functions there, these take 8 cycles each, and one of them waits at a time",
-            {
-                "pipelines.divide.pipe": "sfu",
-                "pipelines.divide.latency": 45,
-                "pipelines.divide.interval": 4,
-                "pipelines.special.interval": 8,
-                "core.collectors_sfu": 1,
-            },
+            "The rate of special functions. Its reciprocals and its root are such functions there and have the SFU for "
+            "8 cycles, its two quotients for 4; with 6 for all of them.",
+            {"pipelines.divide.interval": 6},
         ),
-        "histogram-atomics": Reason(PACKETS, {}),
-        "kmeans": Reason(FLITS, {"crossbar.flit_bytes": 40}),
-        "mri-q": Reason(CONSTANTS, {"pipelines.const.latency": 20}),
-        "mvt": Reason(FLITS, {"crossbar.flit_bytes": 40}),
-        "transpose-columns": Reason(
-            f"{FLITS}; and the order of loads decides what the L1 keeps: a cycle less of latency, 11 % fewer misses",
-            {"crossbar.flit_bytes": 40, "l1.latency": 34},
+        "histogram-atomics": PACKETS,
+        "kmeans": FLITS,
+        "mri-q": Reason("Constants that hit."),
+        "mvt": FLITS,
+        "transpose-columns": Reason("Arithmetic and memory: the order of loads decides what the L1 keeps."),
+        "transpose-naive": STORES,
+        "NQU": LOGIC,
+        "AES": Reason("Constants: each lane copies another word of the tables."),
+        "CP": Reason("The rate of special functions."),
+        "matrixMul": Reason(
+            "The scratchpad, and the crossbar's queues: with room for 2 in an SM in place of 8.",
+            {"crossbar.buffers": 2},
         ),
-        "transpose-naive": Reason(QUEUES, {"crossbar.buffers": 6}),
+        "srad_v1": Reason("Integer quotients, which are subroutines here."),
     },
 }
+"""Of the kernels whose cycles differ by more than :data:`FAR`, as described or like theirs."""
 
 COUNTS: dict[str, dict[str, tuple[str, int, str]]] = {
     "shipped": {"DRAM sectors read": ("dram.reads", 1, "dram_bursts_read_shipped")},
@@ -97,49 +222,75 @@ COUNTS: dict[str, dict[str, tuple[str, int, str]]] = {
 
 def reference() -> dict[str, dict[str, int | None]]:
     """The other simulator's figures, by kernel."""
+    names = [name for name in _rows()[0] if name not in ("kernel", "recorded", "dimensions")]
+    return {row["kernel"]: {name: int(row[name]) if row[name] else None for name in names} for row in _rows()}
+
+
+def recorded() -> dict[str, str]:
+    """Of each kernel, whether it was recorded *first* or *later*."""
+    return {row["kernel"]: row["recorded"] for row in _rows()}
+
+
+def _rows() -> list[dict[str, str]]:
     with DATA.open() as file:
-        rows = list(csv.DictReader(file))
-    names = [name for name in rows[0] if name not in ("kernel", "dimensions")]
-    return {row["kernel"]: {name: int(row[name]) if row[name] else None for name in names} for row in rows}
+        return list(csv.DictReader(file))
 
 
 def jobs(quick: bool) -> dict[str, Job]:
-    """As shipped, like the other, and with the causes of differences taken away."""
+    """As described and like theirs; where that is far from the other, also with one difference alone."""
     found = {}
     for kernel in QUICK if quick else reference():
         for case, settings in SETTINGS.items():
-            found[f"{kernel}, {case}"] = Job(kernel, size="reference", settings=settings)
-            reason = REASONS[case].get(kernel)
-            if reason and reason.settings:
-                without = {**settings, **reason.settings}
-                found[f"{kernel}, {case}, without its reason"] = Job(kernel, size="reference", settings=without)
+            for name, more in _variants(kernel, case).items():
+                found[f"{kernel}, {case}{name}"] = Job(kernel, size="reference", settings={**settings, **more})
     return found
+
+
+def _variants(kernel: str, case: str) -> dict[str, Mapping[str, Any]]:
+    """What is set beside the case's settings, by the end of the run's name."""
+    found: dict[str, Mapping[str, Any]] = {"": {}, ", alike": ALIKE}
+    if reason := REASONS[case].get(kernel):
+        found |= {f", {key}": difference.settings for key, difference in DIFFERENCES.items()}
+        if reason.settings:
+            found[", further"] = {**ALIKE, **reason.settings}
+    return found
+
+
+Pairs = Mapping[str, Mapping[str, tuple[int, int]]]
+"""By case and kernel: cycles of ours and of theirs."""
+
+
+def _pairs(results: Mapping[str, Result], suffix: str) -> Pairs:
+    theirs = reference()
+    return {
+        case: {
+            kernel: (results[f"{kernel}, {case}{suffix}"]["cycles"], their)
+            for kernel in theirs
+            if f"{kernel}, {case}" in results and (their := theirs[kernel][f"cycles_{case}"]) is not None
+        }
+        for case in SETTINGS
+    }
 
 
 def page(results: Mapping[str, Result]) -> Page:
     theirs = reference()
     kernels = [kernel for kernel in theirs if f"{kernel}, ideal" in results]
-    pairs = {  # ours and theirs
-        case: {
-            kernel: (results[f"{kernel}, {case}"]["cycles"], their)
-            for kernel in kernels
-            if (their := theirs[kernel][f"cycles_{case}"]) is not None
-        }
-        for case in SETTINGS
-    }
+    pairs, alike = _pairs(results, ""), _pairs(results, ", alike")
     return Page(
         "Validation against GPGPU-Sim",
         [
             *map(Text, INTRODUCTION),
-            _summary(pairs),
+            _summary(pairs, alike),
             Plot("cycles", "Cycles of all kernels", partial(_scatter, pairs)),
-            _cycles(kernels, pairs, results, theirs),
+            _cycles(kernels, pairs, alike, results, theirs),
             *(_counts(case, kernels, results, theirs) for case in COUNTS),
             Text(
                 "A miss is a line that was asked for, a merge a request that joined one. For 2mm, their misses and the "
-                "16,384 stores are more than their own accesses to the L2: its first launch seems to be counted twice."
+                "16,384 stores are more than their own accesses to the L2: its first launch seems to be counted twice. "
+                "Why lanes of RAY meet sooner here, so that it has 60 warp instructions less, is not known."
             ),
-            _reasons(kernels, pairs, results),
+            _differences(),
+            _reasons(kernels, pairs, alike, results),
         ],
     )
 
@@ -148,18 +299,25 @@ def _errors(pairs: Mapping[str, tuple[int, int]]) -> list[float]:
     return [abs(ours / theirs - 1) for ours, theirs in pairs.values()]
 
 
-def _summary(pairs: Mapping[str, Mapping[str, tuple[int, int]]]) -> Table:
+def _summary(pairs: Pairs, alike: Pairs) -> Table:
     rows = []
-    for case, each in pairs.items():
-        ours, theirs = zip(*each.values(), strict=True)
-        errors = _errors(each)
-        rows.append(
-            (case, len(each), statistics.correlation(ours, theirs), statistics.mean(errors), statistics.median(errors))
-        )
-    return Table("summary", "Agreement of cycles", ("", "kernels", "correlation", "mean error", "median error"), rows)
+    when = recorded()
+    for case in SETTINGS:
+        for group in ("first", "later", "all"):
+            each, other = (
+                {kernel: pair for kernel, pair in found[case].items() if group in ("all", when[kernel])}
+                for found in (pairs, alike)
+            )
+            if len(each) > 1:
+                errors = _errors(each)
+                row = [f"{case}, {group}", len(each), statistics.correlation(*zip(*each.values(), strict=True))]
+                row += [statistics.mean(errors), statistics.median(errors), max(errors)]
+                rows.append([*row, statistics.median(_errors(other)), max(_errors(other))])
+    columns = ("", "kernels", "correlation", "mean error", "median", "largest", "like theirs: median", "largest")
+    return Table("summary", "Agreement of cycles", columns, rows)
 
 
-def _scatter(pairs: Mapping[str, Mapping[str, tuple[int, int]]]) -> str:
+def _scatter(pairs: Pairs) -> str:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 6))
@@ -176,21 +334,25 @@ def _scatter(pairs: Mapping[str, Mapping[str, tuple[int, int]]]) -> str:
     return svg(figure)
 
 
-def _cycles(
-    kernels: list[str], pairs: Mapping[str, Mapping[str, tuple[int, int]]], results: Mapping[str, Result], theirs: Any
-) -> Table:
+def _cycles(kernels: list[str], pairs: Pairs, alike: Pairs, results: Mapping[str, Result], theirs: Any) -> Table:
     rows = []
+    when = recorded()
     for kernel in kernels:
         instructions = results[f"{kernel}, ideal"]["warp_instructions"]
-        row: list[Any] = [kernel, instructions, instructions - theirs[kernel]["warp_instructions"]]
-        for each in pairs.values():
+        row: list[Any] = [kernel, when[kernel], instructions, instructions - theirs[kernel]["warp_instructions"]]
+        for case, each in pairs.items():
             ours, their = each.get(kernel, (None, None))
-            row += [ours, their, ours / their if ours and their else None]
+            row += [ours, their, _ratio(each, kernel), _ratio(alike[case], kernel)]
         rows.append(row)
-    columns = ["kernel", "warp instructions", "more than theirs"]
+    columns = ["kernel", "recorded", "warp instructions", "more than theirs"]
     for case in pairs:
-        columns += [f"{case}: ours", "theirs", "ratio"]
+        columns += [f"{case}: ours", "theirs", "ratio", "like theirs"]
     return Table("cycles", "Cycles", columns, rows)
+
+
+def _ratio(pairs: Mapping[str, tuple[int, int]], kernel: str) -> float | None:
+    ours, theirs = pairs.get(kernel, (0, 0))
+    return ours / theirs if theirs else None
 
 
 def _counts(case: str, kernels: list[str], results: Mapping[str, Result], theirs: Any) -> Table:
@@ -207,23 +369,39 @@ def _counts(case: str, kernels: list[str], results: Mapping[str, Result], theirs
     return Table(f"counts-{case}", f"Counts of the {case} runs", columns, rows)
 
 
-def _reasons(
-    kernels: list[str], pairs: Mapping[str, Mapping[str, tuple[int, int]]], results: Mapping[str, Result]
-) -> Table:
+def _differences() -> Table:
+    rows = []
+    for key, difference in DIFFERENCES.items():
+        settings = ", ".join(f"`{name}={value}`" for name, value in difference.settings.items())
+        rows.append((key, difference.there, difference.right, settings))
+    columns = ("difference", "there", "which one is right", "settings that make ours like theirs")
+    return Table("differences", "Differences by what is known of the other program", columns, rows, marked=True)
+
+
+def far(kernel: str, case: str, pairs: Pairs, alike: Pairs) -> bool:
+    """Whether a kernel needs a reason."""
+    ratios = [_ratio(each[case], kernel) for each in (pairs, alike)]
+    return any(ratio is not None and abs(ratio - 1) > FAR for ratio in ratios)
+
+
+def _reasons(kernels: list[str], pairs: Pairs, alike: Pairs, results: Mapping[str, Result]) -> Table:
     rows = []
     for case, each in pairs.items():
         for kernel in kernels:
-            ours, theirs = each.get(kernel, (1, 1))
-            reason = REASONS[case].get(kernel, Reason("not known", {}))
-            if abs(ours / theirs - 1) <= FAR:
+            if not far(kernel, case, pairs, alike):
                 continue
-            without = results.get(f"{kernel}, {case}, without its reason")
+            name, theirs = f"{kernel}, {case}", each[kernel][1]
+            reason = REASONS[case].get(kernel, Reason("*unexplained*"))
+            alone = [
+                results[f"{name}, {key}"]["cycles"] / theirs if kernel in REASONS[case] else None for key in DIFFERENCES
+            ]
+            further = results[f"{name}, further"]["cycles"] / theirs if reason.settings else None
             settings = ", ".join(f"`{key}={value}`" for key, value in reason.settings.items())
-            ratio = without["cycles"] / theirs if without else None
-            cause = f"{reason.text} ({settings})" if settings else reason.text
-            rows.append((f"{kernel}, {case}", ours / theirs, ratio, cause))
-    columns = ("kernel", "ratio", "without the cause", "cause, and the settings that take it away")
-    return Table("reasons", f"Kernels that differ by more than {FAR:.0%}", columns, rows, marked=True)
+            text = f"{reason.text} ({settings})" if settings else reason.text
+            rows.append((name, _ratio(each, kernel), *alone, _ratio(alike[case], kernel), further, text))
+    columns = ("kernel", "ratio", *DIFFERENCES, "like theirs", "and further", "causes (and further settings)")
+    title = f"Kernels that differ by more than {FAR:.0%}, and their ratios with the settings of one difference each"
+    return Table("reasons", title, columns, rows, marked=True)
 
 
 CHAPTER = Chapter("The model beside an independent simulator", jobs, page)
