@@ -10,6 +10,7 @@ from collections.abc import Collection
 from functools import cache
 
 import networkx as nx
+import pytest
 
 from lockstep.models.cache import PACKAGE, ROOT
 
@@ -78,6 +79,7 @@ def room(module: str) -> str:
     return name if name in ROOMS else "base"
 
 
+@pytest.mark.long
 def test_every_kind_of_import_is_seen() -> None:
     text = """
 from typing import TYPE_CHECKING

@@ -43,6 +43,7 @@ def way(start: Path) -> list[Path]:
     return []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", FRAME)
 def test_no_import_leads_from_the_frame_to_a_mechanism(folder: str) -> None:
     chapters = ROOT / CHAPTERS

@@ -24,6 +24,7 @@ def test_a_small_soak(name: str) -> None:
     assert not errors and detail
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("leak", "words"), [
     ("open('/dev/null', encoding='utf-8')", "descriptors"),
     ("b'x' * (1 << 20)", "bytes more"),
@@ -41,6 +42,7 @@ print(*soak.launches(1, 60)[0], sep="\\n")
     assert words in error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("script", "words"), [
     ("sleep 300 & wait", "still run"),
     ("printf '{\"a\": ' > out.json; wait; sleep 9", "half written"),

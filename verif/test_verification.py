@@ -123,6 +123,7 @@ def test_a_wrong_path_names_the_configuration_and_a_remedy(
     assert levels._netlist(declared).errors == errors
 
 
+@pytest.mark.long
 def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a reset of their heads, queues work as long as they have initial values, as an FPGA gives them."""
     queues = declaration("warppool.instruction_queues")
@@ -196,6 +197,7 @@ def idle_changes(block: str, others: str = "") -> str:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.hardware
 def test_state_that_changes_in_an_idle_cycle_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A register, one of a part, a word of a memory: what the model calls idle must be so in the hardware."""
@@ -313,6 +315,7 @@ def test_environment_finds_a_fault_of_the_model(declared: Declaration) -> None:
         record(replace(declared, environment=Deaf), RUN, CYCLES)
 
 
+@pytest.mark.long
 def test_runs_that_all_fail_tell_why(declared: Declaration) -> None:
     class Displeased(declared.environment):  # type: ignore[name-defined]
         def observe(self, i: Any, o: Any, c: Any) -> None:
@@ -336,6 +339,7 @@ def test_packing_of_arrays(declared: Declaration, trace: Trace) -> None:
     assert any(expected)
 
 
+@pytest.mark.long
 def test_player_finds_a_fault_and_coverage_counts(declared: Declaration, trace: Trace) -> None:
     """In the coverage of two cycles much is missing; a waiver of what was reached, or of nothing, is an error."""
     ports = declared.ports("odd")
@@ -406,6 +410,7 @@ def test_bins_must_be_hit_where_they_can_be(declared: Declaration) -> None:
     assert len(errors) == len(declared.bins) - 1
 
 
+@pytest.mark.long
 def test_mutants_are_killed(declared: Declaration) -> None:
     """A few: nearly all die, and a run of one cycle without a request kills none that matters."""
     traces = [record(declared, run) for run in levels.runs(declared, "odd", 1, 1)]
@@ -419,6 +424,7 @@ def test_mutants_are_killed(declared: Declaration) -> None:
     assert (alone.by("kernel"), alone.count("killed")) == (done.by("run"), done.count("killed"))
 
 
+@pytest.mark.long
 def test_a_wrong_bit_is_noticed_wherever_it_is(declared: Declaration, trace: Trace) -> None:
     """In each register and output; in one cycle after a reset, in few of them."""
     found = everywhere(declared, "odd", [trace], 1)
@@ -513,6 +519,7 @@ def test_nothing_to_prove(tmp_path: Path) -> None:
         prove("empty", Proof(Empty, "prove", 2, ""), tmp_path)
 
 
+@pytest.mark.long
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_SEED", "7")
     report, suites = tmp_path / "report.json", tmp_path / "report.xml"
@@ -540,6 +547,7 @@ def test_a_block_without_proofs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check.errors == ["there is none: nothing about this block is proved"]
 
 
+@pytest.mark.long
 def test_kernels_with_blocks_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels.kernels, "names", lambda: ["saxpy"])
     options = levels.Options("kernels", 1, settings={"core.sms": 1})

@@ -259,6 +259,7 @@ def test_an_unknown_instruction(capsys: pytest.CaptureFixture[str], fill: Path) 
     assert code == 2 and "fill.ptx:9" in err and "frobnicate" in err and err.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "code", "word"), [
     (signal.SIGINT, 130, "interrupted"),
     (signal.SIGTERM, 143, "terminated"),
@@ -315,6 +316,7 @@ def test_progress_waits_two_seconds(capsys: pytest.CaptureFixture[str], monkeypa
     assert capsys.readouterr().err == "working: 3 of 5,000 CTAs, 1,234 cycles\n"
 
 
+@pytest.mark.long
 def test_a_warm_run_imports_no_more_than_it_needs(fill: Path) -> None:
     code = f"""if True:
         import sys

@@ -25,6 +25,7 @@ def test_lists(tmp_path: Path, command: str) -> None:
     assert in_ascii(tmp_path, *command.split())
 
 
+@pytest.mark.long
 def test_a_kernel_and_its_report(tmp_path: Path) -> None:
     (tmp_path / "fill.ptx").write_text(f"// groß\n{PTX}", encoding="utf-8")
     (tmp_path / "größe.py").write_text(KERNEL.replace("numbers from 0", "Größen"), encoding="utf-8")

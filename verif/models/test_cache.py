@@ -122,6 +122,7 @@ def test_two_cold_starts_compile_once(tmp_path: Path) -> None:
     assert sorted(process.communicate()[0].strip() for process in both) == ["42 0", "42 1"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", [0, *(pytest.param(room, marks=pytest.mark.exhaustive) for room in (100, 4000))])
 def test_a_full_disk_costs_time(tmp_path: Path, room: int) -> None:
     """No file may have more bytes."""
@@ -161,6 +162,7 @@ def test_an_interrupt_in_a_compilation_is_one(ends: str) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.long
 def test_all_imports_of_the_project_are_found() -> None:
     """The quick search finds what a parse of the whole file finds."""
     for folder in cache.FOLDERS:

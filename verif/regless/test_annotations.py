@@ -105,6 +105,7 @@ def remade(made: Draft, regions: list[Annotated]) -> list[Staged]:
     return staged(assemble(made))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plant", [erased_early, hard, not_preloaded])
 def test_planted_faults_are_found(plant: Callable[[list[Annotated]], Iterator[list[Annotated]]]) -> None:
     """By the checker all of them, and by warps that run most: a lane must come along."""

@@ -348,6 +348,7 @@ def bits(**parameters: int) -> dict[str, int]:
     return dict(found)
 
 
+@pytest.mark.long
 def test_patience_costs_what_the_docstring_says() -> None:
     assert sum(bits().values()) - sum(bits(patience=0).values()) == 288
 
@@ -355,6 +356,7 @@ def test_patience_costs_what_the_docstring_says() -> None:
 OF_CLASSES = {"higher", "lower", "urgent", "passes", "anew"}
 
 
+@pytest.mark.long
 def test_one_class_alone_has_no_state_of_classes_and_patience() -> None:
     assert bits().keys() - bits(classes=0).keys() == OF_CLASSES
     assert bits(classes=0, policies=policies("oldest")).keys() == {"live", "older"}
@@ -363,6 +365,7 @@ def test_one_class_alone_has_no_state_of_classes_and_patience() -> None:
 OF_TWO_LEVEL = {"after_last", "active", "waiting", "after_promoted", "filled", "entered"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "policy, own",
     [

@@ -193,6 +193,7 @@ def test_no_deadlock_whatever_the_order() -> None:
     assert found.refusals > 200
 
 
+@pytest.mark.long
 def test_without_the_rule_there_are_deadlocks() -> None:
     """They are reported, with the lock."""
     found = deadlock.search(range(60), deadlock.OFF)

@@ -151,6 +151,7 @@ def test_a_register_file_that_refuses_results(mechanism: str) -> None:
     assert differences(reference["histogram"], found["histogram"]) == []
 
 
+@pytest.mark.long
 def test_same_command_twice() -> None:
     command = [sys.executable, "-m", "lockstep.cli", "run", "bfs", "--size", "tiny", "--json", "-"]
     first, second = (json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(2))

@@ -140,6 +140,7 @@ def test_no_place_for_output_is_one_line(command: str, words: tuple[str, ...]) -
     one_line(error, *words)
 
 
+@pytest.mark.long
 def test_messages_need_no_place() -> None:
     for nowhere in ("2>/dev/full", "2>&-"):
         assert shell(f"LOCKSTEP gpus gtx481 {nowhere}") == (2, "", "")

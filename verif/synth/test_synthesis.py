@@ -243,6 +243,7 @@ def test_high_fanout_gets_a_tree_of_buffers() -> None:
     assert gates.depth(module, lambda kind: False, []) == 2
 
 
+@pytest.mark.long
 def test_memories_that_are_read_asynchronously_can_be_built() -> None:
     """The table is; a memory whose read is clocked stays one."""
     apart, built = (synthesised(table, build=build) for build in (False, True))
@@ -295,6 +296,7 @@ def test_every_coalescer_counts_and_other_blocks_stand_apart() -> None:
 # ------------------------------------------------------------------------------------------------------------ commands
 
 
+@pytest.mark.long
 def test_synth_command(capsys: pytest.CaptureFixture) -> None:
     assert cli.main(["synth", "thread_map_table", "--json", "-"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -265,6 +265,7 @@ def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert library.load(COALESCER, SMALL).path == first
 
 
+@pytest.mark.long
 def test_other_verilog_is_another_library() -> None:
     paths = {
         library.load(COALESCER, SMALL).path,

@@ -48,6 +48,7 @@ def test_the_interpreted_model_takes_no_hardware(
     assert capsys.readouterr().err == "lockstep: RTL runs with the compiled model only: unset NUMBA_DISABLE_JIT\n"
 
 
+@pytest.mark.long
 def test_classes_of_a_mechanism_reach_the_hardware(tmp_path: Path) -> None:
     with registered():
         arguments = ["saxpy", "--rtl", "scheduling", "--with", "trial-classes"]
@@ -103,6 +104,7 @@ def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     assert main(["cosim", "saxpy", "--mode", "replace", *run, str(tmp_path)]) == 2
 
 
+@pytest.mark.long
 def test_a_unit_that_sleeps_when_the_launch_ends_has_counted_all_its_cycles(tmp_path: Path) -> None:
     arguments = ["--rtl", "warppool", "--with", "warppool", "--set", "warppool.quantum=100", "--mode", "replace"]
     code, result = cosim("histogram", *arguments, json_to=tmp_path / "result.json")
@@ -142,6 +144,7 @@ def test_a_fault_in_replace_shows_in_the_results() -> None:
     assert any("cycles" in line or "lines" in line for line in result["difference"])
 
 
+@pytest.mark.long
 def test_a_lost_line_in_replace_stops_the_run() -> None:
     """Who waits for it waits for ever."""
     makes = {COALESCER: faulty(COALESCER, "line_valid", 0, 400)}

@@ -130,6 +130,7 @@ def test_text_is_ordered_by_cta_and_warp(strict: bool) -> None:
     assert text == PRINTED and results == 4 * CTAS * WARPS
 
 
+@pytest.mark.long
 def test_an_interpreted_run_prints_the_same() -> None:
     assert elsewhere(printed, NUMBA_DISABLE_JIT="1") == printed()
 

@@ -251,6 +251,7 @@ __global__ void asks(float *x) { x[0] = cg::this_grid().is_valid() ? 1 : cg::thi
 """
 
 
+@pytest.mark.long
 def test_grids_that_meet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     gpu = Gpu("gtx480", core_sms=1)
     module, x = gpu.load(GRID), gpu.to_device(np.zeros(1, np.float32))
@@ -391,6 +392,7 @@ def test_texture_references() -> None:
     assert gpu.from_device(x).tolist() == [1, 2] and gpu.from_device(plane.texels)[0].tolist() == [0, 3]
 
 
+@pytest.mark.long
 def test_the_parts_of_cub_for_blocks() -> None:
     gpu = Gpu("gtx480", core_sms=1)
     text = """
@@ -407,6 +409,7 @@ def test_the_parts_of_cub_for_blocks() -> None:
     assert gpu.from_device(x)[0] == 64 * 63 // 2
 
 
+@pytest.mark.long
 def test_groups_of_several_warps_meet_in_reserved_memory() -> None:
     gpu = Gpu("gtx480", core_sms=1)
     text = """

@@ -229,6 +229,7 @@ def test_random_programs(settings: dict[str, Any]) -> None:
         simulate(rng.getrandbits(32), fixed=settings)
 
 
+@pytest.mark.long
 def test_all_kernels_need_no_more_registers() -> None:
     passes = registry.passes(description.load("gtx480", BOTH))
     for ptx in {kernels.find(name).ptx for name in kernels.names()}:

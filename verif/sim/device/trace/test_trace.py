@@ -109,6 +109,7 @@ def test_a_window_holds_what_issues_in_it() -> None:
             assert other.start in (one.start, -1) if other.cut else (other.start, other.done) == (one.start, one.done)
 
 
+@pytest.mark.long
 def test_nothing_ends_before_it_starts(tmp_path: Path) -> None:
     """Windows that end between an issue and the start of the pipeline, which is known at the issue."""
     _, trace = whole("bfs", 0)

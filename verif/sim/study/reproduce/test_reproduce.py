@@ -65,6 +65,7 @@ def test_a_wrong_result_stops_a_chapter_and_is_made_again(folder: Path, monkeypa
     assert run.run({"a": JOB}, Watch(), 1) == {"a": result(4) | JOB.asked}
 
 
+@pytest.mark.long
 def test_runs_in_several_processes_give_the_same(folder: Path) -> None:
     jobs = {str(seed): replace(JOB, seed=seed) for seed in (1, 2, 3)}
     alone = {name: execute(job, Watch())["cycles"] for name, job in jobs.items()}
@@ -121,6 +122,7 @@ def test_a_page_is_markdown_with_its_plots_beside(tmp_path: Path) -> None:
         assert list(csv.reader(file)) == [["name", "cycles", "ratio"], ["a|b", "1234567", "0.5"], ["c", "", "2.0"]]
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "page"
     assert cli.main(["reproduce", "validation", "--quick", "-o", str(target), "--json", str(tmp_path / "it.json")]) == 0
@@ -156,6 +158,7 @@ def test_the_documentation_shows_what_the_model_does(full: dict[str, Any]) -> No
     assert DOCUMENT.read_text(encoding="utf-8") == page.markdown(validation.page(full), "validation"), again
 
 
+@pytest.mark.long
 def test_results_equal_those_of_the_other_simulator(full: dict[str, Any]) -> None:
     """As many warp instructions; cycles as near as they have been found, with what is known taken away."""
     far = {}
