@@ -31,7 +31,7 @@ def hidden_by(gpu: Gpu) -> dict[str, int]:
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:
     found = []
     if gpu.compiler != Compiler():
-        found.append(machine(gpu.compiler.addresses, gpu.compiler.constant_operands))
+        found.append(machine(gpu.compiler))
     if gpu.core.scheduler == "region-p":
         hints = "lockstep.sim.compile.ptx.passes.memory_regions:hints"
         found.append(Pass(HINTS, hints, tuple(hidden_by(gpu).items())))

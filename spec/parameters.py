@@ -272,6 +272,11 @@ class Compiler:
     constant_operands: int = integer(
         0, 0, 1, "operands", "of an arithmetic instruction, that can be kernel parameters or other constants"
     )
+    address_offsets: int = integer(0, 0, 1, "", "1: constants in an address are the offset of the memory instruction")
+    multiply_adds: int = integer(0, 0, 1, "", "1: a product or left shift and the sum with it are one instruction")
+    predication: int = integer(0, 0, 1, "", "1: a branch over few instructions becomes a predicate of theirs")
+    rematerialization: int = integer(0, 0, 1, "", "1: constants are made again, if that saves registers")
+    scheduling: int = integer(0, 0, 1, "", "1: in a block, loads come early and uses late, with no more registers")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,9 @@ What a pass sees and may change is said in ``sim/compile/ptx/passes``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from lockstep.spec.parameters import Compiler
 from lockstep.spec.register_regions import REGION_REGISTERS
 
 STAGES = MACHINE, BEFORE_ALLOCATION, ALLOCATION, RENUMBERING, HINTS, REGIONS = (
@@ -27,10 +28,9 @@ class Pass:
     parameters: tuple[tuple[str, int | float | str], ...] = ()
 
 
-def machine(addresses: int, constant_operands: int) -> Pass:
-    """What the GPU's assembler makes of PTX, with ``addresses`` of 32 or 64 bits."""
-    parameters = (("addresses", addresses), ("constant_operands", constant_operands))
-    return Pass(MACHINE, "lockstep.sim.compile.ptx.machine:assemble", parameters)
+def machine(compiler: Compiler) -> Pass:
+    """What the GPU's assembler makes of PTX."""
+    return Pass(MACHINE, "lockstep.sim.compile.ptx.machine:assemble", tuple(asdict(compiler).items()))
 
 
 FIRST_USE = Pass(RENUMBERING, "lockstep.sim.compile.ptx.passes.first_use:renumber")

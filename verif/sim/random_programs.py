@@ -12,7 +12,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, product
 
 import numpy as np
 
@@ -22,6 +22,8 @@ REGISTERS = 6  # of each kind
 PARAMETERS = 3  # of 32 bits, beside one of 64
 DEPTH = 3  # of nested control flow
 REGION = 64  # bytes of a thread in each memory
+NAMES = 5  # registers of one address
+NEIGHBOURS = 400  # registers of all
 LANES = 32
 WORD, LONG = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 NAN = 0x7FFF_FFFF  # what f32 instructions return for any NaN
@@ -237,6 +239,63 @@ class Access(Statement):
             else:
                 value = int.from_bytes(region[at : at + size], "little", signed=extended)
                 registers[self.data] = value & (LONG if size == 8 else WORD)
+
+
+@dataclass
+class Neighbours(Statement):
+    """A load and a store in the thread's own region, at a place that a register names and places near it.
+
+    Their addresses are sums with constants that cancel out, each in registers of its own, from ``first`` on.
+    """
+
+    space: str
+    form: str  # of the index: wide (its product is), long (it is itself) or word (so is the address)
+    store: bool  # is first
+    data: int
+    index: int
+    apart: int  # what is added to the index
+    near: tuple[int, int]  # distances of the load and the store, in 8 bytes
+    first: int
+
+    @staticmethod
+    def registers() -> str:
+        return f".reg .b32 %n<{NEIGHBOURS}>; .reg .b64 %q<{NEIGHBOURS}>;"
+
+    def ptx(self) -> list[str]:
+        lines, places = [], []
+        for k, near in enumerate(self.near):
+            some, place = self._address(self.first + k * NAMES, near)
+            lines.append(some)
+            places.append(place)
+        load = [*lines[0], f"ld.{self.space}.u64 %d{self.data}, {places[0]};"]
+        store = [*lines[1], f"st.{self.space}.u64 {places[1]}, %d{self.data};"]
+        return [*store, *load] if self.store else [*load, *store]
+
+    def _address(self, first: int, near: int) -> tuple[list[str], str]:
+        n, q = [[f"%{kind}{first + k}" for k in range(NAMES)] for kind in "nq"]
+        start, base, apart = f"and.b32 {n[0]}, %r{self.index}, 3;", f"%{self.space}", self.apart
+        if self.form == "wide":
+            apart &= 0xFF
+            lines = [f"add.u32 {n[1]}, {n[0]}, {apart};", f"mul.wide.u32 {q[0]}, {n[1]}, 8;"]
+            lines += [f"add.u64 {q[1]}, {base}, {q[0]};", f"sub.u64 {q[2]}, {q[1]}, {8 * apart};"]
+            return [start, *lines], f"[{q[2]}+{8 * near}]"
+        if self.form == "long":
+            lines = [f"cvt.u64.u32 {q[0]}, {n[0]};", f"add.u64 {q[1]}, {q[0]}, {apart};"]
+            lines += [f"shl.b64 {q[2]}, {q[1]}, 3;", f"add.u64 {q[3]}, {q[2]}, {base};"]
+            return [start, *lines, f"add.u64 {q[4]}, {q[3]}, {-8 * apart & LONG};"], f"[{q[4]}+{8 * near}]"
+        lines = [f"cvt.u32.u64 {n[1]}, {base};", f"sub.u32 {n[2]}, {n[0]}, {apart & WORD};"]
+        lines += [f"mad.lo.u32 {n[3]}, {n[2]}, 8, {n[1]};", f"add.u32 {n[4]}, {n[3]}, {8 * apart & WORD};"]
+        return [start, *lines], f"[{n[4]}+{8 * near}]"
+
+    def run(self, threads: list[Thread], grid: Grid) -> None:
+        for thread in threads:
+            region = thread.region[self.space]
+            load, store = (8 * ((thread.r[self.index] & 3) + near) for near in self.near)
+            if self.store:
+                region[store : store + 8] = thread.d[self.data].to_bytes(8, "little")
+            thread.d[self.data] = int.from_bytes(region[load : load + 8], "little")
+            if not self.store:
+                region[store : store + 8] = thread.d[self.data].to_bytes(8, "little")
 
 
 @dataclass
@@ -578,6 +637,7 @@ class Program:
     .reg .b32 %r<{REGISTERS}>, %trip<{DEPTH}>, %i, %thread, %cta, %members;
     .reg .b64 %d<{REGISTERS}>, %t, %u, %result, %mine, %counters, %long;
     .reg .b64 %global, %shared, %local, %gglobal, %gshared, %glocal;
+    {Neighbours.registers()}
     .shared .align 8 .b8 shared[{REGION * self.block}];
     .shared .align 4 .b8 exchange[{4 * self.block}];
     .shared .align 4 .u32 total;
@@ -604,6 +664,7 @@ class Maker:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self._labels = count()
+        self._names = count(0, 2 * NAMES)
 
     def program(self) -> Program:
         rng = self.rng
@@ -653,11 +714,20 @@ class Maker:
             return Long(rng.choice(list(LONGS)), register(), register(), register())
         if chance < 0.7:
             return Mix(register(), register(), register(), register())
-        if chance < 0.8:
+        if chance < 0.75:
             return Count(rng.choice(COUNTERS), register())
+        if chance < 0.85:
+            return self._neighbours()
         store = rng.random() < 0.5
         kind = rng.choice([k for k in LOADS if not (store and k[0] == "s")])
         return Access(rng.choice(SPACES), rng.random() < 0.3, store, kind, register(), register())
+
+    def _neighbours(self) -> Statement:
+        rng, first = self.rng, next(self._names) % NEIGHBOURS
+        near = rng.randrange(5), rng.randrange(5)
+        space, form = rng.choice([*product(SPACES, ("wide", "long")), ("shared", "word")])
+        store = rng.random() < 0.5
+        return Neighbours(space, form, store, self._register(), self._register(), mask(rng, 64), near, first)
 
     def _with_parameter(self) -> Statement:
         rng, register = self.rng, self._register

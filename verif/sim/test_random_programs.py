@@ -40,6 +40,11 @@ def settings(rng: random.Random) -> dict[str, Any]:
         "launch.dispatcher": DISPATCHERS,
         "compiler.addresses": [32, 64],
         "compiler.constant_operands": [0, 1],
+        "compiler.address_offsets": [0, 1],
+        "compiler.multiply_adds": [0, 1],
+        "compiler.predication": [0, 1],
+        "compiler.rematerialization": [0, 1],
+        "compiler.scheduling": [0, 1],
     }
     return {"core.sms": 2, **{name: rng.choice(values) for name, values in choices.items() if rng.random() < 0.5}}
 

@@ -228,7 +228,7 @@ def _with_predicates(code: Code, live: Liveness, allocation: Allocation) -> Allo
 # ------------------------------------------------------------------------------------------------------------- spilling
 
 
-def _weights(code: Code) -> np.ndarray:
+def weights(code: Code) -> np.ndarray:
     """How often each micro-operation runs, guessed from the loops around it."""
     change = np.zeros(len(code.list) + 1, np.int64)
     for index, micro in enumerate(code.list):
@@ -241,7 +241,7 @@ def _weights(code: Code) -> np.ndarray:
 
 def _scores(code: Code, live: Liveness, temporaries: set[int]) -> list[float]:
     """The cost of spilling a register, per register and point that it frees; infinite for those that may not be."""
-    weight = _weights(code)
+    weight = weights(code)
     scores = []
     for register, points in enumerate(live.points):
         if not points or register in temporaries or code.bits[register] == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from lockstep.models.execution import isa
@@ -118,13 +118,22 @@ class Micro:
         written = [self.dst, self.pdst, self.pdst2, *self.results.values()]
         return [register for register in written if register != NONE]
 
-    def rename(self, names: dict[int, int]) -> None:
-        """Replace registers."""
+    def name_read(self, names: dict[int, int]) -> None:
+        """Read other registers, but for predicates."""
         get = names.get
         self.sources = tuple(s._replace(register=get(s.register, s.register)) for s in self.sources)
         self.operands = {index: get(register, register) for index, register in self.operands.items()}
+
+    def rename(self, names: dict[int, int]) -> None:
+        """Replace registers."""
+        self.name_read(names)
+        get = names.get
         self.results = {index: get(register, register) for index, register in self.results.items()}
         self.dst = get(self.dst, self.dst)
+
+    def writing(self, register: int) -> Micro:
+        """The same operation with another result."""
+        return replace(self, dst=register, results=dict(self.results), operands=dict(self.operands))
 
     @property
     def ends_path(self) -> bool:
@@ -141,6 +150,19 @@ class Code:
         self.bits: list[int] = []  # width of every virtual register: 1 (predicate), 16, 32 or 64
         self.declared: dict[int, tuple[int, int]] = {}  # where: line of the function, place among its registers
         self.labels: list[int] = []  # index of the micro-operation that a label stands before
+
+    def copy(self) -> Code:
+        """The same code, to be changed by itself."""
+        made = Code()
+        made.list = [
+            replace(micro, results=dict(micro.results), operands=dict(micro.operands)) for micro in self.list
+        ]
+        made.bits, made.declared, made.labels = list(self.bits), dict(self.declared), list(self.labels)
+        return made
+
+    def take(self, other: Code) -> None:
+        """Become another code."""
+        self.list, self.bits, self.declared, self.labels = other.list, other.bits, other.declared, other.labels
 
     def register(self, bits: int) -> int:
         """A new virtual register."""

@@ -8,17 +8,37 @@ simulated; nothing in it has ``Flag.ADDED``. A GPU description says what its ass
 from __future__ import annotations
 
 from lockstep.sim.compile.ptx.draft import Draft
-from lockstep.sim.compile.ptx.machine import addresses as narrow
+from lockstep.sim.compile.ptx.machine.address_offsets import absorb
+from lockstep.sim.compile.ptx.machine.addresses import narrow
 from lockstep.sim.compile.ptx.machine.constant_operands import fold
 from lockstep.sim.compile.ptx.machine.copies import propagate, sweep
+from lockstep.sim.compile.ptx.machine.multiply_adds import fuse
+from lockstep.sim.compile.ptx.machine.predication import predicate
+from lockstep.sim.compile.ptx.machine.rematerialization import rematerialize
+from lockstep.sim.compile.ptx.machine.repetitions import merge
+from lockstep.sim.compile.ptx.machine.scheduling import schedule
+from lockstep.spec.parameters import Compiler
 
 
-def assemble(draft: Draft, *, addresses: int, constant_operands: int) -> None:
-    """Make machine code of a kernel for addresses of 32 or 64 bits, and so many constant operands an instruction."""
-    propagate(draft.code)
-    if addresses == 32:
-        narrow.narrow(draft.code)
-        propagate(draft.code)
-    if constant_operands:
-        fold(draft.code, constant_operands)
-    sweep(draft.code)
+def assemble(draft: Draft, **settings: int) -> None:
+    """Make machine code of a kernel. The settings are the fields of :class:`Compiler`."""
+    compiler, code = Compiler(**settings), draft.code
+    propagate(code)
+    if compiler.addresses == 32:
+        narrow(code)
+        propagate(code)
+    if compiler.address_offsets:
+        absorb(code)
+        propagate(code)
+        merge(code)
+    if compiler.constant_operands:
+        fold(code, compiler.constant_operands)
+    if compiler.multiply_adds:
+        fuse(code)
+    sweep(code)
+    if compiler.predication:
+        predicate(code)
+    if compiler.rematerialization:
+        rematerialize(code)
+    if compiler.scheduling:
+        schedule(code)

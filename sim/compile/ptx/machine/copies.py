@@ -7,7 +7,7 @@ from lockstep.sim.compile.ptx.machine.values import WHOLE, Values, is_copy
 from lockstep.sim.compile.ptx.micro import NONE, Code, Micro
 
 _PURE = {Group.INT, Group.LONG, Group.FLOAT, Group.DOUBLE, Group.PACKED, Group.CONVERT, Group.PREDICATE}
-_CLOCKS = {Special.CLOCK, Special.CLOCK_HI, Special.CLOCK64, Special.GLOBALTIMER, Special.GLOBALTIMER_HI}
+CLOCKS = {Special.CLOCK, Special.CLOCK_HI, Special.CLOCK64, Special.GLOBALTIMER, Special.GLOBALTIMER_HI}
 
 
 def propagate(code: Code) -> None:
@@ -30,24 +30,23 @@ def propagate(code: Code) -> None:
         while names[target] in names:
             names[target] = names[names[target]]
     for micro in code.list:
-        micro.sources = tuple(one._replace(register=names.get(one.register, one.register)) for one in micro.sources)
-        micro.operands = {index: names.get(register, register) for index, register in micro.operands.items()}
+        micro.name_read(names)
 
 
 def sweep(code: Code) -> None:
     """Remove what computes values that nobody reads."""
     while True:
         read = {register for micro in code.list for register in micro.registers_read()}
-        dead = [_is_pure(micro) and read.isdisjoint(micro.registers_written()) for micro in code.list]
+        dead = [is_pure(micro) and read.isdisjoint(micro.registers_written()) for micro in code.list]
         if not any(dead):
             return
         code.replace([[] if gone else [micro] for micro, gone in zip(code.list, dead, strict=True)])
 
 
-def _is_pure(micro: Micro) -> bool:
+def is_pure(micro: Micro) -> bool:
     """Whether it does nothing but write registers."""
     if micro.group == Group.WARP:
-        return micro.op == Warp.SPECIAL and micro.sub not in _CLOCKS
+        return micro.op == Warp.SPECIAL and micro.sub not in CLOCKS
     if micro.group == Group.MEMORY:
         return micro.op == Memory.LOAD and micro.space == Space.PARAM and not micro.sources
     return micro.group in _PURE

@@ -38,9 +38,9 @@ class Values:
     def is_single(self, register: int) -> bool:
         """Whether a register has one definition, and a value wherever it is used, as in SSA form."""
         index = self.only_definition(register)
-        return index is not None and all(self._dominates(index, use) for use in self.uses.get(register, []))
+        return index is not None and all(self.dominates(index, use) for use in self.uses.get(register, []))
 
-    def _dominates(self, first: int, then: int) -> bool:
+    def dominates(self, first: int, then: int) -> bool:
         """Whether every path to the micro-operation ``then`` leads over ``first``."""
         graph = self.graph
         outer, block = graph.block_of[first], graph.block_of[then]
