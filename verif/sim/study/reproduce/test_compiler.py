@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from lockstep.sim.study.reproduce.chapters.compiler import ours, recording, witn
 from lockstep.sim.study.reproduce.chapters.compiler.ours import Compilation, figures
 from lockstep.sim.watch import Watch
 from lockstep.spec import registry
+from lockstep.spec.parameters import Compiler
+from lockstep.spec.passes import machine
 from lockstep.verif.sim.study.reproduce.tables import Results, rows
 
 DOCUMENT = cache.ROOT / "docs" / "compiler.md"
@@ -178,6 +181,7 @@ def test_what_is_counted_in_our_code() -> None:
         "live_in_words": 3,
         "in_flight": 2,
         "instructions": 11,
+        "constant_operands": 0,
         "parameter_loads": 2,
         "moves": 1,
         "constants": 2,
@@ -186,6 +190,12 @@ def test_what_is_counted_in_our_code() -> None:
         "control": 1,
         "arithmetic": 3,
     }
+
+
+def test_constant_operands_are_counted() -> None:
+    made, _ = drafts(parse(PTX, "it.ptx"), 63, [machine(Compiler(constant_operands=1))])
+    found = figures(made["f"])
+    assert (found["constant_operands"], found["parameter_loads"], found["moves"]) == (2, 0, 2)
 
 
 def test_passes_and_the_limit_are_those_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,6 +311,19 @@ def test_why_ours_has_more_or_fewer_instructions(monkeypatch: pytest.MonkeyPatch
     theirs = {name: {"instructions": 34, "moves": 1} for name in witness.VARIANTS}
     (found,) = table(made_up(monkeypatch, {}, theirs), "more-instructions").values()
     assert found[:-1] == (60 / 34, 54 / 34, 48 / 33) and "ours has 6 moves" in found[-1]
+
+
+def test_each_row_has_one_pass_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = made_up(monkeypatch, {}, {})
+    for k, name in enumerate(compiler.COMPILERS):
+        results[f"k, {name}"]["functions"]["f"] |= {"registers": 20 - k, "instructions": 60 - 2 * k}
+    found = table(results, "passes")
+    assert list(found) == ["PTX as it is", *compiler.PASSES]
+    assert [row[0] for row in found.values()] == [20 - k for k in range(len(found))]
+    assert found["scheduling"] == pytest.approx((13, 13 / 20, 13 / 20, 46, 46 / 60, 46 / 60))
+    settings = [each.get("settings", {}) for each in compiler.COMPILERS.values()]
+    assert [len(each) for each in settings] == list(range(len(found)))
+    assert all(before.items() <= after.items() for before, after in pairwise(settings))
 
 
 # ---------------------------------------------------------------------------------------------- the page, the recording

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,12 +23,36 @@ QUICK = ("saxpy", "spmv", "BlackScholes", "lud", "srad_v1", "syrk")
 FAR = 1.5  # a function whose figures differ by a larger factor gets a reason
 NOTABLE = 1.05  # a step that changes the ratio by less is not named
 
-COMPILERS: Mapping[str, Mapping[str, Any]] = {
-    "with constant operands": {"gpu": "gtx980", "settings": {"compiler.constant_operands": 1}},
-    "ours": {"gpu": "gtx980"},
+PASSES: Mapping[str, Mapping[str, int]] = {
+    "constant operands": {"constant_operands": 1},
+    "addresses of 32 bits": {"addresses": 32},
+    "offsets of addresses": {"address_offsets": 1},
+    "multiply-adds": {"multiply_adds": 1},
+    "predication": {"predication": 1},
+    "rematerialization": {"rematerialization": 1},
+    "scheduling": {"scheduling": 1},
 }
-"""Columns of the page: GPUs, mechanisms and settings; the outliers are of the last. This GPU's threads may have as many
-registers as those of ptxas."""
+"""What can be done to PTX as the GPU's assembler does: settings of the section ``compiler``, one after the other."""
+
+GPU = "gtx980"  # its threads may have as many registers as those of ptxas
+OURS, WITH_OPERANDS, WITH_ALL = "ours", "with constant operands", "with all passes"
+
+
+def _compilers() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Ours, then with the passes up to each one, by the name of the last."""
+    settings: dict[str, Any] = {}
+    yield OURS, {"gpu": GPU}
+    for name, more in PASSES.items():
+        settings |= {f"compiler.{key}": value for key, value in more.items()}
+        title = {1: WITH_OPERANDS, len(PASSES): WITH_ALL}.get(len(settings), name)
+        yield title, {"gpu": GPU, "settings": dict(settings)}
+
+
+COMPILERS = dict(_compilers())
+"""GPUs, mechanisms and settings."""
+
+COLUMNS = (WITH_ALL, WITH_OPERANDS, OURS)
+"""Compilers that have columns on the page; the outliers are of the last."""
 
 MEASURES = ("registers", "instructions")
 SERIES = {"whole": "as it is", "rolled": "not unrolled", "plain": "not inlined", "calm": "at -O1"}
@@ -45,6 +69,7 @@ INTRODUCTION = (
     "*Not inlined*: moreover, a multiplication, minimum or approximation, which are one or two instructions, stands in "
     "the place of each division, remainder, root, reciprocal, special function and barrier of a warp. *At -O1*: "
     "moreover, ptxas optimises less, and moves fewer loads up.",
+    "*Ours* has no pass of the section `compiler`, as the descriptions of GPUs that ship; outliers are those of it.",
     "A function is *fair* to compare as it is if the second and the third change no figure: ptxas unrolls no loop of "
     "it, and inlines nothing. A function is an *outlier* if its ratio is above {far}, or below 1 / {far}: below, with "
     "the PTX as it is; above, not inlined, since what unrolling and inlining add hides that ours has more. Each column "
@@ -72,7 +97,7 @@ class Pair:
 
     @property
     def last(self) -> Figures:
-        return self.ours[list(COMPILERS)[-1]]
+        return self.ours[OURS]
 
 
 def _ratio(pair: Pair, measure: str, variant: str, compiler: str | None = None) -> float:
@@ -250,14 +275,14 @@ def run(jobs: Mapping[str, Compilation], watch: Watch, processes: int | None = N
 
 def page(results: Mapping[str, Result]) -> Page:
     pairs = _pairs(results)
-    gpu = list(COMPILERS.values())[-1]["gpu"]
-    words = {"version": ", ".join(recording.versions()), "target": TARGET, "gpu": gpu, "far": FAR}
+    words = {"version": ", ".join(recording.versions()), "target": TARGET, "gpu": GPU, "far": FAR}
     outliers = [_outliers(pairs, measure, more) for measure in MEASURES for more in (False, True)]
     return Page(
         "Our compiler beside ptxas",
         [
             *(Text(text.format(**words, notable=NOTABLE - 1)) for text in INTRODUCTION),
             _summary(pairs),
+            _passes(pairs),
             Plot("scatter", "Registers and instructions of all functions, not inlined", partial(_scatter, pairs)),
             _counts(pairs),
             Text("Outliers", 2),
@@ -284,15 +309,31 @@ def _summary(pairs: Sequence[Pair]) -> Table:
     fair = [pair for pair in pairs if pair.fair]
     sets = [*((f"all, {title}", variant, pairs) for variant, title in SERIES.items()), ("fair", "whole", fair)]
     columns = ["functions", "number"]
-    for name in COMPILERS:
+    for name in COLUMNS:
         for measure in MEASURES:
             columns += [f"{name}: {measure}", "least", "most"]
     rows = [
-        (title, len(some), *(ratio for name in COMPILERS for ratio in _means(some, variant, name)))
+        (title, len(some), *(ratio for name in COLUMNS for ratio in _means(some, variant, name)))
         for title, variant, some in sets
         if some
     ]
     return Table("summary", "Ratios of registers and instructions, ours to theirs", columns, rows)
+
+
+def _passes(pairs: Sequence[Pair]) -> Table:
+    """The compilers, each with one pass more than the one before it."""
+    columns = ["with"]
+    for measure in MEASURES:
+        columns += [measure, *(f"ratio, {SERIES[variant]}" for variant in ("plain", "calm"))]
+    rows = []
+    for title, name in zip(("PTX as it is", *PASSES), COMPILERS, strict=True):
+        row: list[Any] = [title]
+        for measure in MEASURES:
+            row.append(sum(pair.ours[name][measure] for pair in pairs))
+            for variant in ("plain", "calm"):
+                row.append(statistics.geometric_mean(_ratio(pair, measure, variant, name) for pair in pairs))
+        rows.append(tuple(row))
+    return Table("passes", "Sums over all functions and ratios, with one pass more in each row", columns, rows)
 
 
 def _means(pairs: Sequence[Pair], variant: str, compiler: str) -> list[float]:
@@ -320,9 +361,9 @@ COUNTS = {
 def _counts(pairs: Sequence[Pair]) -> Table:
     rows = []
     for key, title in COUNTS.items():
-        ours = [sum(pair.ours[name].get(key, 0) for pair in pairs) for name in COMPILERS]
+        ours = [sum(pair.ours[name].get(key, 0) for pair in pairs) for name in COLUMNS]
         rows.append((title, *ours, *(sum(pair.theirs[variant][key] for pair in pairs) for variant in SERIES)))
-    columns = ("", *COMPILERS, *(f"ptxas, {title}" for title in SERIES.values()))
+    columns = ("", *COLUMNS, *(f"ptxas, {title}" for title in SERIES.values()))
     return Table("counts", "Counts of all functions", columns, rows)
 
 
@@ -353,12 +394,12 @@ def _scatter(pairs: Sequence[Pair]) -> str:
 
 
 def _functions(pairs: Sequence[Pair], measure: str) -> Table:
-    columns = ["function", "fair", *COMPILERS]
+    columns = ["function", "fair", *COLUMNS]
     for title in SERIES.values():
         columns += [f"{title}: ptxas", "ratio"]
     rows = []
     for pair in pairs:
-        row: list[Any] = [pair.name, pair.fair, *(pair.ours[name][measure] for name in COMPILERS)]
+        row: list[Any] = [pair.name, pair.fair, *(pair.ours[name][measure] for name in COLUMNS)]
         for variant in SERIES:
             row += [pair.theirs[variant][measure], _ratio(pair, measure, variant)]
         rows.append(row)

@@ -62,6 +62,7 @@ def figures(draft: Draft) -> dict[str, int]:
         "live_in_words": _most(live, [min(size, 1) for size in sizes], parameters),
         "in_flight": _in_flight(code),
         "instructions": len(code.list),
+        "constant_operands": sum(any(source.constant for source in micro.sources) for micro in code.list),
         "parameter_loads": sum(micro.category == Category.PARAM for micro in code.list),
         **{kind: kinds[kind] for kind in ("moves", "constants", "memory", "special", "control", "arithmetic")},
     }
