@@ -229,6 +229,7 @@ class L2:
     latency: int = integer(120, 16, 4096, "core cycles", "hit: issue of the load to dependent issue")
     read_only_lead: int = integer(0, 0, 4096, "core cycles", "a line of an instruction or constant cache comes sooner")
     atomics: int = integer(1, 1, 32, "L2 cycles", "per atomic operation on one address")
+    acknowledges: int = integer(0, 0, 1, "", "1: a slice answers each write with a packet that is a header")
     sector_bytes: int = integer(128, 32, 128, "bytes", "what is fetched and written back by itself; at most the line")
 
 

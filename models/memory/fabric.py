@@ -144,6 +144,7 @@ MEMORY = record(
         ("crossbar_latency", "i8"),
         ("slice_delays", "i8", (CLASSES,)),
         ("return_delay", "i8"),
+        ("acknowledges", "i8"),
         ("atomic", "i8"),  # L2 cycles per operation
         ("merges", "i8"),  # per L2 MSHR
         ("interconnect", CLOCK),

@@ -439,6 +439,9 @@ def _fill(l1, port, now):
     packet = packet_of(memory, packet_index)
     index = packet.entry
     leave(memory.flight, now, packet.born)
+    if packet.kind == WRITE:  # has reached the L2
+        give(memory, packet_index)
+        return
     if index >= MAX_MSHRS:
         l1.passed_on = index
         give(memory, packet_index)

@@ -287,6 +287,8 @@ def _room(memory, cache, needs):
 @inline
 def _write(memory, cache, line, place, word, packet, now):
     """Look up a write; returns why it cannot go on, or GO_ON."""
+    if memory.acknowledges != 0 and (cache.served.head != 0 or _full(cache)):
+        return NO_REPLY
     if place < 0:
         place = _victim(cache, line)
         if place < 0:
@@ -444,6 +446,10 @@ def _look_up(memory, cache, gate, now):
         if code != HIT or packet.kind != ATOMIC:
             _occupy(memory, cache, 1, now)
         if packet.kind == WRITE:
+            if memory.acknowledges != 0:
+                packet.bytes = 0
+                _reply(memory, cache, index, packet, now)
+                continue
             leave(memory.flight, now, packet.born)
             give(memory, index)
             continue

@@ -105,6 +105,8 @@ def memory_create(gpu: Gpu) -> Memory:
     mshrs = l1.mshrs + gpu.instruction_cache.mshrs + gpu.constant_cache.mshrs
     packets = sms * (mshrs + l1.queue) + dram.channels * dram.queue
     packets += l2.slices * (gpu.crossbar.buffers + l2.mshrs * sectors(gpu))
+    if l2.acknowledges:
+        packets += l2.slices * _pipeline(gpu) + sms * gpu.crossbar.buffers
     if gpu.mesh.columns:
         packets += mesh.packets(gpu)
     memory = Memory(
@@ -135,11 +137,15 @@ def memory_reset(memory: Memory) -> None:
     slices["sets"], slices["ways"] = gpu.l2.sets, gpu.l2.ways
     for name, array in (("lines", memory.lines), ("valid", memory.valid)):
         slices[name] = array.ctypes.data + np.arange(gpu.l2.slices) * array[0].nbytes
-    depth = -(-slice_delay(gpu) * gpu.clocks.l2 // gpu.clocks.core)
-    slices["pipeline"] = depth + gpu.crossbar.buffers
+    slices["pipeline"] = _pipeline(gpu)
     memory.channels["limit"] = gpu.dram.queue
     memory.channels["spread"] = gpu.l2.slices // gpu.dram.channels
     memory_launch(memory)
+
+
+def _pipeline(gpu: Gpu) -> int:
+    """Replies that fit between a slice's look-up and the crossbar."""
+    return -(-slice_delay(gpu) * gpu.clocks.l2 // gpu.clocks.core) + gpu.crossbar.buffers
 
 
 def _configure(memory: Memory) -> None:
@@ -170,6 +176,7 @@ def _configure(memory: Memory) -> None:
     record["crossbar_latency"] = gpu.crossbar.latency
     record["slice_delays"] = slice_delay(gpu), read_only_delay(gpu)
     record["return_delay"] = return_delay(gpu)
+    record["acknowledges"] = gpu.l2.acknowledges
     record["atomic"], record["merges"] = gpu.l2.atomics, gpu.l2.merges
     for name, frequency in dict(interconnect=clocks.interconnect, l2=clocks.l2, dram=clocks.dram).items():
         record[name] = ratio(clocks.core, frequency)
@@ -229,6 +236,7 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
     loads = ("loads", "bypass_loads", "local_loads", "local_stores")
     read = sum(total(each, "requests") for each in beside)
     out, back = total(inner, "requests_out") + read, total(inner, "replies_in") + read
+    acknowledged = total(cache, "writes") if gpu.l2.acknowledges else 0
     bytes_back = total(inner, "bytes_in") + sum(total(each, "bytes_in") for each in beside)
     pairs: list[tuple[str, int, int]] = [
         ("packets in flight", int(record["packets"]), 0),
@@ -239,13 +247,13 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
          total(inner, "fetches", "stores", "atomics", "write_backs")),
         ("bytes out of the SMs", total(inner, "bytes_out") + header * out, int(requests["bytes"])),
         ("replies to the L1s", total(inner, "replies_in"), total(inner, "fetches", "atomics")),
-        ("bytes into the SMs", bytes_back + header * back, int(replies["bytes"])),
+        ("bytes into the SMs", bytes_back + header * (back + acknowledged), int(replies["bytes"])),
         ("requests into the slices", total(cache, "reads", "writes", "atomics"), int(requests["packets"])),
         ("bytes into the slices", total(cache, "bytes_in"), total(inner, "bytes_out")),
         ("look-ups of the slices", total(cache, "reads", "writes", "atomics"),
          total(cache, "hits", "misses", "merges")),
-        ("replies of the slices", total(cache, "replies"), total(cache, "reads", "atomics")),
-        ("replies through the interconnect", int(replies["packets"]), back),
+        ("replies of the slices", total(cache, "replies"), total(cache, "reads", "atomics") + acknowledged),
+        ("replies through the interconnect", int(replies["packets"]), back + acknowledged),
         ("bytes out of the slices", total(cache, "bytes_out"), bytes_back),
         ("sectors from DRAM", total(cache, "fetches"), total(cache, "fills")),
         ("reads of DRAM", total(dram, "reads"), total(cache, "fetches")),

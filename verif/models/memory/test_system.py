@@ -44,6 +44,7 @@ def description(rng: random.Random) -> Gpu:
         l2__latency=800, dram__latency=2200, dram__channels=channels, dram__banks=rng.choice([1, 3, 8]),
         dram__queue=rng.choice([2, 5, 32]), dram__bus_bytes=rng.choice([2, 8, 128]),
         dram__interleave=rng.choice([128, 512]), dram__row_bytes=rng.choice([256, 2048]),
+        l2__acknowledges=rng.choice([0, 1]),
     )  # fmt: skip
     if rng.random() < 0.4:
         side = rng.randint(max(settings["l2__slices"], 4), 7)

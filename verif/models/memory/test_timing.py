@@ -6,8 +6,8 @@ from math import ceil
 
 import pytest
 
-from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS
-from lockstep.models.memory.timing import BACK_END, FRONT_END, atomic_latency, check
+from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD_BYPASS, STORE
+from lockstep.models.memory.timing import BACK_END, FRONT_END, atomic_latency, check, slice_delay, transfer
 from lockstep.verif.models.memory.traffic import BASE, Traffic, gpu, latencies, lines, sequence
 
 CLOCKS = [
@@ -64,6 +64,20 @@ def test_atomic(lanes: int, operation: int) -> None:
     assert result[1] == atomic_latency(description, lanes, 4)
     # By hand: as a load that hits, with a reply of one flit instead of five, and the operations at half the core clock.
     assert result[1] == description.l2.latency - 4 + 2 * lanes * operation
+
+
+@pytest.mark.parametrize("clocks", CLOCKS)
+def test_writes_are_acknowledged(clocks: dict) -> None:
+    """All has ended when the last packet is back, which takes as long as a reply without data; it counts as one."""
+    ends = []
+    for acknowledges in (0, 1):
+        traffic = Traffic(gpu(l2__acknowledges=acknowledges, **clocks))
+        traffic.run(sequence([BASE, BASE + 4096, BASE], kind=STORE, size=4))
+        assert traffic.broken() == []
+        assert traffic.memory.record["replies"]["packets"][0] == 3 * acknowledges
+        ends.append(traffic.cycles)
+    description = traffic.gpu
+    assert ends[1] - ends[0] == slice_delay(description) + transfer(description, 0)
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,6 @@ def test_results_equal_those_of_the_other_simulator(full: dict[str, Any]) -> Non
         ("histogram-atomics", "shipped"): 0.82,
         ("histogram-atomics", "ideal"): 0.82,
         ("stencil", "shipped"): 0.87,
-        ("transpose-columns", "shipped"): 0.89,
-        ("transpose-naive", "shipped"): 0.86,
     }
 
 
