@@ -8,6 +8,7 @@ RTL nor, with a module that was loaded before, the PTX parser.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib
 import io
 import os
@@ -16,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NoReturn, TextIO
 
 from lockstep.sim.errors import UsageError, one_line
@@ -102,6 +104,9 @@ def program() -> NoReturn:
     """The program `lockstep`. Once its work is done, an interrupt has nothing left to end."""
     code = main()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Had the interrupt, which has been caught since, ended code that an extension ran, as some imports do, Python would
+    # kill itself in place of returning the exit code. Code that comes to its end makes it forget that.
+    ctypes.pythonapi.PyRun_SimpleString(b"")
     sys.exit(code)
 
 
@@ -112,47 +117,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("standard output: closed; send it to /dev/null to have none", 2)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error, for what the locale has no letter
-    with _termination() as terminated:
-        return _done(arguments, terminated)
+    with _signals() as came:
+        return _done(arguments, came)
 
 
 @contextmanager
-def _termination() -> Iterator[list[int]]:
-    """Let SIGTERM end a command as an interrupt does, also where one is put off; the list then has its number."""
+def _signals() -> Iterator[list[int]]:
+    """Let SIGTERM end a command as an interrupt does, also where one is put off; the list has the signals that came."""
     came: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
 
     def terminate(number: int, _frame: object) -> None:
         came.append(number)
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, interrupt)
         signal.raise_signal(signal.SIGINT)
+
+    def unraisable(dropped: sys.UnraisableHookArgs) -> None:
+        """Who calls Python from compiled code raises an interrupt again that was dropped there."""
+        if not (came and issubclass(dropped.exc_type, KeyboardInterrupt)):
+            sys.__unraisablehook__(dropped)
 
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    before = signal.signal(signal.SIGTERM, terminate)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGTERM, terminate)
+    if before[signal.SIGINT] is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable
     try:
         yield came
     finally:
-        signal.signal(signal.SIGTERM, before)
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _done(arguments: Sequence[str] | None, terminated: Sequence[int]) -> int:
-    """Do what a command line says; ``terminated`` has something in it once SIGTERM has come."""
+def _done(arguments: Sequence[str] | None, came: Sequence[int]) -> int:
+    """Do what a command line says; ``came``: the signals to end it that have come."""
     try:
-        if "_ARGCOMPLETE" in os.environ:
-            from lockstep.cli.completion import complete
-
-            complete(_parser(os.environ["COMP_LINE"].split()[1:]))
-        words = sys.argv[1:] if arguments is None else arguments
-        options = _parser(words).parse_args(words)
-        code = _guarded(_file(options.command).command, options)
-        sys.stdout.flush()
-        return code
+        try:
+            return _command(arguments)
+        except Exception:
+            if came:  # imports make other errors of an interrupt
+                raise KeyboardInterrupt from None
+            raise
     except UsageError as error:
         return _fail(str(error), 2, getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
-        return _fail("terminated", 143) if terminated else _fail("interrupted", 130)
+        return _fail("terminated", 143) if signal.SIGTERM in came else _fail("interrupted", 130)
     except MemoryError:
         return _fail("out of memory", 2)
     except BrokenPipeError:  # the reader, as in `| head`
@@ -161,6 +178,18 @@ def _done(arguments: Sequence[str] | None, terminated: Sequence[int]) -> int:
     except OSError as error:
         _drop(sys.stdout)
         return _fail(str(error) if error.errno is None else f"{error.filename or 'output'}: {error.strerror}", 2)
+
+
+def _command(arguments: Sequence[str] | None) -> int:
+    if "_ARGCOMPLETE" in os.environ:
+        from lockstep.cli.completion import complete
+
+        complete(_parser(os.environ["COMP_LINE"].split()[1:]))
+    words = sys.argv[1:] if arguments is None else arguments
+    options = _parser(words).parse_args(words)
+    code = _guarded(_file(options.command).command, options)
+    sys.stdout.flush()
+    return code
 
 
 def _drop(stream: TextIO) -> None:

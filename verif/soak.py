@@ -338,9 +338,10 @@ def strike(place: Place, command: str, output: str, number: signal.Signals, mome
     code, error = process.wait(LONG), place.said()
     wrong = []
     expected = {signal.SIGINT: (130, -signal.SIGINT), signal.SIGTERM: (143, -signal.SIGTERM)}
-    if code not in (0, *expected.get(number, (-signal.SIGKILL,))):
+    pythons = error.endswith("KeyboardInterrupt") and str(cache.ROOT / "cli") not in error  # the command has not begun
+    if not pythons and code not in (0, *expected.get(number, (-signal.SIGKILL,))):
         wrong.append(f"exit code {code}: {error[-300:]}")
-    if "Traceback" in error and code != -signal.SIGINT:  # which is Python's own, before the command has begun
+    if not pythons and "Traceback" in error:
         wrong.append(f"a traceback: {' / '.join(error.splitlines()[-2:])}")
     until = time.monotonic() + ENDING
     while (left := place.left()) and time.monotonic() < until:

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -259,11 +261,11 @@ def test_an_unknown_instruction(capsys: pytest.CaptureFixture[str], fill: Path) 
     assert code == 2 and "fill.ptx:9" in err and "frobnicate" in err and err.count("\n") == 1
 
 
+SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("number", "code", "word"), [
-    (signal.SIGINT, 130, "interrupted"),
-    (signal.SIGTERM, 143, "terminated"),
-])  # fmt: skip
+@pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
 def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path, number: int, code: int, word: str) -> None:
     (tmp_path / "fill.ptx").write_text(PTX.replace("  ret;", "$again:\n  bra $again;"), encoding="utf-8")
     arguments = ["run", str(fill), "--set", "launch.no_progress=1000000000000", "--json", str(tmp_path / "out.json")]
@@ -278,6 +280,38 @@ def test_an_interrupt_leaves_no_file(fill: Path, tmp_path: Path, number: int, co
         process.kill()
     assert process.stderr.read().splitlines()[-1] == f"lockstep: {word}"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["fill.ptx", "fill.py"]
+
+
+@pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
+def test_an_error_that_an_interrupt_became_is_an_interrupt(
+    number: int, code: int, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def half_imported(_: object) -> int:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        raise ImportError("could not import module datetime")
+
+    monkeypatch.setattr("lockstep.cli.gpus.command", half_imported)
+    assert lockstep(capsys, "gpus") == (code, "", f"lockstep: {word}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        # An extension runs the code in which the interrupt comes.
+        ("ctypes.pythonapi.PyRun_SimpleString(b'import signal; signal.raise_signal(signal.SIGTERM)')\n"
+         "raise KeyboardInterrupt", 143, "lockstep: terminated\n"),
+        # Who drops one raises it again.
+        ("class Dropping:\n  def __del__(self): signal.raise_signal(signal.SIGINT)\nDropping()\nreturn 0", 0, ""),
+    ],
+    ids=["extension", "dropped"],
+)  # fmt: skip
+def test_interrupts_in_code_of_others(tmp_path: Path, command: str, code: int, said: str) -> None:
+    text = f"import ctypes, signal\nfrom lockstep.cli import gpus, main\ndef command(_):\n{indent(command, '  ')}\n"
+    (tmp_path / "it.py").write_text(f"{text}gpus.command = command\nmain.program()\n", encoding="utf-8")
+    started = [sys.executable, "-m", "it", "gpus"]
+    done = subprocess.run(started, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == code and done.stderr.endswith(said) and bool(done.stderr) == bool(said)
 
 
 def test_json_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
