@@ -28,11 +28,15 @@ _LINEAR: dict[Group, dict[int, str]] = {
 
 
 class Part(NamedTuple):
-    """The constant part of a value: a number, and the address of a variable or none; ``alone`` if that is all of it."""
+    """The constant part of a value: a number, and the address of a variable or none; ``alone`` if that is all of it.
+
+    The address came into the register ``entry``.
+    """
 
     number: int = 0
     storage: Storage | None = None
     alone: bool = False
+    entry: int = NONE
 
 
 Parts = dict[int, Part]
@@ -49,7 +53,7 @@ def absorb(code: Code) -> None:
     while True:
         found = _passed_on(code, values, found)
         parts = _parts(code, found)
-        refused = {one.register for micro in code.list for one in micro.sources if not _takes(micro, one, parts)}
+        refused = {_refused(micro, one, parts) for micro in code.list for one in micro.sources} - {NONE}
         if not refused:
             break
         found -= refused
@@ -111,7 +115,8 @@ def _parts(code: Code, registers: set[int]) -> Parts:
             if any(one.register in registers and one.register not in parts for one in micro.sources):
                 waiting.append(micro)
             else:
-                parts[micro.dst] = _part(micro, parts)
+                part = _part(micro, parts)
+                parts[micro.dst] = part if part.entry != NONE else part._replace(entry=micro.dst)
         left = waiting
     return parts
 
@@ -126,12 +131,13 @@ def _part(micro: Micro, parts: Parts) -> Part:
         return a
     if name == "shl":
         return Part(a.number << min(known[1].number, 64), alone=alone) if known[1].alone else Part()
+    named = next((one for one in known if one.storage is not None), Part())
     if name in ("mul", "mad"):
         number = a.number * known[1].number if a.alone or known[1].alone else 0
-        storage = known[2].storage if name == "mad" else None
-        return Part(number + known[2].number if name == "mad" else number, storage, alone)
-    sign = 1 if name == "add" else -1
-    return Part(a.number + sign * known[1].number, a.storage or known[1].storage, alone)
+        number += known[2].number if name == "mad" else 0
+    else:
+        number = a.number + (known[1].number if name == "add" else -known[1].number)
+    return Part(number, named.storage, alone, named.entry)
 
 
 def _known(source: Source, parts: Parts) -> Part:
@@ -140,27 +146,23 @@ def _known(source: Source, parts: Parts) -> Part:
     return parts.get(source.register, Part())
 
 
-def _takes(micro: Micro, source: Source, parts: Parts) -> bool:
-    """Whether a micro-operation has room for the constant part of a source."""
+def _refused(micro: Micro, source: Source, parts: Parts) -> int:
+    """The register that has to keep its constant part, where a micro-operation has no room for that of a source."""
     part = parts.get(source.register)
     if part is None:
-        return True
+        return NONE
     if _is_access(micro):
-        return _has_room(micro, part)
+        space = Space(micro.space)
+        bits = _ATOMIC_BITS if micro.group == Group.ATOMIC else _OFFSET_BITS[space]
+        if abs(_offset(micro, part)) >= 1 << bits - 1:
+            return source.register
+        named = space in (Space.SHARED, Space.LOCAL, Space.CONST) and micro.storage is None
+        return NONE if part.storage is None or (named and part.storage.space == space) else part.entry
     name = _LINEAR[micro.group][micro.op]
     several = sum(_known(one, parts).storage is not None for one in micro.sources) > 1
-    added = name in ("mov", "add") or (name == "sub" and source == micro.sources[0])
-    return part.storage is None or (added and not several)
-
-
-def _has_room(access: Micro, part: Part) -> bool:
-    space = Space(access.space)
-    bits = _ATOMIC_BITS if access.group == Group.ATOMIC else _OFFSET_BITS[space]
-    fits = abs(_offset(access, part)) < 1 << bits - 1
-    if part.storage is None:
-        return fits
-    in_space = part.storage.space == space and space in (Space.SHARED, Space.LOCAL, Space.CONST)
-    return fits and in_space and access.storage is None
+    index = micro.sources.index(source)
+    added = name in ("mov", "add") or (name, index) in (("sub", 0), ("mad", 2))
+    return NONE if part.storage is None or (added and not several) else part.entry
 
 
 def _offset(access: Micro, part: Part) -> int:

@@ -12,6 +12,7 @@ import pytest
 from lockstep.models.execution.isa import (
     PARAM_WINDOW,
     PT,
+    SHARED_WINDOW,
     Atomic,
     Category,
     Control,
@@ -320,6 +321,23 @@ def test_addresses_that_differ_by_a_constant_have_one_base() -> None:
     kernel = compiled(ADDRESS + body, 32, address_offsets=1)
     assert accesses(kernel) == [4, 8, 0]
     assert operations(kernel) == ["MUL", "ADD", "ADD"]
+
+
+def test_a_variable_that_is_no_offset_stays_and_constants_go_on() -> None:
+    """A generic address, negative without its constant part: it wraps."""
+    body = """
+    .shared .align 4 .u32 words[64];
+    mov.u64 %d5, words; add.s64 %d6, %d5, %d3; st.shared.u32 [%d6], %r1;
+    bar.sync 0;
+    cvta.shared.u64 %d7, %d5; sub.u32 %r2, %r1, 5; mul.wide.s32 %d8, %r2, 4;
+    add.s64 %d9, %d7, %d8; add.s64 %d10, %d9, 20;
+    ld.u32 %r4, [%d10]; add.u32 %r4, %r4, 1000; st.global.u32 [%d4], %r4;
+    """
+    kernel = compiled(ADDRESS + body, 32, address_offsets=1)
+    assert accesses(kernel) == [0, SHARED_WINDOW, 0] and "SUB" not in operations(kernel)
+    assert result(body, ALL)[:32].tolist() == list(range(1000, 1032))
+    mapped = "mov.u64 %d5, table; mad.lo.s64 %d6, %d3, 2, %d5; ld.const.u32 %r2, [%d6+4]; st.global.u32 [%d4], %r2;"
+    assert [each.field for each in compiled(ADDRESS + mapped, address_offsets=1).relocations] == ["offset"]
 
 
 def test_a_value_that_another_path_makes_is_made_again() -> None:
