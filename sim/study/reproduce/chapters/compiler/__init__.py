@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from lockstep.sim.study.reproduce.chapters.compiler.recording import Variants
 from lockstep.sim.study.reproduce.chapters.compiler.witness import TARGET, Figures
 from lockstep.sim.study.reproduce.plots import axes_side_by_side
 from lockstep.sim.watch import Watch
+from lockstep.spec.parameters import Compiler
 
 QUICK = ("saxpy", "spmv", "BlackScholes", "lud", "srad_v1", "syrk")
 FAR = 1.5  # a function whose figures differ by a larger factor gets a reason
@@ -40,11 +41,11 @@ OURS, WITH_OPERANDS, WITH_ALL = "ours", "with constant operands", "with all pass
 
 def _compilers() -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Ours, then with the passes up to each one, by the name of the last."""
-    settings: dict[str, Any] = {}
-    yield OURS, {"gpu": GPU}
+    settings = {f"compiler.{each.name}": each.default for each in fields(Compiler)}
+    yield OURS, {"gpu": GPU, "settings": dict(settings)}
     for name, more in PASSES.items():
         settings |= {f"compiler.{key}": value for key, value in more.items()}
-        title = {1: WITH_OPERANDS, len(PASSES): WITH_ALL}.get(len(settings), name)
+        title = {"constant operands": WITH_OPERANDS, list(PASSES)[-1]: WITH_ALL}.get(name, name)
         yield title, {"gpu": GPU, "settings": dict(settings)}
 
 
@@ -69,7 +70,7 @@ INTRODUCTION = (
     "*Not inlined*: moreover, a multiplication, minimum or approximation, which are one or two instructions, stands in "
     "the place of each division, remainder, root, reciprocal, special function and barrier of a warp. *At -O1*: "
     "moreover, ptxas optimises less, and moves fewer loads up.",
-    "*Ours* has no pass of the section `compiler`, as the descriptions of GPUs that ship; outliers are those of it.",
+    "*Ours* is PTX as it is, without any pass of the section `compiler`; outliers are those of it.",
     "A function is *fair* to compare as it is if the second and the third change no figure: ptxas unrolls no loop of "
     "it, and inlines nothing. A function is an *outlier* if its ratio is above {far}, or below 1 / {far}: below, with "
     "the PTX as it is; above, not inlined, since what unrolling and inlining add hides that ours has more. Each column "
