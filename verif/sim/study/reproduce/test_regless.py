@@ -79,7 +79,8 @@ def test_regions_are_those_of_the_functions_that_ran() -> None:
     one = regless.regions("srad_v2", frozenset(["srad_cuda_1"]))
     assert one.instructions != both.instructions and one.most <= both.most
     nn = regless.regions("nearest-neighbour", frozenset(["euclid"]))
-    assert nn == pytest.approx((29 / 5, 3.0, 27 / 5, 3.3227, 10, 21 / 5, 24 / 54), abs=1e-4)
+    assert nn == pytest.approx((20 / 4, 4 / 4, 9 / 4, 1.2990, 3, 4 / 4, 0), abs=1e-4)
+    assert regless.regions("lavaMD", frozenset(["kernel_gpu_cuda"])).halves == pytest.approx(0.6338, abs=1e-4)
 
 
 def test_what_is_used_and_what_is_accessed(results: Results) -> None:
