@@ -8,7 +8,6 @@ from lockstep.models.masks import next_after
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.register_regions import BANKS
-from lockstep.spec.regless.parameters import PATIENCE
 
 PORTS = ports("regless.capacity_manager")
 
@@ -20,10 +19,11 @@ WARP = record(
         ("state", "i8"),
         ("due", "i8"),  # entries that were sent and are not answered
         ("complete", "i8"),  # all entries were sent
-        ("need", "i8", (BANKS,)),  # lines that its region has, or will have
+        ("need", "i8", (BANKS,)),  # lines that its region has, until it is delivered, or that the next one will have
         ("pending", "i8", (BANKS,)),  # results to be written ...
         ("results", "i8"),  # ... to all banks
         ("collected", "i8"),  # the last instruction has its operands
+        ("told", "i8"),  # and the next region is known
         ("ends", "i8"),  # with this region
     ]
 )
@@ -31,6 +31,7 @@ STATE = record(
     [
         ("warp", WARP, (MAX_WARPS,)),
         ("those", "i8", (STATES,)),  # the warps in each state
+        ("following", "i8"),  # those that drain, and whose next region may be announced
         ("loaded", "i8"),  # those of whose region all entries were sent, and are answered, ...
         ("drained", "i8"),  # ... and those whose region has all its operands, and has written all its results
         ("free", "i8", (BANKS,)),
@@ -41,6 +42,7 @@ STATE = record(
         ("warps", "i8"),  # parameters
         ("banks", "i8"),
         ("lines", "i8"),
+        ("patience", "i8"),
     ]
 )
 
@@ -53,6 +55,7 @@ def reset(state, io):
         clear(state.warp[w])
     for k in range(STATES):
         state.those[k] = 0
+    state.following = 0
     state.loaded = 0
     state.drained = 0
     for b in range(state.banks):
@@ -73,6 +76,12 @@ def _become(state, w, new):
     state.warp[w].state = new
 
 
+@inline
+def _overdue(state):
+    """Whether the warp at the bottom is next."""
+    return state.patience != 0 and state.starts == state.patience
+
+
 @jit
 def _start(state, io):
     """Let the warp that is next start, if its region fits. Returns whether it does."""
@@ -80,7 +89,7 @@ def _start(state, io):
     clear(start)
     if state.depth == 0:
         return False
-    overdue = state.starts == PATIENCE
+    overdue = _overdue(state)
     place = i64(0) if overdue else i64(state.depth) - 1
     chosen = i64(state.stack[place])
     warp = state.warp[chosen]
@@ -89,7 +98,7 @@ def _start(state, io):
             return False
     for b in range(BANKS):
         state.free[b] -= warp.need[b]
-    state.starts = 0 if overdue or state.depth == 1 else state.starts + 1
+    state.starts = 0 if overdue or state.depth == 1 or state.patience == 0 else state.starts + 1
     state.depth -= 1
     for k in range(place, state.depth):
         state.stack[k] = state.stack[k + 1]
@@ -118,7 +127,6 @@ def _give_back(state, warp):
     """Of a region that has issued everything, all lines but those that are to be written."""
     for b in range(BANKS):
         state.free[b] += warp.need[b] - warp.pending[b]
-        warp.need[b] = warp.pending[b]
 
 
 @inline
@@ -168,7 +176,6 @@ def _hear_banks(state, i):
         warp.pending[b] -= 1
         _drain(state, w, i64(-1))
         if warp.collected != 0:
-            warp.need[b] -= 1
             state.free[b] += 1
 
 
@@ -176,7 +183,6 @@ def _hear_banks(state, i):
 def step(state, io):
     """One clock edge."""
     i = io.i
-    drained = i64(state.those[DRAINING]) & i64(state.drained)  # before this cycle's events
     if not _start(state, io):
         _come(state, io)
     if i.sent.valid != 0:
@@ -187,13 +193,19 @@ def step(state, io):
         state.warp[w].collected = 1
         _give_back(state, state.warp[w])
         _drain(state, w, i64(0))
+        if state.warp[w].ends == 0:
+            state.following |= i64(1) << w
     if i.begin.valid != 0:
         _become(state, i64(i.begin.payload.warp), UNKNOWN)
     if i.region.valid != 0:
         region = i.region.payload
         w = i64(region.warp)
         warp = state.warp[w]
-        _become(state, w, KNOWN)
+        if warp.state == DRAINING:
+            warp.told = 1
+            state.following &= ~(i64(1) << w)
+        else:
+            _become(state, w, KNOWN)
         warp.due = 0
         warp.complete = 0
         _expect(state, w, i64(0), i64(0))
@@ -203,7 +215,8 @@ def step(state, io):
         warp = state.warp[i.last.payload.warp]
         _become(state, i64(i.last.payload.warp), DRAINING)
         warp.ends = i.last.payload.end
-    ended = i64(0)
+    ended, drained = i64(0), i64(state.those[DRAINING]) & i64(state.drained)
+    state.following &= ~drained
     while drained != 0:
         w = ctz(drained)
         drained = without_lowest(drained)
@@ -212,12 +225,15 @@ def step(state, io):
         _drain(state, w, i64(0))
         if warp.ends != 0:
             ended |= i64(1) << w
-        _become(state, w, ABSENT if warp.ends != 0 else UNKNOWN)
+            _become(state, w, i64(ABSENT))
+        else:
+            _become(state, w, i64(KNOWN if warp.told != 0 else UNKNOWN))
+        warp.told = 0
     left = i64(state.those[PRELOADING]) & i64(state.loaded)
     while left != 0:
         _become(state, ctz(left), ACTIVE)
         left = without_lowest(left)
-    io.o.wanted = state.those[UNKNOWN]
+    io.o.wanted = state.those[UNKNOWN] | state.following
     io.o.active = state.those[ACTIVE]
     io.o.ended = ended
     return i64(0)
@@ -235,11 +251,9 @@ def idle(state, io):
         return i64(0)
     if i64(state.those[KNOWN]) & ~i64(i.barred) != 0:
         return i64(0)
-    if i64(state.those[DRAINING]) & i64(state.drained) != 0:
-        return i64(0)
     if state.depth == 0:
         return i64(NEVER)
-    chosen = i64(state.stack[0 if state.starts == PATIENCE else state.depth - 1])
+    chosen = i64(state.stack[0 if _overdue(state) else state.depth - 1])
     for b in range(BANKS):
         if state.warp[chosen].need[b] > state.free[b]:
             return i64(NEVER)

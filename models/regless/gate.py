@@ -22,7 +22,9 @@ def update(state, sm):
     for k in range(schedulers):
         active, queues = i64(state.shard[k].capacity_manager.io.o.active), state.queues[k]
         if active != queues.active:
-            state.counts.region_cycles -= i64(sm.frame.now) * popcount(active & ~i64(queues.active))
+            started = i64(sm.frame.now) * popcount(active & ~i64(queues.active))
+            state.counts.region_cycles -= started
+            state.counts.held_cycles -= started
             state.closed ^= slots_of(active ^ i64(queues.active), k, schedulers)
             queues.active = active
     closed = i64(state.closed) | undecoded(state, sm, schedulers)
@@ -56,17 +58,17 @@ def undecoded(state, sm, schedulers):
 def _cause(state, sm, slot):
     """Why a warp's gate is closed; UNEXPLAINED if it is open, or waits for another mechanism."""
     schedulers = i64(at_config(i64(sm.config)).core.schedulers)
-    queues, cm = state.queues[slot % schedulers], state.shard[slot % schedulers].capacity_manager.io
+    queues = state.queues[slot % schedulers]
     bit = i64(1) << slot // schedulers
     if (i64(state.closed) >> slot) & 1 == 0:
         return i64(causes.METADATA) if undecoded(state, sm, schedulers) & (i64(1) << slot) != 0 else i64(UNEXPLAINED)
+    if i64(queues.draining) & bit != 0:
+        return i64(causes.DRAINING)
     if i64(queues.announced) & bit != 0:
         return i64(UNEXPLAINED) if i64(queues.unreserved) & bit != 0 else i64(causes.CAPACITY)
     if i64(queues.started) & bit != 0:
         return i64(causes.PRELOADS)
-    if i64(queues.closing) & bit != 0:
-        return i64(causes.OPERANDS)
-    return i64(causes.METADATA) if i64(cm.o.wanted | queues.begins) & bit != 0 else i64(causes.DRAINING)
+    return i64(causes.OPERANDS if i64(queues.closing) & bit != 0 else causes.METADATA)
 
 
 @jit

@@ -46,6 +46,9 @@ def read(state, sm):
         cm.io.i.last.payload.end = i64(ends(sm.warps[slot], instruction, i64(operand.lanes)))
         queues.closing |= i64(1) << w
         state.counts.region_cycles += i64(operand.now) + 1
+        if cm.io.i.last.payload.end != 0:  # the launch may be over before the hardware knows
+            queues.ending |= i64(1) << w
+            state.counts.held_cycles += i64(operand.now) + 1
     queues.busy |= MD | CM
     queues.issued = 1
     queues.issued_slot = slot
@@ -133,6 +136,7 @@ def exchange_operands(state, sm, queues, shard):
             waiting.left[access.place] -= 1
             if access.written != 0:
                 queues.reserved |= i64(1) << b
+                queues.owed[operand.payload.warp] += 1
                 cm.i.reserved[b].valid = 1
                 cm.i.reserved[b].payload.warp = operand.payload.warp
             pc = i64(waiting.pc[access.place])

@@ -77,7 +77,7 @@ def drop_words(sm, queues, md, k, schedulers):
 
 
 @inline
-def close_region(state, queues, cm, k, schedulers):
+def close_region(state, queues, cm, k, schedulers, now):
     """A region has issued everything, and has all operands: its warp's jump, if there is one, is known."""
     cm.i.delivered.valid = 0
     left = i64(queues.closing) & ~without_lowest(i64(queues.flushes))
@@ -88,6 +88,12 @@ def close_region(state, queues, cm, k, schedulers):
             cm.i.delivered.valid = 1
             cm.i.delivered.payload.warp = w
             queues.closing &= ~(i64(1) << w)
+            ends = i64(queues.ending) & i64(1) << w
+            queues.ending &= ~ends
+            if queues.owed[w] != 0:
+                queues.draining |= i64(1) << w & ~ends
+            elif ends == 0:
+                state.counts.held_cycles += now + 1
             return
 
 

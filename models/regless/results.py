@@ -107,6 +107,15 @@ def write_results(state, sm, config, queues, shard, schedulers, now):
             queues.due = min(i64(queues.due), max(i64(queues.results[b].result[k].ready), now + 1))
 
 
+@inline
+def _count_down(state, queues, w, now):
+    """A warp owes one result less; its region may end with it."""
+    queues.owed[w] -= 1
+    if queues.owed[w] == 0 and (i64(queues.draining) >> w) & 1 != 0:
+        queues.draining &= ~(i64(1) << w)
+        state.counts.held_cycles += now + 1
+
+
 @jit
 def _write(state, sm, config, queues, osu, cm, b, schedulers, now):
     """Write a bank's next result, if one is there."""
@@ -133,6 +142,7 @@ def _write(state, sm, config, queues, osu, cm, b, schedulers, now):
     poison(sm.warps[slot], number)
     cm.i.written[b].valid = 1
     cm.i.written[b].payload.warp = slot // schedulers
+    _count_down(state, queues, slot // schedulers, now)
     state.counts.writes += 1
     if delivers_result(instruction_of(sm.warps[slot], pc)):
         waiting = state.waiting[slot]

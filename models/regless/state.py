@@ -91,7 +91,10 @@ QUEUES = record(
         ("present", "i8"),  # ... that the hardware knows of, ...
         ("ended", "i8"),  # ... that it has let end; they are to be finished
         ("flushes", "i8"),  # ... whose words are to be dropped
-        ("closing", "i8"),  # ... of whose region the last instruction has issued
+        ("closing", "i8"),  # ... of whose region the last instruction has issued, ...
+        ("ending", "i8"),  # ... and that end with it, ...
+        ("draining", "i8"),  # ... and has all operands; results are to be written
+        ("owed", "i2", (MAX_WARPS,)),  # by each warp: results that have a line and are not written
         ("announced", "i8"),  # ... whose region waits for its lines, ...
         ("unreserved", "i8"),  # ... and before, until its CTA may access the scratchpad
         ("started", "i8"),  # ... and has them
@@ -121,7 +124,8 @@ WAITING = record(
 COUNTS = record(
     [
         ("regions", "i8"),  # started
-        ("region_cycles", "i8"),  # in which they are active, summed over them
+        ("region_cycles", "i8"),  # in which they are active, summed over them, ...
+        ("held_cycles", "i8"),  # ... and those up to their last write
         ("words", "i8"),  # of metadata, decoded
         ("preloads", "i8"),  # entries
         ("invalidations", "i8"),

@@ -102,7 +102,7 @@ def _cycle(state, sm, config, queues, shard, k, schedulers, now):
     exchange_operands(state, sm, queues, shard)
     write_results(state, sm, config, queues, shard, schedulers, now)
     drop_words(sm, queues, md.io, k, schedulers)
-    close_region(state, queues, cm, k, schedulers)
+    close_region(state, queues, cm, k, schedulers, now)
     decode_word(state, sm, config, queues, md.io, k, schedulers)
     place_warps(queues, cm, osu)
     if md.io.o.region.valid != 0:

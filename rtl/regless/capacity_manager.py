@@ -19,7 +19,7 @@ from lockstep.rtl.regless._layouts import check, region_of, sent_of
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.register_regions import BANKS, HEADER_USAGE_BITS
-from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_REGISTERS, PATIENCE
+from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_PATIENCE, MAX_REGISTERS
 
 
 class Warp(IntEnum):
@@ -39,14 +39,15 @@ class CapacityManager(wiring.Component):
 
     A warp whose next region is known comes to the stack, unless it is ``barred`` then. In a cycle, the warp on top
     starts if each bank has as many free lines as its region needs there; else one warp comes to the stack, in turn.
-    After :data:`PATIENCE` starts from the top while others were below, the warp at the bottom is next, whatever it
-    needs: so every warp on the stack starts, if regions end.
+    After ``patience`` starts from the top while others were below, the warp at the bottom is next, whatever it needs:
+    so every warp on the stack starts, if regions end.
 
     A region has all its lines until the last instruction's accesses are ``delivered``; then only as many as results of
-    it are to be written. When none is, the warp is inactive again, or has ended.
+    it are to be written, and the next region may be announced. When none is, the warp is inactive again, or has ended.
 
     Latency: ``start`` is seen in the cycle after the decision; a region is active in the cycle after its last answer,
-    or after ``sent`` with ``last`` if nothing is due then. After ``last`` the warp is not active in the next cycle.
+    or after ``sent`` with ``last`` if nothing is due then. After ``last`` the warp is not active in the next cycle. It
+    is ``wanted`` in the cycle after ``delivered``, and inactive or ``ended`` in the one after its last result, too.
 
     The environment announces regions of ``wanted`` warps alone, of which no bank needs more than it has; sends entries
     after ``start`` and answers each once, later; reserves no more than a region needs, and before or when it says
@@ -62,6 +63,8 @@ class CapacityManager(wiring.Component):
         1, 2, 4 or 8.
     lines : int
         Lines of a bank.
+    patience : int
+        Starts from the top of the stack before one from its bottom; 0: all are from the top.
 
     Members
     -------
@@ -96,12 +99,19 @@ class CapacityManager(wiring.Component):
         for a size out of range.
     """
 
-    LARGEST: ClassVar = {"warps": MAX_WARPS, "registers": MAX_REGISTERS, "banks": BANKS, "lines": MAX_BANK_LINES}
+    LARGEST: ClassVar = {
+        "warps": MAX_WARPS, "registers": MAX_REGISTERS, "banks": BANKS, "lines": MAX_BANK_LINES,
+        "patience": MAX_PATIENCE,
+    }  # fmt: skip
 
-    def __init__(self, *, warps: int = 16, registers: int = 255, banks: int = BANKS, lines: int = 16) -> None:
+    def __init__(
+        self, *, warps: int = 16, registers: int = 255, banks: int = BANKS, lines: int = 16, patience: int = 15
+    ) -> None:
         check(dict(warps=warps, registers=registers, banks=banks, lines=lines), self.LARGEST)
         if banks & (banks - 1):
             raise ValueError(f"banks must be a power of two, not {banks}")
+        if not 0 <= patience <= MAX_PATIENCE:
+            raise ValueError(f"patience must be 0 to {MAX_PATIENCE}, not {patience}")
         number = {"warp": bits_for(warps - 1)}
         warp = data.StructLayout(number)
         super().__init__(
@@ -128,16 +138,19 @@ class CapacityManager(wiring.Component):
             [[Signal(HEADER_USAGE_BITS, name=f"{n}_{w}_{b}", reset_less=r) for b in range(banks)] for w in range(warps)]
             for n, r in (("need", True), ("pending", False))
         )
-        self.complete, self.collected, self.ends = (Signal(warps, name=n) for n in ("complete", "collected", "ends"))
+        self.complete, self.collected, self.told, self.ends = (
+            Signal(warps, name=n) for n in ("complete", "collected", "told", "ends")
+        )
         self.free = [Signal(range(lines + 1), init=lines, name=f"free_{b}") for b in range(banks)]
         self.stack = Memory(shape=bits_for(warps - 1), depth=warps, init=[])
         self.bottom, self.depth = Signal(bits_for(warps - 1), name="bottom"), Signal(range(warps + 1), name="depth")
         self.came = Signal(bits_for(warps - 1), init=warps - 1)  # to the stack, last
-        self.starts = Signal(range(PATIENCE + 1))  # from the top, while others were below
+        self.patience = patience
+        self.starts = Signal(range(patience + 1))  # from the top, while others were below
         # What follows from these, kept since a cycle has no time to find it: the first free place; whether so many
         # have started as may, or one less; the warp that is next, and what it needs.
         self.end = Signal(bits_for(warps - 1))
-        self.overdue, self.nearly = Signal(name="overdue"), Signal(name="nearly")
+        self.overdue, self.nearly = Signal(name="overdue"), Signal(init=patience == 1, name="nearly")
         self.candidate = Signal(bits_for(warps - 1), reset_less=True)
         self.needs = [Signal(HEADER_USAGE_BITS, name=f"needs_{b}", reset_less=True) for b in range(banks)]
 
@@ -173,7 +186,8 @@ class CapacityManager(wiring.Component):
         answers = [named(port) for port in self.answered]
 
         for w, state in enumerate(self.state):
-            m.d.comb += [self.wanted[w].eq(state == Warp.UNKNOWN), self.active[w].eq(state == Warp.ACTIVE)]
+            follows = (state == Warp.DRAINING) & self.collected[w] & ~self.told[w] & ~self.ends[w]
+            m.d.comb += [self.wanted[w].eq((state == Warp.UNKNOWN) | follows), self.active[w].eq(state == Warp.ACTIVE)]
             complete = self.complete[w] | sent[w] & self.sent.payload.last
             owed, drained = Signal(len(self.due[w]) + 1, name=f"owed_{w}"), Signal(name=f"drained_{w}")
             answered = Signal(range(len(answers) + 1), name=f"answers_{w}")
@@ -181,26 +195,26 @@ class CapacityManager(wiring.Component):
                 owed.eq(self.due[w] + Mux(sent[w], self.sent.payload.entries, 0)),
                 answered.eq(popcount(Cat(each[w] for each in answers))),
             ]
-            m.d.comb += drained.eq(
-                (state == Warp.DRAINING) & self.collected[w] & ~Cat(p.any() for p in self.pending[w]).any()
-            )
             m.d.sync += [
                 self.ended[w].eq(drained & self.ends[w]),
                 self.due[w].eq(owed - answered),
                 self.complete[w].eq(complete),
             ]
+            due = Signal(len(banks), name=f"results_{w}")
             for b in banks:
                 need, pending = self.need[w][b], self.pending[w][b]
                 then = Signal.like(pending, name=f"pending_then_{w}_{b}")
-                m.d.comb += then.eq(pending + reserved[b][w] - written[b][w])
+                m.d.comb += [then.eq(pending + reserved[b][w] - written[b][w]), due[b].eq(then != 0)]
                 m.d.sync += pending.eq(then)
-                kept = Mux(delivered[w] | self.collected[w], then, need)  # then only what is to be written
-                usage = self.region.payload.usage[(b - w) % len(banks)]
-                m.d.sync += need.eq(Mux(told[w], usage, kept))
+                with m.If(told[w]):
+                    m.d.sync += need.eq(self.region.payload.usage[(b - w) % len(banks)])
+            m.d.comb += drained.eq((state == Warp.DRAINING) & (self.collected[w] | delivered[w]) & (due == 0))
             with m.If(begun[w]):
                 m.d.sync += state.eq(Warp.UNKNOWN)
             with m.If(told[w]):
-                m.d.sync += [state.eq(Warp.KNOWN), self.due[w].eq(0), self.complete[w].eq(0)]
+                m.d.sync += [self.due[w].eq(0), self.complete[w].eq(0), self.told[w].eq(1)]
+            with m.If(told[w] & (state != Warp.DRAINING)):
+                m.d.sync += [state.eq(Warp.KNOWN), self.told[w].eq(0)]
             with m.If(self._comes[w]):
                 m.d.sync += state.eq(Warp.STACKED)
             with m.If(starts & chosen[w]):
@@ -212,7 +226,10 @@ class CapacityManager(wiring.Component):
             with m.If(delivered[w]):
                 m.d.sync += self.collected[w].eq(1)
             with m.If(drained):
-                m.d.sync += [state.eq(Mux(self.ends[w], Warp.ABSENT, Warp.UNKNOWN)), self.collected[w].eq(0)]
+                known = Mux(self.told[w] | told[w], Warp.KNOWN, Warp.UNKNOWN)
+                m.d.sync += [
+                    state.eq(Mux(self.ends[w], Warp.ABSENT, known)), self.collected[w].eq(0), self.told[w].eq(0),
+                ]  # fmt: skip
         # A region that is delivered gives back all lines but those that are to be written, and these one by one later.
         for b, free in enumerate(self.free):
             back, once = Signal(HEADER_USAGE_BITS, name=f"back_{b}"), Signal(name=f"once_{b}")
@@ -261,9 +278,11 @@ class CapacityManager(wiring.Component):
         with m.If(comes.any()):
             m.d.sync += [self.came.eq(number), end.eq(above(end))]
         with m.If(starts):
-            done = Mux(overdue | (self.depth == 1), 0, self.starts + 1)
+            limited = int(self.patience != 0)
+            done = Mux(overdue | (self.depth == 1), 0, self.starts + limited)
             m.d.sync += [
-                self.starts.eq(done), overdue.eq(done == PATIENCE), self.nearly.eq(done == PATIENCE - 1),
+                self.starts.eq(done), overdue.eq(limited & (done == self.patience)),
+                self.nearly.eq(done == self.patience - 1),
             ]  # fmt: skip
             with m.If(overdue):
                 m.d.sync += self.bottom.eq(above(self.bottom))

@@ -14,7 +14,15 @@ from lockstep.rtl.regless._layouts import METADATA, access_layout, access_of, an
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.register_regions import BANKS, INSTRUCTION_SLOTS, SLOT_BITS
-from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_LINES, MAX_REGISTERS, MAX_WORDS, groups, parts
+from lockstep.spec.regless.parameters import (
+    MAX_BANK_LINES,
+    MAX_LINES,
+    MAX_PATIENCE,
+    MAX_REGISTERS,
+    MAX_WORDS,
+    groups,
+    parts,
+)
 
 
 class ReglessShard(wiring.Component):
@@ -47,7 +55,7 @@ class ReglessShard(wiring.Component):
 
     LARGEST: ClassVar = {
         "lanes": LANES, "warps": MAX_WARPS, "registers": MAX_REGISTERS, "banks": BANKS, "lines": MAX_BANK_LINES,
-        "words": MAX_WORDS, "compressor_lines": MAX_LINES, "per_line": 1,
+        "words": MAX_WORDS, "patience": MAX_PATIENCE, "compressor_lines": MAX_LINES, "per_line": 1,
     }  # fmt: skip
     combinational: ClassVar = {"last": ("issue",)}
 

@@ -39,7 +39,7 @@ LINES_OF_SM = MAX_REGISTERS * MAX_WARPS + max(
 MAX_BANK_LINES = 256  # of a staging unit: an SM's with one scheduler
 
 WORDS, MAX_WORDS = 8, 16  # metadata words of a warp that are stored
-PATIENCE = 15  # starts from the top of a stack, before one from the bottom
+MAX_PATIENCE = 255  # starts from the top of a stack, before one from the bottom
 
 METADATA = "regless.region_metadata"
 COMPRESSOR = "regless.register_compressor"
@@ -91,6 +91,10 @@ class Regless:
     compressor_lines: int = integer(
         12, 0, MAX_LINES, "lines", "of compressed registers that a shard keeps; 0: registers are stored as they are"
     )
+    patience: int = integer(
+        15, 0, MAX_PATIENCE, "starts",
+        "from the top of a stack while warps are below, after which the warp at the bottom is next; 0: no limit",
+    )  # fmt: skip
 
 
 def bank_lines(gpu: Gpu) -> int:
@@ -122,6 +126,7 @@ def parts(
     banks: int,
     lines: int,
     words: int,
+    patience: int,
     compressor_lines: int,
     per_line: int,
 ) -> Parameters:
@@ -129,7 +134,7 @@ def parts(
     named = dict(warps=warps, registers=registers)
     return {
         METADATA: dict(**named, banks=banks, words=words),
-        MANAGER: dict(**named, banks=banks, lines=lines),
+        MANAGER: dict(**named, banks=banks, lines=lines, patience=patience),
         STAGING: dict(lanes=lanes, **named, banks=banks, lines=lines),
         COMPRESSOR: dict(lanes=lanes, **named, lines=compressor_lines, per_line=per_line),
     }
@@ -144,6 +149,7 @@ def shard(gpu: Gpu) -> dict[str, int]:
         banks=BANKS,
         lines=bank_lines(gpu),
         words=WORDS,
+        patience=gpu.sections["regless"].patience,
         compressor_lines=gpu.sections["regless"].compressor_lines,
         per_line=per_line(gpu.l1.line_bytes),
     )

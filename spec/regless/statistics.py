@@ -8,6 +8,8 @@ STATISTICS = (
     counted("regless.regions", "regions", "regless.regions", "regions that started"),
     of_sm("regless.region_core_cycles", CYCLES, "mean time of a region, from when it may issue to its last issue",
           lambda c: ratio(c("regless.region_cycles"), c("regless.regions"))),
+    of_sm("regless.region_held_core_cycles", CYCLES, "the same to its last write, or to the end of the warp",
+          lambda c: ratio(c("regless.held_cycles"), c("regless.regions"))),
     counted("regless.metadata_words", "words", "regless.words", "metadata words decoded"),
     counted("regless.preloads", "registers", "regless.preloads", "registers that regions have asked for (preloads)"),
     of_sm("regless.preloads_missed", RATIO, "share of the preloads that the staging units had to ask for",

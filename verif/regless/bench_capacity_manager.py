@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep.spec.register_regions import ENTRIES
-from lockstep.spec.regless.parameters import PATIENCE
 
 BLOCK = "regless.capacity_manager"
 CONFIGURATIONS = {
-    "small": dict(warps=3, registers=5, banks=2, lines=7),
-    "paper": dict(warps=16, registers=255, banks=8, lines=16),
-    "gtx480": dict(warps=24, registers=63, banks=8, lines=32),
-    "128 registers": dict(warps=16, registers=255, banks=8, lines=4),
-    "one": dict(warps=1, registers=1, banks=1, lines=1),
-    "most warps": dict(warps=64, registers=256, banks=2, lines=256),
-    "odd": dict(warps=5, registers=7, banks=2, lines=11),
+    "small": dict(warps=3, registers=5, banks=2, lines=7, patience=15),
+    "paper": dict(warps=16, registers=255, banks=8, lines=16, patience=15),
+    "top of the stack": dict(warps=16, registers=255, banks=8, lines=16, patience=0),
+    "gtx480": dict(warps=24, registers=63, banks=8, lines=32, patience=15),
+    "128 registers": dict(warps=16, registers=255, banks=8, lines=4, patience=255),
+    "one": dict(warps=1, registers=1, banks=1, lines=1, patience=1),
+    "most warps": dict(warps=64, registers=256, banks=2, lines=256, patience=15),
+    "odd": dict(warps=5, registers=7, banks=2, lines=11, patience=1),
 }
 
 
@@ -58,13 +58,17 @@ class Warp:
 
     phase: str = "absent"
     need: list[int] = field(default_factory=list)
-    pending: list[int] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)  # also of the region before
     due: int = 0  # entries that were sent and not answered
     unsent: int = -1  # entries; -1: all have been sent
     end: bool = False
     delivered: bool = False
     passed: int = 0  # regions that started while it could
-    done: int = 0  # cycle in which it has been seen to be ready for the next phase
+
+    @property
+    def ready(self) -> bool:
+        """Whether it may come to the stack, or is there."""
+        return self.phase == "ready" and not any(self.pending)
 
 
 class Environment:
@@ -145,11 +149,12 @@ class Environment:
             assert (warp.phase == "active") == bool(o.active >> w & 1), (
                 "active from then on, until the last instruction"
             )
-            if o.ended >> w & 1 or (o.wanted >> w & 1 and warp.phase == "draining"):
-                assert warp.phase == "draining" and warp.delivered and not any(warp.pending)
-                assert warp.end == bool(o.ended >> w & 1)
-                self.warps[w] = Warp("absent" if warp.end else "wanted")
-            assert not o.wanted >> w & 1 or self.warps[w].phase == "wanted"
+            delivered = warp.phase == "draining" and warp.delivered
+            follows = warp.phase == "wanted" or (delivered and not warp.end)
+            assert follows == bool(o.wanted >> w & 1), "its next region may be announced"
+            assert (delivered and warp.end and not any(warp.pending)) == bool(o.ended >> w & 1), "nothing of it is due"
+            if o.ended >> w & 1:
+                self.warps[w] = Warp("absent")
         for b in self.banks:
             if i.answered[b].valid:
                 self.warps[i.answered[b].payload.warp].due -= 1
@@ -177,26 +182,31 @@ class Environment:
             w = int(payload.warp)
             need = [int(payload.usage[(b - w) % banks]) for b in self.banks]
             most = min(self.parameters["registers"], self.rng.choice([0, 2, 8, 256]))
-            self.warps[w] = Warp("ready", need, [0] * banks, unsent=self.rng.randint(0, most))
+            pending = self.warps[w].pending or [0] * banks
+            self.warps[w] = Warp("ready", need, pending, unsent=self.rng.randint(0, most), delivered=True)
         self.alive(i)
 
     def started(self, w: int) -> None:
         warp = self.warps[w]
-        assert warp.phase == "ready", "its region is known, and has not started"
-        warp.phase = "preloading"
+        assert warp.ready, "its region is known, has not started, and follows one that has written its results"
+        warp.phase, warp.delivered = "preloading", False
         self.starts += 1
         for b in self.banks:
             self.held[b] += warp.need[b]
             assert self.held[b] <= self.parameters["lines"], "no line is promised twice"
         for other in self.warps:
-            if other.phase == "ready":
+            if other.ready:
                 other.passed += 1
-                assert other.passed <= (PATIENCE + 4) * len(self.warps) or self.shape.bar > 0.1, "nobody starves"
+                most = (self.parameters["patience"] + 4) * len(self.warps)
+                assert other.passed <= most or not self.parameters["patience"] or self.shape.bar > 0.1, "nobody starves"
 
     def alive(self, i: Any) -> None:
         """If somebody could start and nothing runs, a region starts soon."""
-        runs = any(warp.phase in ("preloading", "active", "draining") for warp in self.warps)
-        waits = any(warp.phase == "ready" and not i.barred >> w & 1 for w, warp in enumerate(self.warps))
+        runs = any(
+            warp.phase in ("preloading", "active") or (warp.phase == "draining" and not warp.delivered)
+            or any(warp.pending) for warp in self.warps
+        )  # fmt: skip
+        waits = any(warp.ready and not i.barred >> w & 1 for w, warp in enumerate(self.warps))
         self.quiet = 0 if runs or not waits else self.quiet + 1
         assert self.quiet <= 3 + (50 if self.shape.bar > 0.1 else 5), "somebody starts"
 

@@ -36,17 +36,17 @@ from lockstep.spec.regless.parameters import POISON, Access
 BLOCK = "regless.regless_shard"
 CONFIGURATIONS = {
     "small": dict(
-        lanes=4, warps=3, registers=31, banks=4, lines=7, words=8, compressor_lines=2, per_line=8,
+        lanes=4, warps=3, registers=31, banks=4, lines=7, words=8, patience=15, compressor_lines=2, per_line=8,
     ),
     "gtx480": dict(
-        lanes=32, warps=24, registers=63, banks=8, lines=32, words=8, compressor_lines=12, per_line=15,
+        lanes=32, warps=24, registers=63, banks=8, lines=32, words=8, patience=15, compressor_lines=12, per_line=15,
     ),
     # Lanes only widen what is moved: those of one size are enough, and the others are built sooner.
     "128 registers": dict(
-        lanes=2, warps=16, registers=255, banks=8, lines=4, words=8, compressor_lines=12, per_line=15,
+        lanes=2, warps=16, registers=255, banks=8, lines=4, words=8, patience=0, compressor_lines=12, per_line=15,
     ),
-    "one": dict(lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, compressor_lines=1, per_line=1),
-    "odd": dict(lanes=3, warps=5, registers=7, banks=2, lines=3, words=4, compressor_lines=3, per_line=3),
+    "one": dict(lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, patience=1, compressor_lines=1, per_line=1),
+    "odd": dict(lanes=3, warps=5, registers=7, banks=2, lines=3, words=4, patience=1, compressor_lines=3, per_line=3),
 }  # fmt: skip
 
 

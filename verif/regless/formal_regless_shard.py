@@ -18,7 +18,7 @@ class Shard(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = dut = ReglessShard(
-            lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, compressor_lines=1, per_line=1
+            lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, patience=15, compressor_lines=1, per_line=1
         )
         word, issue = dut.word, dut.issue
         begun, given, closing = Signal(), Signal(), Signal()
