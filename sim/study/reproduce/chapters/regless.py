@@ -89,6 +89,48 @@ VARIED: dict[str, dict[str, Any]] = {str(registers): {"regless.registers": regis
 """Settings by name. Those that are not RegLess's own change the baseline, too."""
 
 
+class Choice(NamedTuple):
+    """A choice of the hardware that is made otherwise: settings of RegLess's run, and of it and its baseline."""
+
+    registers: int
+    own: Mapping[str, Any]
+    shared: Mapping[str, Any]
+    says: str
+
+
+TOP, CODE, SOONER, BOTH = "the top of the stack starts", "code is always there", "operands come sooner", "both"
+
+
+@functools.cache
+def choices() -> dict[str, Choice]:
+    """By name, in the order of their table."""
+    code, sooner, whole = {"instruction_cache.mode": "perfect"}, _sooner(), ALL_CAPACITIES[-1]
+    return {
+        TOP: Choice(
+            REGISTERS, {"regless.patience": 0}, {},
+            "as in the thesis; otherwise the bottom of the stack starts after `regless.patience` others",
+        ),
+        CODE: Choice(whole, {}, code, "the instruction cache always hits, so metadata words take no room in it"),
+        SOONER: Choice(
+            whole, sooner, {},
+            f"after as many cycles as from a register file: in RegLess's run, latencies are {LATER} cycles shorter but "
+            "for those of branches and barriers",
+        ),
+        BOTH: Choice(whole, sooner, code, "what is left is regions: how they start, and that warps drain before"),
+    }  # fmt: skip
+
+
+LATER = 2  # cycles that operands take longer than from a register file: docs/regless-hardware.md
+
+
+def _sooner() -> dict[str, int]:
+    """The latencies of what has operands, as if these came from a register file."""
+    values = description.values(description.load(GPU))
+    pipelines = {name for name in values if name.startswith("pipelines.") and name.endswith(".latency")}
+    pipelines -= {"pipelines.control.latency", "pipelines.synchronization.latency"}
+    return {name: values[name] - LATER for name in (*sorted(pipelines), "l1.latency", "l2.latency", "dram.latency")}
+
+
 INTRODUCTION = (
     "RegLess has no register file: staging units hold the registers of the instructions that warps are about to "
     "execute, and the other registers are in the L1, some of them compressed. This page shows it on `gtx980`, with "
@@ -143,6 +185,11 @@ CAPACITY = (
     "counted are relative to the baseline; power is energy by time. *State* is the bits of all flip-flops and "
     "memories of RegLess's blocks in an SM, to those of its register file; the thesis has cells of a layout there."
 )
+CHOICES = (
+    "Where this time goes: RegLess with {registers} registers and with {whole}, of which none is ever evicted, as it "
+    "is and then with one choice made otherwise, in the same benchmarks. Where the choice is not RegLess's own, the "
+    "baseline has it, too. *Effect* is the run time beside that with the same registers and no other choice."
+)
 REASONS = (
     "Where it is not so: in {many} of the benchmarks, resident warps need more than {registers} registers from one "
     "region to the next. There, {missed:.0%} of the preloads miss in the staging units, and in the others {few:.1%}. "
@@ -167,6 +214,11 @@ def jobs(quick: bool) -> dict[str, Job]:
         for what, settings in VARIED.items():
             found |= {f"{name}, {what}": _job(name, ("regless",), settings) for name in STUDIED}
         found |= {f"{name}, {BASE}, {NEAR_L1}": _job(name, (), VARIED[NEAR_L1]) for name in STUDIED}
+        for what, choice in choices().items():
+            settings = {"regless.registers": choice.registers, **choice.own, **choice.shared}
+            found |= {f"{name}, {what}": _job(name, ("regless",), settings) for name in STUDIED}
+            if choice.shared:
+                found |= {f"{name}, {BASE}, {what}": _job(name, (), choice.shared) for name in STUDIED}
     return found
 
 
@@ -358,6 +410,9 @@ def page(results: Mapping[str, Result]) -> Page:
             Text(CAPACITY.format(names=", ".join(STUDIED))),
             _capacities(runs),
             Plot("capacities", "Run time and energy by registers (Kloosterman figure 4.13)", partial(_frontier, runs)),
+            Text(CHOICES.format(whole=WHOLE, registers=REGISTERS)),
+            _choices(runs),
+            *(Text(f"*{what}*: {choice.says}.") for what, choice in choices().items()),
             Text("So here: yes or no", 2),
             _statements(runs),
             Text(_reasons(runs)),
@@ -524,6 +579,23 @@ def _variation(runs: Runs, title: str, what: str, capacity: int | None = None) -
         else (None, None)
     )
     return title, size, state, registers, registers / time, time, whole, _time(runs, worst, what), worst
+
+
+def _choices(runs: Runs) -> Table:
+    rows: list[tuple[Any, ...]] = [
+        _choice(runs, f"as it is, {capacity}", capacity, _at(capacity)) for capacity in (REGISTERS, ALL_CAPACITIES[-1])
+    ]
+    rows += [_choice(runs, what, choice.registers, what) for what, choice in choices().items()]
+    columns = "", "registers", "run time", "effect", "fastest", "", "slowest", ""
+    return Table("choices", "Choices made otherwise, one at a time", columns, rows)
+
+
+def _choice(runs: Runs, title: str, registers: int, what: str) -> tuple[Any, ...]:
+    times = {name: _time(runs, name, what) for name in STUDIED}
+    least, most = min(times, key=lambda name: times[name]), max(times, key=lambda name: times[name])
+    time = _mean(runs, _time, what)
+    effect = time / _mean(runs, _time, _at(registers))
+    return title, registers, time, effect, times[least], least, times[most], most
 
 
 def _statements(runs: Runs) -> Table:

@@ -148,6 +148,31 @@ def test_capacities_are_means(results: Results) -> None:
     assert rows["512"][4] == 1.0 and rows["512"][2] > rows["128"][2]
 
 
+def test_choices_are_beside_what_they_change(results: Results) -> None:
+    both = regless.BOTH
+    for name in regless.STUDIED:
+        change(results, f"{name}, 2048", 1200)
+        change(results, f"{name}, {both}", 900)
+        change(results, f"{name}, {BASE}, {both}", 800)
+    change(results, f"bfs, {both}", 800)
+    found = table(results, "choices")
+    assert found["as it is, 2048"][:3] == pytest.approx((2048, 1.2, 1.0))
+    time = 1.125 ** (1 - 1 / len(regless.STUDIED))
+    assert found[both][:4] == pytest.approx((2048, time, time / 1.2, 1.0)) and found[both][4] == "bfs"
+    assert found[regless.TOP][:3] == (512, 1.0, 1.0)
+
+
+def test_choices_change_what_they_say() -> None:
+    jobs = regless.jobs(False)
+    own, base = jobs[f"nw, {regless.BOTH}"].settings, jobs[f"nw, {BASE}, {regless.BOTH}"].settings
+    assert base == {"instruction_cache.mode": "perfect"}
+    gpu = description.values(description.load(regless.GPU))
+    assert {gpu[name] - value for name, value in own.items() if name.endswith(".latency")} == {2}
+    assert "pipelines.control.latency" not in own and "pipelines.integer.latency" in own
+    assert f"nw, {BASE}, {regless.SOONER}" not in jobs
+    assert jobs[f"nw, {regless.TOP}"].settings == {"regless.registers": 512, "regless.patience": 0}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.long
 def test_state_is_that_of_all_schedulers_blocks() -> None:
