@@ -193,8 +193,8 @@ CHOICES = (
 REASONS = (
     "Where it is not so: in {many} of the benchmarks, resident warps need more than {registers} registers from one "
     "region to the next. There, {missed:.0%} of the preloads miss in the staging units, and in the others {few:.1%}. "
-    "Our kernels have 64-bit addresses: {halves:.0%} of the registers that instructions name are halves of 64-bit "
-    "values. With {whole} registers, the {studied} benchmarks of the table of capacities take {most:.3f} of the "
+    "Of the registers that instructions name, {halves:.0%} are halves of 64-bit values. With {whole} registers, "
+    "the {studied} benchmarks of the table of capacities take {most:.3f} of the "
     "baseline's time: that is what regions and later operands cost by themselves. With {registers} it is {own:.3f}: "
     "a region starts when its last preload is there. The L1 of `{gpu}`, which takes {latency} cycles to hit, has a "
     "part in it: with 8 cycles it is {near:.3f}. More about where cycles go: "
