@@ -266,7 +266,7 @@ def test_reasons_have_figures(results: Results) -> None:
     text = markdown(regless.page(results), "regless")
     assert "in 1 of the benchmarks, resident warps need more than 512" in text
     assert "There, 90% of the preloads miss in the staging units, and in the others 50.0%" in text
-    assert "50% of the registers that instructions name" in text
+    assert "Of the registers that instructions name, 50% are halves" in text
     assert "takes 82 cycles to hit, has a part in it: with 8 cycles it is 1.000" in text
     assert f"take {2 ** (1 / len(regless.STUDIED)):.3f} of the baseline's time" in text
 
