@@ -1,7 +1,8 @@
-"""Every kernel on every GPU gives the right result, and all its warps' instructions are the same everywhere."""
+"""Every kernel gives the right result on every GPU, with as many instructions where the compiler is the same."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -42,11 +43,14 @@ SAMPLES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_results(kernel: str) -> None:
-    runs = [execute(Job(kernel, gpu, "tiny")) for gpu in description.names()]
-    for run in runs:
-        assert run["checked"], f"{kernel} on {run['gpu']}: {run['message']}"
+    """GPUs whose code comes from the same compiler execute as many instructions."""
+    counts = defaultdict(set)
+    for gpu in description.names():
+        run = execute(Job(kernel, gpu, "tiny"))
+        assert run["checked"], f"{kernel} on {gpu}: {run['message']}"
         assert run["compared"] > 0
-    assert len({(run["warp_instructions"], run["thread_instructions"]) for run in runs}) == 1
+        counts[description.load(gpu).compiler].add((run["warp_instructions"], run["thread_instructions"]))
+    assert len(counts) == 2 and all(len(found) == 1 for found in counts.values())
 
 
 @pytest.mark.parametrize("kernel", ["spmv", "transpose-naive", "histogram-atomics"])
