@@ -626,6 +626,7 @@ def test_random_programs(settings: dict[str, Any]) -> None:
         simulate(rng.getrandbits(32), fixed=settings)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["predication", "rematerialization", "scheduling"])
 def test_a_pass_needs_no_more_registers(name: str) -> None:

@@ -334,12 +334,14 @@ def full() -> Results:
     return compiler.run(compiler.jobs(False), Watch())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_documentation_shows_what_the_compilers_do(full: Results) -> None:
     again = "lockstep reproduce compiler; its compiler.md and compiler-scatter.svg belong to docs/"
     assert DOCUMENT.read_text(encoding="utf-8") == markdown(compiler.page(full), "compiler"), again
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_every_outlier_has_a_reason(full: Results) -> None:
     text = markdown(compiler.page(full), "compiler")

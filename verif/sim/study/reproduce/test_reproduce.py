@@ -158,6 +158,7 @@ def test_the_documentation_shows_what_the_model_does(full: dict[str, Any]) -> No
     assert DOCUMENT.read_text(encoding="utf-8") == page.markdown(validation.page(full), "validation"), again
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_results_equal_those_of_the_other_simulator(full: dict[str, Any]) -> None:
     """As many warp instructions; cycles as near as they have been found, with what is known taken away."""
@@ -177,6 +178,8 @@ def test_results_equal_those_of_the_other_simulator(full: dict[str, Any]) -> Non
     }
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 def test_every_kernel_that_differs_has_a_reason(full: dict[str, Any]) -> None:
     text = page.markdown(validation.page(full), "validation")
     assert "*unexplained*" not in text
