@@ -18,8 +18,6 @@ from lockstep.spec.parameters import MAX_CHANNELS, MAX_L2_SLICES, MAX_SMS
 
 READ, WRITE, ATOMIC = range(3)  # what a packet asks for
 
-CLASSES = 2  # of replies: those to the L1s, and those to instruction and constant caches
-
 IDLE, WAITING, GRANTED = range(3)  # a sender: free, waits for a buffer, was given one while it waited
 
 WHEEL = 128  # core cycles that the timing wheel looks ahead; who has to wait longer looks again then
@@ -142,7 +140,8 @@ MEMORY = record(
         ("row_shift", "i8"),
         ("banks", "i8"),
         ("crossbar_latency", "i8"),
-        ("slice_delays", "i8", (CLASSES,)),
+        ("slice_delay", "i8"),
+        ("read_only_delay", "i8"),
         ("return_delay", "i8"),
         ("acknowledges", "i8"),
         ("atomic", "i8"),  # L2 cycles per operation
@@ -202,6 +201,24 @@ def push(memory, queue, index):
     else:
         packet_of(memory, queue.tail).next = index
     queue.tail = index
+    queue.count += 1
+
+
+@inline
+def insert(memory, queue, index):
+    """Put a packet behind all that are ready when it is, or sooner; the queue is in this order."""
+    ready = packet_of(memory, index).ready
+    if queue.head == 0 or packet_of(memory, queue.tail).ready <= ready:
+        push(memory, queue, index)
+        return
+    before, after = 0, queue.head
+    while packet_of(memory, after).ready <= ready:
+        before, after = after, packet_of(memory, after).next
+    packet_of(memory, index).next = after
+    if before == 0:
+        queue.head = index
+    else:
+        packet_of(memory, before).next = index
     queue.count += 1
 
 

@@ -9,7 +9,8 @@ Requests name the bytes of their line, and the slice knows which bytes of a line
 * An atomic is a read that makes its sectors dirty and occupies the slice for ``l2.atomics`` L2 cycles per lane on one
   address, once its bytes are there.
 
-Replies to L1s leave in order, and so do those to instruction and constant caches, which take another time.
+Replies leave when they are ready, in the order of their service if that is at once; those to instruction and constant
+caches are ready sooner by ``l2.read_only_lead``.
 
 A sector (``l2.sector_bytes``) is the line in a GPU whose L2 has none.
 
@@ -22,7 +23,6 @@ from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
     ATOMIC,
-    CLASSES,
     OCCUPANCY,
     QUEUE,
     READ,
@@ -30,6 +30,7 @@ from lockstep.models.memory.fabric import (
     WRITE,
     enter,
     give,
+    insert,
     leave,
     memory_at,
     packet_of,
@@ -61,7 +62,6 @@ from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MSHRS
 
 STALLS = ("mshrs", "merges", "dram", "ways", "replies")  # why look-ups stop, as ``stats.stalls`` counts it
-NONE = -1
 HIT, GO_ON, NO_MSHR, NO_MERGE, NO_DRAM, NO_WAY, NO_REPLY = range(-1, 6)
 
 assert MAX_MSHRS <= OWNERS + 1
@@ -107,12 +107,12 @@ SLICE = record(
         ("valid", "i8"),  # host address of the valid bytes of incomplete lines, by set and way
         ("pipeline", "i8"),  # replies that fit between the look-up and the crossbar
         ("next_free", "i8"),  # L2 tick from which the next look-up may start
-        ("last_replies", "i8", (CLASSES,)),  # core cycle in which the last reply in the pipeline leaves it
+        ("last_reply", "i8"),  # core cycle in which the last reply enters the pipeline
         ("stalled_at", "i8"),
         ("stalled_fills", "i8"),  # sectors that had come then
         ("stall", "i8"),
         ("free_count", "i8"),  # of MSHRs
-        ("outboxes", QUEUE, (CLASSES,)),  # replies in the pipeline
+        ("outbox", QUEUE),  # replies in the pipeline, by the cycle in which they leave it
         ("served", QUEUE),  # requests whose line has come, before the pipeline
         ("in_flight", OCCUPANCY),  # MSHRs
         ("stats", SLICE_STATISTICS),
@@ -253,29 +253,18 @@ def _reply(memory, cache, index, packet, now):
     if packet.kind == ATOMIC:
         _occupy(memory, cache, packet.lanes * memory.atomic, now)
         done = cycle_after(memory.l2, cache.next_free)
-    kind = 1 if packet.entry >= CODE else 0
-    cache.last_replies[kind] = max(done + memory.slice_delays[kind], cache.last_replies[kind])
-    packet.ready = cache.last_replies[kind]
+    cache.last_reply = max(done, cache.last_reply)
+    # Later than now, so that it passes no reply for which room is claimed.
+    packet.ready = cache.last_reply + (memory.read_only_delay if packet.entry >= CODE else memory.slice_delay)
     cache.stats.replies += 1
     cache.stats.bytes_out += packet.bytes
-    push(memory, cache.outboxes[kind], index)
+    insert(memory, cache.outbox, index)
 
 
 @inline
 def _full(cache):
     """Whether the pipeline takes no reply."""
-    return cache.outboxes[0].count + cache.outboxes[1].count >= cache.pipeline
-
-
-@inline
-def _next_reply(memory, cache):
-    """The class whose first reply leaves the pipeline first; NONE if it is empty."""
-    found, ready = NONE, NEVER
-    for kind in range(CLASSES):
-        head = cache.outboxes[kind].head
-        if head != 0 and packet_of(memory, head).ready < ready:
-            found, ready = kind, packet_of(memory, head).ready
-    return found
+    return cache.outbox.count >= cache.pipeline
 
 
 @inline
@@ -467,15 +456,12 @@ def _send(memory, cache, now):
     """Send the replies that are due and for which the crossbar has room."""
     sender = memory.replies.senders[cache.index]
     end = (now + 1) * memory.interconnect.domain
-    while sender.state != WAITING:
-        kind = _next_reply(memory, cache)
-        if kind == NONE:
-            return
-        packet = packet_of(memory, cache.outboxes[kind].head)
+    while cache.outbox.head != 0 and sender.state != WAITING:
+        packet = packet_of(memory, cache.outbox.head)
         if packet.ready > now or sender.free >= end:
             return
         if claim_reply(memory, cache.index, packet.sm, now):
-            send_reply(memory, pop(memory, cache.outboxes[kind]), cache.index, now)
+            send_reply(memory, pop(memory, cache.outbox), cache.index, now)
 
 
 @inline
@@ -488,9 +474,8 @@ def _next_visit(memory, cache, gate):
         ready = packet_of(memory, gate.input.head).ready
         wake = min(wake, max(ready, cycle_of(memory.l2, cache.next_free)))
     sender = memory.replies.senders[cache.index]
-    kind = _next_reply(memory, cache)
-    if kind != NONE and sender.state != WAITING:
-        ready = packet_of(memory, cache.outboxes[kind].head).ready
+    if cache.outbox.head != 0 and sender.state != WAITING:
+        ready = packet_of(memory, cache.outbox.head).ready
         wake = min(wake, max(ready, cycle_of(memory.interconnect, sender.free)))
     return wake
 

@@ -174,7 +174,7 @@ def _configure(memory: Memory) -> None:
     record["row_shift"] = gpu.dram.row_bytes.bit_length() - 1
     record["banks"] = gpu.dram.banks
     record["crossbar_latency"] = gpu.crossbar.latency
-    record["slice_delays"] = slice_delay(gpu), read_only_delay(gpu)
+    record["slice_delay"], record["read_only_delay"] = slice_delay(gpu), read_only_delay(gpu)
     record["return_delay"] = return_delay(gpu)
     record["acknowledges"] = gpu.l2.acknowledges
     record["atomic"], record["merges"] = gpu.l2.atomics, gpu.l2.merges
@@ -195,7 +195,7 @@ def memory_launch(memory: Memory) -> None:
     assert record["packets"][0] == 0, "requests in flight at a launch"
     zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
     zero(record["ports"], "requests", "replies", "full", "chosen")
-    zero(slices, "next_free", "stalled_at", "last_replies", "stall", "in_flight", "stats", "outboxes", "served")
+    zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served")
     zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats")
     zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
     for direction in ("requests", "replies"):

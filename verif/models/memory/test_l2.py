@@ -7,9 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from lockstep.models.jit import argument, jit
+from lockstep.models.memory import system
 from lockstep.models.memory.clock import core_cycles
+from lockstep.models.memory.fabric import READ
+from lockstep.models.memory.interconnect import send_request
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, LOAD, LOAD_BYPASS, STORE
 from lockstep.models.memory.l2 import STALLS
+from lockstep.models.memory.read_cache import CODE, CONSTANTS
 from lockstep.models.memory.tags import COMPLETE, WAY, line_of
 from lockstep.models.memory.timing import atomic_latency, burst, dram_access, transfer
 from lockstep.spec.parameters import Gpu
@@ -345,3 +350,26 @@ def test_slices_share_the_channel() -> None:
     middle = np.sort(result["done"].reshape(-1))[200]
     served = (result["done"] < middle).sum(1)
     assert abs(int(served[0]) - int(served[1])) <= 4
+
+
+@jit
+def ask(memory, config, entries, gap, arrivals):
+    """SMs ask for one line, each ``gap`` cycles after the one before; notes when the replies are there."""
+    for now in range(5000):
+        for sm in range(len(entries)):
+            if now == sm * gap:
+                send_request(memory.ports[sm], now, READ, BASE, -1, -1, 128, 0, entries[sm])
+        system.memory_step(memory, config, now)
+    for sm in range(len(entries)):
+        arrivals[sm] = memory.ports[sm].reply_ready
+
+
+@pytest.mark.parametrize("lead", [0, 10])
+@pytest.mark.parametrize("entries", [(0, CODE, 1), (CODE, 0, CODE + 1), (0, CONSTANTS, CODE), (CONSTANTS, 0, 1)])
+def test_replies_of_one_cycle_leave_in_order(entries: tuple[int, ...], lead: int) -> None:
+    """Of all who wait for a line, who asked first gets it first; with a lead, read-only caches before the others."""
+    traffic = Traffic(gpu(l2__read_only_lead=lead))
+    arrivals = np.zeros(len(entries), np.int64)
+    ask(traffic.memory.argument, traffic._config, argument(np.array(entries)), 20, argument(arrivals))
+    first = sorted(range(len(entries)), key=lambda sm: lead > 0 and entries[sm] < CODE)
+    assert np.argsort(arrivals).tolist() == first
