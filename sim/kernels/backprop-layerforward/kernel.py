@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TITLE = "neural network, forward pass of one layer"
 SUITE = "Rodinia"
 PTX = "layerforward.ptx"
+REGISTERS = {"layerforward": 12}  # Jatala table 3
 
 HEIGHT = HIDDEN = 16
 INPUTS = {"tiny": 80, "small": 16_384, "full": 65_536, "reference": 4096}

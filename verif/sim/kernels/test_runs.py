@@ -111,7 +111,7 @@ def test_occupancy_is_the_published(
     name: str, function: str, threads: int, kibibytes: int, ctas: int, limit: str
 ) -> None:
     scratchpad = {key: 1024 * kibibytes for key in ("scratchpad.bytes", "scratchpad.bytes_per_cta")}
-    kernel, gpu = kernels.find(name), Gpu("tesla-c2050", settings=scratchpad)
+    kernel, gpu = kernels.find(name), Gpu("gtx480", settings=scratchpad)
     loaded = gpu.load(kernel.ptx, registers=kernel.registers).kernel(function)
     found = occupancy(gpu.description, threads, loaded.registers, loaded.shared_bytes)
     assert found.ctas == ctas and limit in found.limited_by

@@ -217,7 +217,8 @@ def test_an_allocation_in_disorder_becomes_the_same(path: Path) -> None:
 
 @pytest.mark.long
 def test_one_kernel_needs_a_lock_earlier() -> None:
-    """With our allocation, which gives the lowest free place; some need it later, as long values were coloured first.
+    """With our allocation, which gives the lowest free place, and PTX as it is; some need it later, as long values were
+    coloured first.
 
     The pass promises neither: a word that fills the hole before a long value takes an early place for a late use. That
     costs one function three instructions, at one percentage.
@@ -225,7 +226,7 @@ def test_one_kernel_needs_a_lock_earlier() -> None:
     earlier, later = set(), set()
     for name in kernels.names():
         kernel = kernels.find(name)
-        for listed in listing.listing(kernel.ptx, description.load("tesla-c2050"), kernel.registers).kernels:
+        for listed in listing.listing(kernel.ptx, description.load("gtx480"), kernel.registers).kernels:
             for part in listed.registers.parts:
                 change = part.renumbered - part.allocated
                 if change < 0:
@@ -345,12 +346,12 @@ def test_the_command_shows_registers(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    code, shown, _ = lockstep(capsys, "ptx", "lud", "--gpu", "tesla-c2050", "--show", "registers")
+    code, shown, _ = lockstep(capsys, "ptx", "lud", "--gpu", "gtx480", "--show", "registers")
     assert code == 0 and "lud_perimeter: registers per thread 36, needed 19, micro-operations 495" in shown
     assert shown.count("renumbered: the same") == 2 and shown.count("declared: the same") == 0
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines() if "│" in line]
     kernel = kernels.find("lud")
-    found = listing.listing(kernel.ptx, description.load("tesla-c2050"), kernel.registers).kernels[2]
+    found = listing.listing(kernel.ptx, description.load("gtx480"), kernel.registers).kernels[2]
     (name, *unshared), (_, *allocated), (_, *declared), (_, *renumbered) = rows[8:12]
     assert [name, *unshared[:2], unshared[-1]] == ["lud_internal", "unshared registers", "10", "1"]
     assert allocated == ["allocated", *(str(part.allocated) for part in found.registers.parts)]
@@ -359,5 +360,5 @@ def test_the_command_shows_registers(
     cells = shown[shown.rindex("  renumbered   0:") : shown.index("Micro-operations")].split()
     uses = [f"{use.line}+{use.before}" for use in found.registers.renumbered if use]
     assert cells == ["renumbered", "0:", *uses[:10], "10:", *uses[10:]]
-    code, shown, _ = lockstep(capsys, "ptx", "lud", "--gpu", "tesla-c2050", "--json", "-")
+    code, shown, _ = lockstep(capsys, "ptx", "lud", "--gpu", "gtx480", "--json", "-")
     assert code == 0 and json.loads(shown)["kernels"][2]["registers"] == asdict(found.registers)
