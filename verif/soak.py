@@ -338,7 +338,7 @@ def strike(place: Place, command: str, output: str, number: signal.Signals, mome
     code, error = process.wait(LONG), place.said()
     wrong = []
     expected = {signal.SIGINT: (130, -signal.SIGINT), signal.SIGTERM: (143, -signal.SIGTERM)}
-    pythons = error.endswith("KeyboardInterrupt") and str(cache.ROOT / "cli") not in error  # the command has not begun
+    pythons = error.endswith("KeyboardInterrupt") and "in program\n" not in error  # the command has not begun
     if not pythons and code not in (0, *expected.get(number, (-signal.SIGKILL,))):
         wrong.append(f"exit code {code}: {error[-300:]}")
     if not pythons and "Traceback" in error:

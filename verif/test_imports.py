@@ -47,9 +47,14 @@ def imports(source: str, known: Collection[str]) -> set[str]:
             names.update(member if member in known else node.module for member in members)
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and _name(node.func) == "import_module":
             names.add(_start(node.args[0]).rstrip("."))
     return names & set(known)
+
+
+def _name(function: ast.expr) -> str:
+    """A function's own name, of a module or not."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _start(text: ast.expr) -> str:

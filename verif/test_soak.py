@@ -42,11 +42,17 @@ print(*soak.launches(1, 60)[0], sep="\\n")
     assert words in error
 
 
+TRACEBACK = r"""trap '
+    kill %1 2> /dev/null; printf "Traceback\n  in {}\nKeyboardInterrupt" >&2; exit 130
+' INT; sleep 9 & wait"""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("script", "words"), [
     ("sleep 300 & wait", "still run"),
-    ("printf '{\"a\": ' > out.json; wait; sleep 9", "half written"),
+    ("printf '{\"a\": ' > out.json; wait; sleep 2", "half written"),
     ("trap 'echo Traceback >&2; kill %1; exit 130' INT; sleep 9 & wait", "a traceback"),
+    (TRACEBACK.format("program"), "a traceback"),
     ("trap 'touch .1234; kill %1; exit 130' INT; sleep 9 & wait", "left behind"),
     ("trap 'kill %1; exit 3' INT; sleep 9 & wait", "exit code 3"),
 ])  # fmt: skip
@@ -56,3 +62,8 @@ def test_what_signals_leave_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     place = soak.Place(tmp_path, ())
     struck, errors = soak.strike(place, "run", "out.json", signal.SIGINT, 0.3)
     assert struck and words in " ".join(errors) and not place.left()
+
+
+def test_python_may_be_interrupted_before_the_command_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soak, "PROGRAM", ["sh", "-c", TRACEBACK.format("<module>")])
+    assert soak.strike(soak.Place(tmp_path, ()), "run", "out.json", signal.SIGINT, 0.3) == (True, [])

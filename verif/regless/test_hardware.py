@@ -39,7 +39,10 @@ def test_blocks_in_a_run(mode: str, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("block", "memories", "registers"),
-    [(METADATA, 11_904, 554), (MANAGER, 120, 1597), (STAGING, 262_144, 7689), (COMPRESSOR, 20_328, 2691)],
+    [
+        (METADATA, 11_904, 554), pytest.param(MANAGER, 120, 1597, marks=pytest.mark.exhaustive),
+        pytest.param(STAGING, 262_144, 7689, marks=pytest.mark.exhaustive), (COMPRESSOR, 20_328, 2691),
+    ],
 )
 def test_storage_is_that_of_the_documentation(block: str, memories: int, registers: int) -> None:
     gpu = description.load("gtx480", selected=["regless"])

@@ -215,6 +215,7 @@ def test_an_allocation_in_disorder_becomes_the_same(path: Path) -> None:
             assert first_uses(draft) == uses
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_one_kernel_needs_a_lock_earlier() -> None:
     """With our allocation, which gives the lowest free place, and PTX as it is; some need it later, as long values were

@@ -613,12 +613,6 @@ def test_kernels_compute_the_same(settings: dict[str, Any]) -> None:
         assert execute(Job(name, size="tiny", settings=settings))["checked"], name
 
 
-@pytest.mark.long
-def test_all_kernels_compute_the_same() -> None:
-    for name in kernels.names():
-        assert execute(Job(name, size="tiny", settings=ALL))["checked"], name
-
-
 @pytest.mark.parametrize("settings", [*SETTINGS, *({f"compiler.{name}": 1} for name in PASSES), ALL], ids=str)
 def test_random_programs(settings: dict[str, Any]) -> None:
     rng = seeded()
@@ -642,6 +636,7 @@ def test_a_pass_needs_no_more_registers(name: str) -> None:
             assert fewer > 0 or (fewer == 0 and longer <= 0), kernel
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize("settings", [BOTH, ALL], ids=str)
 def test_all_kernels_need_no_more_registers(settings: dict[str, Any]) -> None:
