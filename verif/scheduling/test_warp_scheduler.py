@@ -358,8 +358,8 @@ OF_CLASSES = {"higher", "lower", "urgent", "passes", "anew"}
 
 @pytest.mark.long
 def test_one_class_alone_has_no_state_of_classes_and_patience() -> None:
-    assert bits().keys() - bits(classes=0).keys() == OF_CLASSES
-    assert bits(classes=0, policies=policies("oldest")).keys() == {"live", "older"}
+    assert bits(warps=12).keys() - bits(warps=12, classes=0).keys() == OF_CLASSES
+    assert bits(warps=12, classes=0, policies=policies("oldest")).keys() == {"live", "older"}
 
 
 OF_TWO_LEVEL = {"after_last", "active", "waiting", "after_promoted", "filled", "entered"}
@@ -375,13 +375,13 @@ OF_TWO_LEVEL = {"after_last", "active", "waiting", "after_promoted", "filled", "
     ],
 )  # fmt: skip
 def test_one_policy_alone_has_no_state_of_others(policy: str, own: set[str]) -> None:
-    assert bits(policies=policies(policy)).keys() == {"live"} | OF_CLASSES | own
+    assert bits(warps=12, policies=policies(policy)).keys() == {"live"} | OF_CLASSES | own
 
 
 @pytest.mark.long
 def test_a_scheduler_has_state_for_its_own_slots_alone() -> None:
     for schedulers in (1, 2, 4):
-        found, own = bits(schedulers=schedulers), 48 // schedulers
+        found, own = bits(warps=12, schedulers=schedulers), 12 // schedulers
         assert found["live"] == own and found["older"] == own * (own - 1) // 2
 
 
