@@ -250,7 +250,7 @@ def _compiled_alone(compile: Callable[..., Any], function: str) -> Callable[...,
 
 def install() -> None:
     """Make Numba use this cache for the functions of this project."""
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder() / "numba"))
+    os.environ["NUMBA_CACHE_DIR"] = os.environ.get("NUMBA_CACHE_DIR") or str(folder() / "numba")
     from numba.core import caching, ccallback, config, dispatcher
 
     # Numba has read the variable already if it was imported before.

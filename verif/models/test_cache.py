@@ -55,7 +55,7 @@ class Tree:
         self.models = _tree(folder)
         self.cache = folder / "cache"
         self._environment = {**os.environ, "PYTHONPATH": str(folder), "LOCKSTEP_CACHE": str(self.cache)}
-        self._environment.pop("NUMBA_CACHE_DIR", None)
+        self._environment["NUMBA_CACHE_DIR"] = ""  # as if it were not set
 
     def start(self, begin: Callable[[], None] | None = None) -> subprocess.Popen[str]:
         """Print what the top function returns, and how often the cache had it."""
