@@ -4,7 +4,8 @@
 smoke    the netlist's combinational paths against the declared ones, lint, a short run of each configuration
 random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them; the
          bits of each port that are reached with the parameters that ship, and that idle cycles leave the state alone;
-         *combinations*: every pair of mechanisms that may be combined, on all kernels
+         *combinations*: every pair of mechanisms that may be combined, on all kernels;
+         *modes*: all kernels interpreted, and with each mechanism, without skipping idle cycles
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
 kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's
@@ -38,7 +39,7 @@ from lockstep.spec.files import write
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS, resolve
-from lockstep.verif import combinations, formal, soak, verilated, waivers
+from lockstep.verif import combinations, formal, modes, soak, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
 from lockstep.verif.mutation import everywhere, mutate, refute
@@ -101,11 +102,11 @@ def base_seed(otherwise: int | None = None) -> int:
 
 def targets(level: str = LEVELS[0]) -> list[str]:
     """What can be verified at a level."""
-    return [*soak.PARTS] if level == "soak" else [*blocks(), combinations.TARGET]
+    return [*soak.PARTS] if level == "soak" else [*blocks(), combinations.TARGET, modes.TARGET]
 
 
 def find(names: Sequence[str], level: str = LEVELS[0]) -> list[str]:
-    """The blocks and the combinations, or parts of a soak, that names stand for
+    """The blocks, combinations and modes, or parts of a soak, that names stand for
     (:func:`lockstep.rtl.registry.select`).
 
     Raises
@@ -149,7 +150,8 @@ def _planned(names: Sequence[str], options: Options) -> Iterator[tuple[str, tupl
             yield "soak", (name, partial(_soaked, part))
         return
     for name in names:
-        checks = _combinations(options) if name == combinations.TARGET else _plan(declaration(name), options)
+        joint = {combinations.TARGET: _combinations, modes.TARGET: _modes}.get(name)
+        checks = joint(options) if joint else _plan(declaration(name), options)
         yield from ((name, check) for check in checks)
 
 
@@ -227,6 +229,23 @@ def _combinations(options: Options) -> Iterator[tuple[str, Job]]:
 
 def _pair(pair: combinations.Pair) -> Check:
     return Check(combinations.TARGET, "", combinations.check(pair), f"{len(kernels.names())} kernels")
+
+
+def _modes(options: Options) -> Iterator[tuple[str, Job]]:
+    if options.level == "random":
+        names = kernels.names()
+        for name in names:
+            yield f"interpreted, {name}", partial(_interpreted, name)
+        for mechanism in MECHANISMS:
+            yield f"without skipping, {mechanism}", partial(_unskipped, mechanism, names)
+
+
+def _interpreted(name: str) -> Check:
+    return Check(modes.TARGET, "", modes.interpreting([name]))
+
+
+def _unskipped(mechanism: str, names: Sequence[str]) -> Check:
+    return Check(modes.TARGET, "", modes.skipping(names, mechanism), f"{len(names)} kernels")
 
 
 def _netlist(declared: Declaration) -> Check:
