@@ -18,9 +18,9 @@ CUDA C source that is our own, and the PTX that ``nvcc`` made from it (``make pt
 *tiny* takes under a minute in the interpreted model and reaches the partial warps and CTAs at the edges, *small* is 0.3
 to 10 million warp instructions, *full* is the original benchmark's input where it is known, below 1 GB. *steady* has
 the original's dimensions and pitches, so that caches meet the same addresses, and takes about half a minute: where the
-whole takes longer, fewer CTAs and the first steps of inner loops; what is not computed stays as it was. *4096* is the
-width of a square matrix (transposes). *reference* is what another simulator was run with (``lockstep reproduce
-validation``). ``run`` may call::
+whole takes longer, fewer CTAs and the first steps of inner loops; what is not computed stays as it was. *scattered* is
+*steady* with neighbours far apart in memory (spmv). *4096* is the width of a square matrix (transposes). *reference* is
+what another simulator was run with (``lockstep reproduce validation``). ``run`` may call::
 
     gpu.to_device(array) -> Buffer       gpu.from_device(buffer) -> array of the dtype and shape that went in
     gpu.empty(shape, dtype) -> Buffer    for outputs: filled with a poison pattern, to show what the kernel leaves out

@@ -5,7 +5,8 @@ Cerveny and Solin, group UTEP of the SuiteSparse Matrix Collection): cubic eleme
 follows from its figures: 383^2 unknowns, 1907^2 entries less six that vanish, and the group's notes, by which those of
 vertices and edges are the first 81,153. So rows have 49 entries (16,129 vertices), 28 (65,024 on edges) or 16 (65,536
 inside), fewer beside the rim. Within each kind the unknowns are numbered here element by element, and the elements by
-quadrants, as its authors' Hermes2D refines a mesh; the file's own order within a kind is not known to us.
+quadrants, as its authors' Hermes2D refines a mesh; the file's own order within a kind is not known to us. scattered is
+steady with the unknowns of each kind in random order.
 
 The other sizes are nodes of a square mesh, each coupled at random with its 3 x 3, 5 x 5 or 7 x 7 neighbours.
 """
@@ -29,7 +30,7 @@ TOLERANCE = {"result": Close(rtol=1e-4, atol=1e-5, reason="float32 sums of mixed
 BLOCK = 192
 WARP = 32
 WIDTH = {"tiny": 27, "small": 250, "reference": 100}  # of the mesh in nodes
-SIZES = ("tiny", "small", "full", "steady", "reference")
+SIZES = ("tiny", "small", "full", "steady", "scattered", "reference")
 SIDES, SHARES = (3, 5, 7), (0.3, 0.5, 0.2)  # of the neighbourhoods, and of the nodes
 
 LEVELS = 7  # of refinement of the one element that is the whole square
@@ -43,7 +44,8 @@ INSIDE = ((1, 1), (2, 1), (1, 2), (2, 2))
 def setup(size: str, seed: int) -> Data:
     """The matrix in JDS: diagonals padded with zeros to whole warps, rows sorted by length."""
     random = np.random.default_rng(seed)
-    couplings, lengths = _mesh(WIDTH[size], random) if size in WIDTH else _finite_elements()
+    shuffle = random if size == "scattered" else None
+    couplings, lengths = _mesh(WIDTH[size], random) if size in WIDTH else _finite_elements(shuffle)
     rows = lengths.size
     permutation = np.argsort(-lengths, kind="stable").astype(np.int32)
     lengths = lengths[permutation]
@@ -72,10 +74,10 @@ def _mesh(width: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarr
     return columns, (sides[:, 0] ** 2).astype(np.int32)
 
 
-def _finite_elements() -> tuple[np.ndarray, np.ndarray]:
+def _finite_elements(shuffle: np.random.Generator | None) -> tuple[np.ndarray, np.ndarray]:
     """The same for Dubcova3. Unknowns are coupled if an element has both, so a row's couplings are a rectangle."""
     width = DEGREE * 2**LEVELS + 1  # in unknowns, with those on the rim, whose values are given
-    order = _unknowns(width)
+    order = _unknowns(width, shuffle)
     rows = order.size
     number = np.full(width * width, rows)  # of every unknown; `rows` on the rim
     number[order] = np.arange(rows)
@@ -93,8 +95,8 @@ def _finite_elements() -> tuple[np.ndarray, np.ndarray]:
     return columns, np.count_nonzero(columns < rows, axis=1).astype(np.int32)
 
 
-def _unknowns(width: int) -> np.ndarray:
-    """Their places in a square of ``width``, in the order in which the elements have them, kind by kind."""
+def _unknowns(width: int, shuffle: np.random.Generator | None) -> np.ndarray:
+    """Their places in a square of ``width``, kind by kind: in the order in which the elements have them, or shuffled."""
     x = y = np.zeros(1, int)  # of the elements
     for _ in range(LEVELS):
         x, y = ((2 * axis[:, None] + son).ravel() for axis, son in ((x, [0, 1, 1, 0]), (y, [0, 0, 1, 1])))
@@ -102,6 +104,8 @@ def _unknowns(width: int) -> np.ndarray:
         np.stack([(DEGREE * y + down) * width + DEGREE * x + along for along, down in kind], axis=1).ravel()
         for kind in (VERTICES, EDGES, INSIDE)
     ]
+    if shuffle is not None:
+        places = [shuffle.permutation(kind) for kind in places]
     met = np.concatenate(places)
     _, first = np.unique(met, return_index=True)
     order = met[np.sort(first)]

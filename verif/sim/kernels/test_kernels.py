@@ -250,9 +250,10 @@ def test_spmv() -> None:
     same("spmv", {"result": result})
 
 
-def test_spmv_has_the_structure_of_dubcova3() -> None:
+@pytest.mark.parametrize("size", ["steady", "scattered"])
+def test_spmv_has_the_structure_of_dubcova3(size: str) -> None:
     """The figures of the SuiteSparse Matrix Collection, whose file has six zeros among the entries."""
-    data = find("spmv").setup("steady", SEED)
+    data = find("spmv").setup(size, SEED)
     rows = data["vector"].size
     widths = np.diff(data["diagonal_start"], append=data["values"].size)
     used = data["values"] != 0
@@ -263,6 +264,17 @@ def test_spmv_has_the_structure_of_dubcova3() -> None:
     lengths = np.bincount(row)
     assert lengths[:81_153].min() > lengths[81_153:].max() == 16
     assert lengths.max() == 49
+
+
+def test_spmv_scattered_gathers_from_more_lines() -> None:
+    """Of the vector, for a warp's first diagonal."""
+
+    def lines(size: str) -> float:
+        data = find("spmv").setup(size, SEED)
+        columns = data["columns"][: data["vector"].size // 32 * 32].reshape(-1, 32)
+        return float(np.mean([np.unique(warp // 32).size for warp in columns]))
+
+    assert lines("scattered") > 5 * lines("steady")
 
 
 def test_bfs() -> None:

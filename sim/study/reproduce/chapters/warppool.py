@@ -6,12 +6,14 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from lockstep.sim.study import comparison
 from lockstep.sim.study.job import Job
 from lockstep.sim.study.page import Page, Plot, Table, Text, svg
 from lockstep.sim.study.reproduce import Chapter, Result
+from lockstep.sim.study.reproduce.chapters import validation
 from lockstep.spec.registry import MECHANISMS
 
 PATHS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -74,14 +76,102 @@ INTRODUCTION = (
     "geometric, over those of ours for which that is so, and without the transpose, as the thesis has it.",
 )
 
-CAUSES = (
-    "In spmv, sc and srad, WarpPool's thread-map table is the limit, as the column *32 maps* shows. As ten bits encode "
-    "it, a range runs to the end of warp or line. So the first half of a warp in CTAs of 16 x 16 threads is *random* "
-    "if its words are the first half of their line, and so are lanes of half a warp that read one word. Each such line "
-    "has one of eight entries from its coalescer until it is written back, and the coalescers wait meanwhile: the "
-    "thesis's rules demand it.",
-    "In ATAX_1, BICG_2 and MVT_1, misses rise, although *warp ID* is chosen. Neither one coalescer instead of two nor "
-    "instruction queues of one entry change that (ATAX_1 takes 1.21 and 0.95 times as long with them).",
+QUEUED = "two more instructions before the L1"
+ROBIN, WAYS, SETS = "round-robin", "an L1 of 16 ways", "an L2 of 1,024 sets a slice"
+OWN, ONE, FIRST = "an instruction queue for each warp", "one coalescer", "stores first"
+SHORT = "quanta of 10,000 cycles"
+MAPS, LOAD = "32 maps", "a map for each load"
+
+
+class Change(NamedTuple):
+    """A setting changed, of WarpPool's run alone or, if ``shared``, of its baseline too."""
+
+    settings: Mapping[str, Any]
+    shared: bool
+    says: str
+
+
+CHANGES = {
+    QUEUED: Change(
+        {"core.collectors_lsu": 4}, True,
+        "GPGPU-Sim, on which Kloosterman ran, has a register for memory instructions before its two collectors and one "
+        "behind them (`gpgpu_pipeline_widths` of its GTX 480). Here an instruction that finds no collector waits with "
+        "its warp, so that the scheduler chooses later",
+    ),
+    ROBIN: Change(
+        {"core.scheduler": "lrr"}, True,
+        "a scheduler that prefers no warp. The thesis has greedy-then-oldest, as we have",
+    ),
+    WAYS: Change({"l1.ways": 16}, True, "lines of interleaved warps do not drive each other out"),
+    SETS: Change({"l2.sets": 1024}, True, "all rows' lines stay in the L2, and no way of a set is waited for"),
+    OWN: Change({"warppool.warps_per_queue": 1}, False, "48 queues, which the thesis found no better than 16"),
+    ONE: Change({"warppool.coalescers": 1}, False, "only one instruction is taken apart at a time"),
+    FIRST: Change({"warppool.store_wait": 1}, False, "a store goes before loads, not after at most 64 cycles"),
+    SHORT: Change({"warppool.quantum": 10_000}, False, "the policy may change ten times as often"),
+    MAPS: Change({"warppool.maps": 32}, False, "the thread-map table has four times the entries"),
+    LOAD: Change(
+        {"warppool.map_per": "load"}, False,
+        "the thesis's other reading: all random lines of a load have one entry. Its 320 bits, ten for each lane, have "
+        "room for a word and a line; but it is *allocated for request* and *released at writeback*",
+    ),
+}  # fmt: skip
+LOSING = ("ATAX_1", "BICG_2", "MVT_1", "spmv", "srad_1", "srad_2")
+WALKS = LOSING[:3]  # along a row in each lane
+WITNESSED = ("atax", "mvt", "gemm", "kmeans", "spmv", "syrk")  # kernels of this page that GPGPU-Sim has run
+IN_REGISTERS = Function(str(Path(__file__).parent / "data" / "atax_register.py"), "atax_1_register")  # ATAX_1's sums
+SUMS = ("", QUEUED, WAYS)  # changes with which both are shown
+SCATTERED, REFERENCE = "scattered", "reference"
+ORDERS = {STEADY: "element by element", SCATTERED: "at random"}
+
+SOURCE = (
+    "PolyBench/GPU 1.0 adds up `tmp[i] += A[i*NY+j] * x[j]` in global memory, through pointers that are not "
+    "`__restrict__`, and so do the kernels here. A compiler must then expect that a store changes what is loaded "
+    "after it (CUDA C Programming Guide 4.2, B.2). It may keep the sum in a register, but has to store it in every "
+    "step, and to load `A` and `x` between two stores. NVVM does so here. So did the compiler of the thesis, which "
+    "says of GEMM, 2MM and 3MM, whose sums PolyBench writes in the same way, that they *have a store for every two "
+    "loads*. Its mean of 13 lines per memory instruction in divergent kernels is that of such loops, too: ATAX_1, "
+    "BICG_2, MVT_1, SYRK and SYR2K have {least:.1f} to {most:.1f} here. With WarpPool, the store waits until the "
+    "loads have reached the L1, and the next loads until the store has. With its sum in a register, and its store "
+    "behind the loop, ATAX_1 has a speed-up of {registers:.3f}, and of {both:.3f} with the two registers, too. Where "
+    "hardly a load misses, with 16 ways, it is {near:.3f} with the stores and {alone:.3f} without."
+)
+CHANGED = (
+    "What makes {names} slower: one setting is changed at a time, for WarpPool alone or, where it is not WarpPool's "
+    "own, for the baseline, too. Speed-ups are over the baseline with the same setting. The last two columns are "
+    "ATAX_1's cycles, to those of the same path as it is."
+)
+ROWS = (
+    "ATAX_1, BICG_2 and MVT_1 take as long as their misses do: an SM has one in {base:.0f} cycles on the baseline, "
+    "and in {pool:.0f} with WarpPool. Their lanes walk along rows of 16 KB. So the 32 lines of a load fill 8 sets of "
+    "the L1, whose index leaves out address bits 16, 18, and 20 on, and 8 warps want 16 lines in each of 16 sets, "
+    "which have 4. What misses finds the ways of its set in the L2 reserved, and then another row of DRAM open: only "
+    "{open:.1%} find their own. With 16 ways in the L1, {few:.0%} of the baseline's loads miss, instead of "
+    "{many:.0%}.",
+    "With 4 ways, a warp keeps its lines only if few others come between two of its loads. On the baseline, the "
+    "scheduler prefers the oldest warps, and that works as long as little is queued behind it: with two more "
+    "instructions there the baseline takes {deep:.3f} times its cycles, and {robin:.3f} times with a scheduler that "
+    "prefers no warp. WarpPool takes {pool_deep:.3f} and {pool_robin:.3f} times its own. Its queues take whatever "
+    "issues, and its coalescers finish an instruction before they take another, so a preferred warp waits until 64 "
+    "lines of others have left; the policy of the selector comes too late. The loss is thus the baseline's strength: "
+    "beside a round-robin baseline, WarpPool's speed-up is {gain:.3f}, with {misses:.3f} of the misses (the thesis's "
+    "means are 1.38 and 0.77). Of what the thesis's baseline has and ours has not, two registers are known, with "
+    "which it is {half:.3f}. With them, the misses of {nearer} of the {witnessed} kernels that GPGPU-Sim has run "
+    "come nearer to those that it counted ([validation](../validation.md): 32 sets, ideal caches of code and "
+    "constants).",
+)
+MAPPED = (
+    "In spmv, sc and srad, WarpPool's thread-map table is the limit, as *32 maps* shows. As ten bits encode it, a "
+    "range runs to the end of warp or line; all possible ranges, of which there are 11,440, need more. So the first "
+    "half of a warp in CTAs of 16 x 16 threads is *random* if its words are the first half of their line, and so are "
+    "lanes of half a warp that read one word. Each such line has one of eight entries from its coalescer until it is "
+    "written back, and the coalescers wait meanwhile: the thesis's rules demand it."
+)
+SPREAD = (
+    "The thesis counts spmv among its divergent kernels, with a mean of 13 lines per memory instruction. With "
+    "Dubcova3's unknowns numbered element by element, ours has fewer, many of them shared by some of the lanes. If "
+    "the unknowns of each kind (at vertices, on edges, inside) are numbered at random, which is size *scattered*, "
+    "most lanes have lines of their own. These need no map, and WarpPool gains. How the matrix's file numbers them "
+    "is not known to us."
 )
 
 
@@ -92,10 +182,36 @@ def jobs(quick: bool) -> dict[str, Job]:
         wanted += [
             (kernel, size, path) for size in WIDTHS.values() for kernel in TRANSPOSES.values() for path in TRANSPOSED
         ]
-    return {
+        wanted += [(FUNCTIONS["spmv"].kernel, SCATTERED, path) for path in ("", "WarpPool")]
+    found = {
         _run(kernel, size, path): Job(kernel, size=size, mechanisms=PATHS[path][0], settings=PATHS[path][1])
         for kernel, size, path in wanted
     }
+    return found if quick else found | _changed()
+
+
+def _changed() -> dict[str, Job]:
+    """The functions that lose, with each change; and the one with its sums in registers."""
+    losing = dict.fromkeys(FUNCTIONS[name].kernel for name in LOSING)
+    wanted = [(kernel, what) for what in CHANGES for kernel in losing]
+    found = {}
+    for kernel, what in (*wanted, *((IN_REGISTERS.kernel, what) for what in SUMS)):
+        change = CHANGES[what] if what else Change({}, True, "")
+        job = partial(Job, kernel, size=STEADY, settings=change.settings)
+        found[_run(kernel, STEADY, _with("WarpPool", what))] = job(mechanisms=("warppool",))
+        if change.shared:
+            found[_run(kernel, STEADY, _with("", what))] = job()
+    for kernel in WITNESSED:
+        ideal = validation.SETTINGS["ideal"]
+        found[_run(kernel, REFERENCE, "")] = Job(kernel, size=REFERENCE, settings=ideal)
+        both = {**ideal, **CHANGES[QUEUED].settings}
+        found[_run(kernel, REFERENCE, QUEUED)] = Job(kernel, size=REFERENCE, settings=both)
+    return found
+
+
+def _with(path: str, what: str) -> str:
+    """The name of a path with a change, or without if that is empty."""
+    return f"{path or 'baseline'}, {what}" if what else path
 
 
 def _run(kernel: str, size: str, path: str) -> str:
@@ -107,13 +223,18 @@ Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Statistics and ``cycles`` by the function's name and path."""
 
 
+def _function(result: Result, name: str) -> dict[str, float]:
+    """Statistics and ``cycles`` of a function in a run."""
+    (found,) = (each for each in result["functions"] if each["name"] == name)
+    return {**found["stats"], "cycles": found["cycles"]}
+
+
 def _figures(results: Mapping[str, Result]) -> dict[str, dict[str, dict[str, float]]]:
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, function in FUNCTIONS.items():
         for path in PATHS:
             if (run := results.get(_run(function.kernel, STEADY, path))) is not None:
-                (each,) = (each for each in run["functions"] if each["name"] == function.name)
-                found.setdefault(name, {})[path] = {**each["stats"], "cycles": each["cycles"]}
+                found.setdefault(name, {})[path] = _function(run, function.name)
     return found
 
 
@@ -143,7 +264,6 @@ def page(results: Mapping[str, Result]) -> Page:
         Plot(
             "speedups", "Speed-up over the baseline (Kloosterman figure 3.11)", partial(_bars, list(figures), speedups)
         ),
-        *map(Text, CAUSES),
         _throughput(figures),
         _all_misses(figures),
         Plot(
@@ -152,7 +272,7 @@ def page(results: Mapping[str, Result]) -> Page:
         ),
     ]
     if set(FUNCTIONS) == set(figures):
-        blocks += [_statements(figures), _transposes(results)]
+        blocks += [*_causes(results, figures), _statements(figures), _transposes(results)]
     return Page("WarpPool beside its thesis", blocks)
 
 
@@ -226,6 +346,145 @@ def _all_misses(figures: Figures) -> Table:
     ]
     columns = ("", "miss rate", "misses", *PEERS, "WarpPool, merges counted")
     return Table("misses", "L1 misses, and misses to those of the baseline (Kloosterman figure 3.13)", columns, rows)
+
+
+def _causes(results: Mapping[str, Result], figures: Figures) -> list[Text | Table]:
+    """Why functions lose, and what their code is."""
+    walks = [_row_walk(results, name) for name in WALKS]
+    walk = {figure: statistics.fmean(each[figure] for each in walks) for figure in walks[0]}
+    witness = _witness(results)
+    nearer = sum(abs(deep - 1) < abs(ours - 1) for _, _, ours, deep, *_ in witness.rows)
+    changes = [Text(f"*{what}*: {change.says}.") for what, change in CHANGES.items()]
+    return [
+        Text("Why functions lose", 2),
+        Text(CHANGED.format(names=f"{', '.join(LOSING[:-1])} and {LOSING[-1]}")),
+        _changes(results),
+        *changes,
+        _waits(figures),
+        *(Text(text.format(**walk, nearer=nearer, witnessed=len(WITNESSED))) for text in ROWS),
+        witness,
+        Text(_source(results, figures)),
+        _sums(results),
+        Text(MAPPED),
+        Text(SPREAD),
+        _orders(results),
+        Text("So here: yes or no", 2),
+    ]
+
+
+def _source(results: Mapping[str, Result], figures: Figures) -> str:
+    lines = [figures[name][""]["lsu.requests_per_instruction"] for name in (*WALKS, "SYRK", "SYR2K")]
+    registers, both, alone = (_speedup(_pair(results, IN_REGISTERS, what), "WarpPool") for what in SUMS)
+    near = _speedup(_pair(results, FUNCTIONS["ATAX_1"], WAYS), "WarpPool")
+    return SOURCE.format(least=min(lines), most=max(lines), registers=registers, both=both, near=near, alone=alone)
+
+
+def _pair(results: Mapping[str, Result], of: Function, what: str) -> Mapping[str, Mapping[str, float]]:
+    """A function on the baseline and with WarpPool, with a change or, if it is empty, without."""
+    runs = {"": _with("", what if what and CHANGES[what].shared else ""), "WarpPool": _with("WarpPool", what)}
+    return {path: _function(results[_run(of.kernel, STEADY, run)], of.name) for path, run in runs.items()}
+
+
+def _changes(results: Mapping[str, Result]) -> Table:
+    kept = _pair(results, FUNCTIONS[LOSING[0]], "")
+    rows = []
+    for what in ("", *CHANGES):
+        paths = _pair(results, FUNCTIONS[LOSING[0]], what)
+        rows.append((
+            what or "as it is",
+            "both" if what and CHANGES[what].shared else "WarpPool" if what else None,
+            *(_speedup(_pair(results, FUNCTIONS[name], what), "WarpPool") for name in LOSING),
+            *(paths[path]["cycles"] / kept[path]["cycles"] for path in paths),
+        ))  # fmt: skip
+    columns = ("", "changed in", *LOSING, f"{LOSING[0]}: baseline", f"{LOSING[0]}: WarpPool")
+    return Table("changes", "Speed-up with one change at a time", columns, rows)
+
+
+def _waits(figures: Figures) -> Table:
+    """Shares of SMs' cycles in which the L1 refuses a line, by what it lacks, and what a miss takes."""
+    rows = []
+    for name in LOSING:
+        paths = [figures[name][path] for path in ("", "WarpPool")]
+        row: list[Any] = [name]
+        for lacks in ("queue", "mshrs", "ways"):
+            row += [_per_cycle(stats, f"l1.stall_{lacks}_core_cycles") for stats in paths]
+        row += [1 / _per_cycle(stats, "l1.misses") for stats in paths]
+        rows.append((*row, paths[0]["dram.row_hit_rate"]))
+    measures = ("queue to the crossbar full", "no MSHR", "no way", "cycles per miss")
+    columns = ("", *(column for measure in measures for column in (measure, "WarpPool")), "rows open")
+    return Table("waits", "Cycles of SMs in which the L1 refuses a line, and cycles per miss", columns, rows)
+
+
+def _per_cycle(stats: Mapping[str, float], count: str) -> float:
+    return stats[count] / stats["sm.active_core_cycles"]
+
+
+def _row_walk(results: Mapping[str, Result], name: str) -> dict[str, float]:
+    """The figures of a function whose lanes walk along rows."""
+    kept, deep, robin, ways = (_pair(results, FUNCTIONS[name], what) for what in ("", QUEUED, ROBIN, WAYS))
+    return {
+        "base": 1 / _per_cycle(kept[""], "l1.misses"),
+        "pool": 1 / _per_cycle(kept["WarpPool"], "l1.misses"),
+        "open": kept[""]["dram.row_hit_rate"],
+        "few": ways[""]["l1.miss_rate"],
+        "many": kept[""]["l1.miss_rate"],
+        "deep": deep[""]["cycles"] / kept[""]["cycles"],
+        "robin": robin[""]["cycles"] / kept[""]["cycles"],
+        "pool_deep": deep["WarpPool"]["cycles"] / kept["WarpPool"]["cycles"],
+        "pool_robin": robin["WarpPool"]["cycles"] / kept["WarpPool"]["cycles"],
+        "half": _speedup(deep, "WarpPool"),
+        "gain": _speedup(robin, "WarpPool"),
+        "misses": _misses(robin, "WarpPool") or 0.0,
+    }
+
+
+def _sums(results: Mapping[str, Result]) -> Table:
+    """ATAX_1 with its sums in memory and in registers."""
+    rows = []
+    for where, function in (("in memory", FUNCTIONS["ATAX_1"]), ("in registers", IN_REGISTERS)):
+        for what in SUMS:
+            paths = _pair(results, function, what)
+            base = paths[""]
+            rows.append((
+                f"{where}, {what}" if what else where, base["lsu.requests_per_instruction"], int(base["cycles"]),
+                base["l1.miss_rate"], _misses(paths, "WarpPool"), _speedup(paths, "WarpPool"),
+            ))  # fmt: skip
+    columns = ("sums", "lines per instruction", "cycles", "miss rate", "misses to the baseline's", "speed-up")
+    return Table("sums", "ATAX_1 with its sums in memory and in registers", columns, rows)
+
+
+def _witness(results: Mapping[str, Result]) -> Table:
+    """Misses and cycles beside GPGPU-Sim's."""
+    theirs = validation.reference()
+    rows = []
+    for kernel in WITNESSED:
+        misses, cycles = (theirs[kernel][f"{count}_ideal"] for count in ("l1_load_misses", "cycles"))
+        assert misses and cycles
+        ours = [results[_run(kernel, REFERENCE, what)] for what in ("", QUEUED)]
+        rows.append((
+            kernel, misses, *(run["stats"]["l1.misses"] / misses for run in ours),
+            cycles, *(run["cycles"] / cycles for run in ours),
+        ))  # fmt: skip
+    columns = ("", "their misses", "ours to theirs", QUEUED, "their cycles", "ours to theirs", QUEUED)
+    return Table("witness", "The baseline beside GPGPU-Sim", columns, rows)
+
+
+def _orders(results: Mapping[str, Result]) -> Table:
+    """The function spmv with its matrix's unknowns numbered in two ways."""
+    kernel, function = FUNCTIONS["spmv"]
+    rows = []
+    for size, order in ORDERS.items():
+        paths = {path: _function(results[_run(kernel, size, path)], function) for path in ("", "WarpPool")}
+        base, pool = paths.values()
+        rows.append((
+            order, base["lsu.requests_per_instruction"], base["lsu.waiting"], base["l1.miss_rate"], _random(pool),
+            pool["warppool.single"] / pool["warppool.merged"], _misses(paths, "WarpPool"), _speedup(paths, "WarpPool"),
+        ))  # fmt: skip
+    columns = (
+        "numbered", "lines per instruction", "requests wait", "miss rate", "random lines", "single lines",
+        "misses to the baseline's", "speed-up",
+    )  # fmt: skip
+    return Table("orders", "spmv: unknowns in two orders", columns, rows)
 
 
 def _statements(figures: Figures) -> Table:
