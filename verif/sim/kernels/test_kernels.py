@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from lockstep.sim.compile.ptx import program
+from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.kernels import Close, Data, Exact, Kernel, Outputs, check, find, load, names
+from lockstep.spec import registry
 
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20"))
 
@@ -64,7 +66,7 @@ def test_protocol(name: str) -> None:
     assert text.count(".target sm_75") == 1
     assert not any(path in text for path in ("/home", "/tmp", "/root", "/usr"))
     assert kernel.ptx.with_suffix(".cu").is_file()
-    functions = program.load(kernel.ptx).kernels
+    functions = program.load(kernel.ptx, passes=registry.passes(description.load("tesla-c2050"))).kernels
     assert all(count >= functions[function].registers for function, count in kernel.registers.items())
     inputs = {size: kernel.setup(size, SEED) for size in kernel.sizes if size != "full"}
     outputs = kernel.reference(inputs["tiny"])
