@@ -50,7 +50,7 @@ def test_results(kernel: str) -> None:
         assert run["checked"], f"{kernel} on {gpu}: {run['message']}"
         assert run["compared"] > 0
         counts[description.load(gpu).compiler].add((run["warp_instructions"], run["thread_instructions"]))
-    assert len(counts) == 2 and all(len(found) == 1 for found in counts.values())
+    assert len(counts) == 3 and all(len(found) == 1 for found in counts.values())
 
 
 @pytest.mark.parametrize("kernel", ["spmv", "transpose-naive", "histogram-atomics"])
