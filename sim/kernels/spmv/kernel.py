@@ -96,7 +96,7 @@ def _finite_elements(shuffle: np.random.Generator | None) -> tuple[np.ndarray, n
 
 
 def _unknowns(width: int, shuffle: np.random.Generator | None) -> np.ndarray:
-    """Their places in a square of ``width``, kind by kind: in the order in which the elements have them, or shuffled."""
+    """Their places in a square of ``width``, kind by kind: as the elements come, or shuffled."""
     x = y = np.zeros(1, int)  # of the elements
     for _ in range(LEVELS):
         x, y = ((2 * axis[:, None] + son).ravel() for axis, son in ((x, [0, 1, 1, 0]), (y, [0, 0, 1, 1])))
