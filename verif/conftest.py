@@ -22,7 +22,7 @@ import os
 import resource
 import signal
 from collections import defaultdict
-from collections.abc import Callable, Container, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -74,6 +74,11 @@ def covering(items: list[pytest.Item]) -> list[pytest.Item]:
                 chosen.append(item)
                 seen |= own
     return chosen
+
+
+def partly(values: Iterable[Any], share: int = 4) -> list[Any]:
+    """Parameters of which one in ``share`` is tried at every distance, and the others in ``make test-all``."""
+    return [pytest.param(value, marks=[pytest.mark.exhaustive] * (k % share > 0)) for k, value in enumerate(values)]
 
 
 def _values(item: pytest.Item) -> set[tuple[object, ...]]:

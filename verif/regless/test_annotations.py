@@ -22,6 +22,7 @@ from lockstep.sim.compile.ptx.passes.register_regions.operations import add_deli
 from lockstep.sim.compile.ptx.passes.register_regions.regions import Bounds
 from lockstep.spec.passes import REGISTER_NUMBERING
 from lockstep.verif.bench import seeded
+from lockstep.verif.conftest import partly
 from lockstep.verif.regless.checker import check
 from lockstep.verif.regless.code import Staged, staged
 from lockstep.verif.regless.compiled import LINES, compiled, executed, faults, kernels_of
@@ -36,14 +37,14 @@ DIVERGENT = "RAY"
 """A kernel with nested branches in a loop that rotates."""
 
 
-@pytest.mark.parametrize("name", kernels.names())
+@pytest.mark.parametrize("name", partly(kernels.names()))
 def test_kernels(name: str) -> None:
     rng = seeded()
     for kernel in kernels_of(kernels.find(name).ptx).values():
         assert faults(kernel, rng) == [], kernel.shown
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", partly(PROGRAMS))
 def test_programs(name: str) -> None:
     rng = seeded()
     found = nvrtc.compile_file(FOLDER / name, names=INSTANCES.get(name, ()))

@@ -24,6 +24,7 @@ from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study import saved
 from lockstep.sim.study.sweep import file as sweep
+from lockstep.verif.conftest import partly
 
 pytestmark = pytest.mark.long  # all together
 
@@ -269,7 +270,7 @@ def test_ptx(name: str) -> None:
     check_growth(VALID_PTX[name], read_ptx)
 
 
-@pytest.mark.parametrize("name", WRONG_PTX)
+@pytest.mark.parametrize("name", partly(WRONG_PTX, 3))
 def test_wrong_ptx(name: str) -> None:
     assert refused(read_ptx, WRONG_PTX[name](4000 if name in DEEP else 40)).startswith("test.ptx")
     check_growth(WRONG_PTX[name], read_ptx)
@@ -457,7 +458,7 @@ TOML: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("name", TOML)
+@pytest.mark.parametrize("name", partly(TOML, 3))
 def test_descriptions_and_sweeps(name: str, tmp_path: Path) -> None:
     file = tmp_path / "test.toml"
 

@@ -18,6 +18,7 @@ from lockstep.sim.study.job import Job, execute
 from lockstep.spec import registry
 from lockstep.spec.parameters import Gpu
 from lockstep.verif.cli.test_cli import lockstep
+from lockstep.verif.conftest import partly
 
 HEAD = """.version 8.7
 .target sm_90
@@ -112,7 +113,7 @@ def region_p(**settings: int) -> Gpu:
     return description.load("gtx580", {"core.scheduler": "region-p", **settings})
 
 
-@pytest.mark.parametrize("kernel", kernels.names())
+@pytest.mark.parametrize("kernel", partly(kernels.names()))
 def test_every_kernel_gets_its_hints_once(kernel: str) -> None:
     """They are on loads alone, as many as the listing shows; and nothing else of the code is different."""
     gpu = region_p()
