@@ -75,7 +75,10 @@ def _seen(declared: Declaration, fault: Fault, runs: Sequence[Run], cycles: int 
     """Whether runs of one size find a fault; what a wrong model answers may be nothing that its environment expects."""
     configuration, text = runs[0].configuration, ""
     if fault.body == "rtl":
-        text = export.verilog(component(fault)(**declared.configurations[configuration]), fault.block, {})
+        try:
+            text = export.verilog(component(fault)(**declared.configurations[configuration]), fault.block, {})
+        except Exception:  # whatever its own code raises where there is nothing of what it takes wrongly
+            return False
     try:
         return bool(simulate(declared, configuration, runs, cycles, verilog=text).failures)
     except LookupError:

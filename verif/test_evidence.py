@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.verif import evidence
+from lockstep.verif import evidence, levels
+from lockstep.verif.blocks import declaration
 from lockstep.verif.evidence import Found
 
 FOUND = [
@@ -29,6 +30,14 @@ def test_who_is_never_the_only_one() -> None:
 
 def test_faults_are_planted_in_blocks_of_several_areas() -> None:
     assert {fault.block.partition(".")[0] for fault in evidence.faults()} >= {"warppool", "lsu", "regless", "cta"}
+
+
+def test_a_size_without_what_a_fault_takes_wrongly_does_not_find_it() -> None:
+    """With one warp, its number has no bit that could be lost, and the hardware cannot be made."""
+    block, mistake = "warppool.request_selector", "warps are compared without their lowest bit"
+    (fault,) = (each for each in evidence.faults() if (each.block, each.mistake) == (block, mistake))
+    declared = declaration(block)
+    assert not evidence._seen(declared, fault, levels.runs(declared, "one", 1, 1))
 
 
 @pytest.mark.exhaustive
