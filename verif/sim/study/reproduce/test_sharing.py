@@ -272,6 +272,6 @@ def test_the_documentation_shows_what_the_model_does() -> None:
     text = markdown(sharing.page(run.run(sharing.jobs(True), Watch(), 1)), "sharing")
     names = tuple(start for name in sharing.QUICK for start in (f"| {name} |", f"| Jatala: {name} |"))
     rows = [line for line in text.split("\n") if line.startswith(names)]
-    assert len(rows) == 12 * len(sharing.QUICK)
+    assert len(rows) == 13 * len(sharing.QUICK)
     again = "lockstep reproduce sharing; its sharing.md and plots belong to docs/reproduce/"
     assert set(rows) <= set(DOCUMENT.read_text(encoding="utf-8").split("\n")), again
