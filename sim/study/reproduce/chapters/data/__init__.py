@@ -1,0 +1,1 @@
+"""Figures that chapters compare with, and kernels of their own."""
