@@ -1,1 +1,0 @@
-"""Figures that chapters compare with, and kernels of their own."""
