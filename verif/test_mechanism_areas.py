@@ -89,7 +89,7 @@ def test_a_way_into_a_mechanism_is_found() -> None:
 
 
 def test_every_folder_with_code_is_a_package() -> None:
-    """``setup.py`` finds what has an ``__init__.py``. Kernels, also those of chapters, are data, loaded by their paths."""
+    """``setup.py`` finds what has an ``__init__.py``. Kernels, also those of chapters, are loaded by their paths."""
     folders = {path.parent for tree in TREES if tree != "verif" for path in (ROOT / tree).rglob("*.py")}
     folders |= {ROOT / "verif" / block.split(".")[0] for block in blocks()}
     kernels = [*(ROOT / "sim" / "kernels").iterdir(), ROOT / CHAPTERS / "data"]
