@@ -34,7 +34,7 @@ def select(name: str, known: Iterable[str]) -> list[str]:
     the mechanism brings; or ``all``. A block that a mechanism brings is also called as if it stood in its area: so
     ``warppool.intra_warp_coalescer`` is ``lsu.intra_warp_coalescer``.
     """
-    return sorted(block for block in known if name.replace("-", "_") in _names(block))
+    return sorted(block for block in known if {name, name.replace("-", "_")} & _names(block))
 
 
 def selectable(known: Iterable[str]) -> set[str]:

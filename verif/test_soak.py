@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.verif import soak
+from lockstep.verif import levels, soak
 
 SMALL = ("launches", "threads", "processes", "run")
 CHECKS = dict(soak.plan(SMALL, 7, 60, 1))
@@ -67,3 +67,8 @@ def test_what_signals_leave_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_python_may_be_interrupted_before_the_command_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak, "PROGRAM", ["sh", "-c", TRACEBACK.format("<module>")])
     assert soak.strike(soak.Place(tmp_path, ()), "run", "out.json", signal.SIGINT, 0.3) == (True, [])
+
+
+@pytest.mark.parametrize("part", soak.PARTS)
+def test_each_part_is_known_by_its_name(part: str) -> None:
+    assert levels.find([part], "soak") == [part]
