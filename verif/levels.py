@@ -236,12 +236,17 @@ def _modes(options: Options) -> Iterator[tuple[str, Job]]:
         names = kernels.names()
         for name in names:
             yield f"interpreted, {name}", partial(_interpreted, name)
+        yield "with bounds checks", partial(_checked, names)
         for mechanism in MECHANISMS:
             yield f"without skipping, {mechanism}", partial(_unskipped, mechanism, names)
 
 
 def _interpreted(name: str) -> Check:
     return Check(modes.TARGET, "", modes.interpreting([name]))
+
+
+def _checked(names: Sequence[str]) -> Check:
+    return Check(modes.TARGET, "", modes.checking(names), f"{len(names)} kernels")
 
 
 def _unskipped(mechanism: str, names: Sequence[str]) -> Check:

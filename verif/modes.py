@@ -1,7 +1,7 @@
 """The ways in which kernels run: compiled, interpreted, with bounds checks, without skipping idle cycles.
 
 All give the same statistics and the same memory. What ``lockstep verify`` calls *modes* are all kernels interpreted,
-and with each mechanism, without skipping; tests have some of them.
+with bounds checks, and with each mechanism, without skipping; tests have some of them.
 """
 
 from __future__ import annotations
@@ -65,6 +65,11 @@ def _differences(left: Observation, right: Observation) -> list[str]:
 def interpreting(names: Sequence[str]) -> list[str]:
     """What interpreting changes in kernels."""
     return differences(elsewhere(observe, names), elsewhere(observe, names, **INTERPRETED))
+
+
+def checking(names: Sequence[str]) -> list[str]:
+    """What bounds checks change in kernels; the model is compiled anew for them."""
+    return differences(elsewhere(observe, names), elsewhere(observe, names, **CHECKED))
 
 
 def skipping(names: Sequence[str], mechanism: str) -> list[str]:

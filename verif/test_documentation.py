@@ -62,6 +62,7 @@ def test_pages_are_linked(page: str) -> None:
 # ------------------------------------------------------------------------------------------------------- the tutorial
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_tutorial(tmp_path: Path) -> None:
     """All but the installation, which these tests run in, and the hardware, which ``sim/cosim`` has."""

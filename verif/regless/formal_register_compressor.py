@@ -163,18 +163,21 @@ PROOFS = {
         "expand(compress(x)) = x for every register that is accepted: 32 lanes of 32 bits",
         words=True,
         small=partial(Patterns, False, FEW),
+        long=True,
     ),
     "the listed patterns are accepted, and no others": Proof(
         partial(Patterns, True, LANES), "bmc", 1,
         "constant, stride 1, stride 4, stride 1 and stride 4 in each half: 32 lanes of 32 bits",
         words=True,
         small=partial(Patterns, True, FEW),
+        long=True,
     ),
     "places and queue": Proof(
         Queue, "prove", 3,
         "no line has two places; a place that does not wait for its line has all of it; a compressed register is in a "
         "line that is here or has left for the L1, and no other line is fetched; the queue has room for what is sent; "
         "what is shown holds: 2 lanes, 2 warps, 2 registers, 2 places",
+        long=True,
     ),
     "a place waits behind what left": Proof(
         Waits, "cover", 16,

@@ -62,6 +62,7 @@ PROOFS = {
         Shard, "bmc", 20,
         "in 20 cycles of regions of one slot, with an entry or none, whose lines are free: the warp is active at most "
         "17 cycles after the word, and the instruction that issues is the region's last: 1 warp, 2 registers",
+        long=True,
     ),
     "a region with an entry ends": Proof(Shard, "cover", 24, "an instruction issues; the warp ends"),
 }  # fmt: skip

@@ -30,7 +30,7 @@ from lockstep.verif.planted import InKernel, component
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["shadow", "replace"])
+@pytest.mark.parametrize("mode", [pytest.param("shadow", marks=pytest.mark.exhaustive), "replace"])
 def test_blocks_in_a_run(mode: str, tmp_path: Path) -> None:
     job = Job("hotspot", gpu="gtx980", size="tiny", mechanisms=["regless"], settings={"core.sms": 1})
     result = cosim(job, "regless", mode, folder=tmp_path)

@@ -283,6 +283,7 @@ def test_models_import_no_amaranth(tree: Path) -> None:
     assert execute(tree, code) == "False"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_an_edited_signature_changes_the_record_and_the_compiled_code(tree: Path) -> None:
     source = tree / "lockstep" / "rtl" / "scheduling" / "warp_scheduler.py"

@@ -477,7 +477,9 @@ PROOFS = {
         "whenever a live warp that requests (two-level: active, or at the end of its patience) is there, one such warp "
         f"is granted, of the highest class or at the end of its patience; {_SIZE}",
     ),
-    "order": Proof(Order, "prove", 1, f"inside the class, each policy's order; where the priority is; {_SIZE}"),
+    "order": Proof(
+        Order, "prove", 1, f"inside the class, each policy's order; where the priority is; {_SIZE}", long=True
+    ),
     "waiting is bounded": Proof(
         Waiting, "prove", 1,
         "after as many grants to higher classes as its patience, a warp that requests waits for at most one grant to "
@@ -487,6 +489,7 @@ PROOFS = {
         Turns, "prove", 1,
         "while a warp comes into question: lrr and two-level let each other warp issue once at most, greedy-rr has one "
         f"turn of each, simple-p and region-p give the priority to each once; {_SIZE}",
+        long=True,
     ),
     "starves": Proof(
         Starves, "cover", 8,

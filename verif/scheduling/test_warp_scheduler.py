@@ -348,6 +348,7 @@ def bits(**parameters: int) -> dict[str, int]:
     return dict(found)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_patience_costs_what_the_docstring_says() -> None:
     assert sum(bits().values()) - sum(bits(patience=0).values()) == 288

@@ -105,7 +105,8 @@ class Borders(Elaboratable):
 _SIZE = f"{LANES} lanes"
 PROOFS = {
     "bytes": Proof(
-        Bytes, "prove", 1, f"the scratchpad lock if any byte of any touched lane is shared, and only then: {_SIZE}"
+        Bytes, "prove", 1, f"the scratchpad lock if any byte of any touched lane is shared, and only then: {_SIZE}",
+        long=True,
     ),
     "registers": Proof(Registers, "prove", 1, "the register lock if the highest register is shared, and only then"),
     "more of one's own": Proof(

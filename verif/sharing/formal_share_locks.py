@@ -291,6 +291,7 @@ PROOFS = {
     "refused for a reason": Proof(
         Refused, "prove", 1,
         f"exactly if the other side holds, or is older and asks while nobody holds; never a side that holds; {_SIZE}",
+        long=True,
     ),
     "without the rule, refused for a reason": Proof(
         lambda: Refused(rule=0), "prove", 1, f"only if the other side holds, or is older and asks; {_SIZE}"

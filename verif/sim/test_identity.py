@@ -1,4 +1,4 @@
-"""The model gives the same statistics and memory compiled, interpreted, with bounds checks, and without skipping."""
+"""The model gives the same statistics and memory compiled, interpreted, and without skipping."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ from lockstep.spec.registry import MECHANISMS
 from lockstep.verif import modes
 from lockstep.verif.bench import elsewhere
 from lockstep.verif.conftest import Shared
-from lockstep.verif.modes import CHECKED, INTERPRETED, Observation, differences, observe
+from lockstep.verif.modes import INTERPRETED, Observation, differences, observe
 
-GROUPS = 4  # of kernels that share a process
+GROUPS = 2  # of kernels that share a process
 
 
 @pytest.fixture
 def compiled(shared: Shared) -> dict[str, Observation]:
     return shared("compiled", lambda: elsewhere(observe, kernels.names()))
-
-
-@pytest.fixture
-def checked(shared: Shared) -> dict[str, Observation]:
-    return shared("checked", lambda: elsewhere(observe, kernels.names(), **CHECKED))
 
 
 @pytest.fixture
@@ -39,16 +34,9 @@ def unskipped(shared: Shared) -> dict[str, Observation]:
 @pytest.mark.long
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_interpreted(group: int, compiled: dict[str, Observation]) -> None:
-    """Every third kernel: ``lockstep verify modes --level random`` has all."""
-    found = elsewhere(observe, kernels.names()[::3][group::GROUPS], **INTERPRETED)
+    """Every sixth kernel: ``lockstep verify modes --level random`` has all."""
+    found = elsewhere(observe, kernels.names()[::6][group::GROUPS], **INTERPRETED)
     assert differences(found, compiled) == []
-
-
-@pytest.mark.exhaustive
-@pytest.mark.long
-@pytest.mark.parametrize("kernel", kernels.names())
-def test_bounds_checked(kernel: str, compiled: dict[str, Observation], checked: dict[str, Observation]) -> None:
-    assert differences({kernel: compiled[kernel]}, checked) == []
 
 
 @pytest.mark.long

@@ -225,16 +225,21 @@ PROOFS = {
         _Tags, "prove", 2,
         "No line has two tags, the lowest tag that is free is allocated, no full tag is merged into, a queue takes one "
         "line per cycle, and no more is allocated than the selector has room for",
+        long=True,
     ),
     "progress": Proof(
         _Progress, "prove", 2,
         "A head is inserted unless a lower port's head has its queue, its tag is full, or there is none left for it",
+        long=True,
     ),
     "delivery": Proof(
-        _Delivery, "prove", 2, "A line leaves in the request of its number and bypass, in the order of insertion"
+        _Delivery, "prove", 2, "A line leaves in the request of its number and bypass, in the order of insertion",
+        long=True,
     ),
     "delivery happens": Proof(_Delivery, "cover", 8, "A line leaves as the second one of its request"),
-    "count": Proof(_Count, "prove", 2, "As many slots leave as lines entered, but for those inside; others are zero"),
+    "count": Proof(
+        _Count, "prove", 2, "As many slots leave as lines entered, but for those inside; others are zero", long=True
+    ),
     "covers": Proof(
         _Covers, "cover", 10,
         "A full request, a merge in the cycle of the pop, a tag allocated right after it left, two allocations at "

@@ -466,7 +466,9 @@ class Reached(Neighbours):
 
 _SIZE = "3 tags, 2 coalescers, 4 warps, 2 metadata entries, store_wait 2"
 PROOFS = {
-    "actions": Proof(Actions, "prove", 6, f"one action a cycle, whenever something may go; no overflow; {_SIZE}"),
+    "actions": Proof(
+        Actions, "prove", 6, f"one action a cycle, whenever something may go; no overflow; {_SIZE}", long=True
+    ),
     "order": Proof(
         lambda: Order(warps=8), "prove", 7,
         "the pop is the one that the policy names; room is exact; 3 tags, 2 coalescers, 8 warps, 2 metadata entries",

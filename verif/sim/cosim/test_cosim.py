@@ -38,7 +38,12 @@ SIZES: dict[str, list[dict[str, int]]] = {
     DISPATCHER: [{"sms": 128}, {"sms": 3}, {"sms": 70}],
     ACCESS: [{"lanes": 32}, {"lanes": 3}],  # without registers
 }
-CASES = [(block, parameters) for block, sizes in SIZES.items() for parameters in sizes]
+LARGE = SIZES[SCHEDULER][0]  # takes half a minute to build
+CASES = [
+    pytest.param(block, parameters, marks=[pytest.mark.exhaustive] * (parameters is LARGE))
+    for block, sizes in SIZES.items()
+    for parameters in sizes
+]
 
 
 def _id(value: Any) -> str:

@@ -252,6 +252,8 @@ def test_spmv() -> None:
     same("spmv", {"result": result})
 
 
+@pytest.mark.exhaustive
+@pytest.mark.long
 @pytest.mark.parametrize("size", ["steady", "scattered"])
 def test_spmv_has_the_structure_of_dubcova3(size: str) -> None:
     """The figures of the SuiteSparse Matrix Collection, whose file has six zeros among the entries."""

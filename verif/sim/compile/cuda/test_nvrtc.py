@@ -392,6 +392,7 @@ def test_texture_references() -> None:
     assert gpu.from_device(x).tolist() == [1, 2] and gpu.from_device(plane.texels)[0].tolist() == [0, 3]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_the_parts_of_cub_for_blocks() -> None:
     gpu = Gpu("gtx480", core_sms=1)

@@ -613,11 +613,18 @@ def test_kernels_compute_the_same(settings: dict[str, Any]) -> None:
         assert execute(Job(name, size="tiny", settings=settings))["checked"], name
 
 
-@pytest.mark.parametrize("settings", [*SETTINGS, *({f"compiler.{name}": 1} for name in PASSES), ALL], ids=str)
+@pytest.mark.parametrize("settings", [*SETTINGS, ALL], ids=str)
 def test_random_programs(settings: dict[str, Any]) -> None:
     rng = seeded()
     for _ in range(RANDOM_PROGRAMS):
         simulate(rng.getrandbits(32), fixed=settings)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.long
+@pytest.mark.parametrize("name", PASSES)
+def test_random_programs_with_one_pass(name: str) -> None:
+    test_random_programs({f"compiler.{name}": 1})
 
 
 @pytest.mark.exhaustive
