@@ -5,7 +5,7 @@ smoke    the netlist's combinational paths against the declared ones, lint, a sh
 random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them; the
          bits of each port that are reached with the parameters that ship, and that idle cycles leave the state alone;
          *combinations*: every pair of mechanisms that may be combined, on all kernels;
-         *modes*: all kernels interpreted, and with each mechanism, without skipping idle cycles
+         *modes*: all kernels interpreted, with bounds checks, and with each mechanism without skipping idle cycles
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
 kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's
