@@ -58,6 +58,7 @@ def test_mechanisms(mechanism: str) -> None:
     assert differences(reference, stepped) == differences(reference, found) == []
 
 
+@pytest.mark.long
 def test_verify_runs_the_modes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(kernels, "names", lambda: ["saxpy"])
     monkeypatch.setattr(modes, "elsewhere", elsewhere_with_a_fault)

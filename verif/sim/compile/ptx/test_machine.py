@@ -597,11 +597,15 @@ def test_a_schedule_needs_no_more_registers() -> None:
     """Sixteen loads whose values are added at once: all of them early would need as many registers."""
     added = "".join(f"ld.global.u32 %x{k}, [%d4+{4 * k}]; add.u32 %r2, %r2, %x{k};" for k in range(16))
     body = f"{ADDRESS} .reg .b32 %x<16>; mov.u32 %r2, 0; {added} st.global.u32 [%d4], %r2;"
-    crowded = body + CROWD
+    crowded = f"{body} setp.eq.u32 %p1, %r1, 5; @%p1 bra END; {CROWD} END:"  # in another block
+    waiting = []
     for text in (body, crowded):
         plain, kernel = compiled(text), compiled(text, scheduling=1)
         assert kernel.registers == plain.registers
-    assert not np.array_equal(kernel.code["op"], plain.code["op"])  # registers that others need are there for loads
+        is_load = (kernel.code["category"] == Category.GLOBAL).tolist()
+        first = is_load.index(True)
+        waiting.append(is_load.index(False, first) - first)
+    assert waiting == [1, 7], "registers that another block needs are there for loads"
 
 
 # -------------------------------------------------------------------------------------------------------------- kernels
