@@ -11,7 +11,7 @@ A bench declares::
 and, if need be, ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
 ``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), and ``protocol(m, parameters, ports)``: a value
 that is 1 in the cycles whose inputs are legal, given the signals of all ports by their flat names; it may add registers
-to ``m``. The configuration ``odd`` is the one that is mutated.
+to ``m``. Every configuration must hit each bin that it can. The configuration ``odd`` is the one that is mutated.
 
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
 environment or of the module.
@@ -117,6 +117,11 @@ class Declaration:
     def name(self) -> str:
         """The block's name without its area: that of its Verilog module."""
         return self.block.rpartition(".")[2]
+
+    def able(self, configuration: str) -> list[str]:
+        """The bins that a configuration can hit, and must."""
+        parameters = self.configurations[configuration]
+        return [name for name in self.bins if name not in self.unreachable or not self.unreachable[name](parameters)]
 
     def component(self, configuration: str) -> wiring.Component:
         """A new instance of the hardware, which may remain unused."""

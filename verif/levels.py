@@ -318,9 +318,9 @@ def _random(declared: Declaration, options: Options) -> Check:
         source = options.folder / f"{declared.block}.v"
         write(source, declared.verilog(declared.first))
         write(options.folder / f"{declared.block}.info", coverage.lcov(str(source)))
-    hit = sum(any(counts[name] for counts in bins.values()) for name in declared.bins)
+    able = [counts[name] for configuration, counts in bins.items() for name in declared.able(configuration)]
     shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
-    detail = f"{cycles:,} cycles; bins {hit} of {len(declared.bins)}, {shares}; {len(coverage.waived)} waived"
+    detail = f"{cycles:,} cycles; bins {sum(map(bool, able))} of {len(able)}, {shares}; {len(coverage.waived)} waived"
     if shipped:
         reached, of = (sum(port[key] for port in shipped.values()) for key in ("reached", "of"))
         detail += f"; {declared.shipped!r}, which ships: {reached} of {of} bits of ports"

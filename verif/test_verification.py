@@ -176,6 +176,28 @@ def test_shipped_sizes_find_counters_that_are_too_narrow(fault: Fault) -> None:
     assert found
 
 
+LARGE = [
+    Fault(
+        "dyncore.core_gate", "rtl", "the second word of SMs that have CTAs is ignored",
+        "Cat(*self.busy).any()", "self.busy[0].any()",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.exhaustive
+@pytest.mark.long
+@pytest.mark.hardware
+@pytest.mark.parametrize("fault", LARGE, ids=str)
+def test_the_largest_size_finds_what_no_other_size_shows(fault: Fault) -> None:
+    declared = declaration(fault.block)
+    found = []
+    for configuration in declared.configurations:
+        text = export.verilog(component(fault)(**declared.configurations[configuration]), fault.block, {})
+        if simulate(declared, configuration, levels.runs(declared, configuration, 1, 1), verilog=text).failures:
+            found.append(configuration)
+    assert found == ["largest"]
+
+
 @pytest.mark.hardware
 def test_an_input_that_is_said_to_be_constant_must_not_change() -> None:
     declared = declaration("scheduling.warp_scheduler")
@@ -404,10 +426,15 @@ def test_a_line_cannot_be_waived(declared: Declaration, tmp_path: Path) -> None:
 def test_bins_must_be_hit_where_they_can_be(declared: Declaration) -> None:
     bins = {name: Counter(dict.fromkeys(declared.bins, 1)) for name in declared.configurations}
     errors = coverage.functional(declared, bins)
-    assert errors and all("declared unreachable in one" in error for error in errors)
-    bins = {name: Counter({"back-pressure": 1}) for name in declared.configurations}
-    errors = coverage.functional(declared, bins)
-    assert len(errors) == len(declared.bins) - 1
+    assert errors and all(f"{BLOCK}, one: bin hit although declared unreachable: " in error for error in errors)
+    for configuration in declared.configurations:
+        bins = {name: Counter(declared.able(name)) for name in declared.configurations}
+        assert coverage.functional(declared, bins) == []
+        del bins[configuration]["back-pressure"]
+        assert coverage.functional(declared, bins) == [f"{BLOCK}, {configuration}: bin not hit: back-pressure"]
+    never = replace(declared, unreachable={"back-pressure": lambda parameters: True})
+    errors = coverage.functional(never, bins)
+    assert f"{BLOCK}: bin declared unreachable in every configuration: back-pressure" in errors
 
 
 @pytest.mark.long

@@ -44,9 +44,9 @@ def stimulate(i: Any, rng: random.Random, sms: int, most: int) -> None:
     if rng.random() < 0.5:
         room = rng.choice([0, 0, 1 << rng.randrange(sms), rng.getrandbits(sms), mask(rng, sms)])
         tell_room(i, room)
-        loads = rng.choice([2, MAX_CTAS + 1])
+        least, largest = rng.choice([(0, 1), (0, MAX_CTAS), (1, MAX_CTAS)])
         for sm in range(sms):
-            i.load[sm] = min(rng.randrange(loads), MAX_CTAS - (room >> sm & 1))
+            i.load[sm] = min(rng.randint(least, largest), MAX_CTAS - (room >> sm & 1))
 
 
 def tell_room(i: Any, room: int) -> None:
@@ -166,4 +166,7 @@ BINS = {
     ),
     "a full SM": lambda p, i, o, c: MAX_CTAS in list(i.load[: p["sms"]]),
 }
-UNREACHABLE = {"back to back": lambda p: p["sms"] == 1}
+UNREACHABLE = {
+    "back to back": lambda p: p["sms"] == 1,  # an SM is not served in two cycles that follow each other
+    "only the SM just served has room": lambda p: p["cta_bits"] == 1,  # a grid of one CTA has none left
+}

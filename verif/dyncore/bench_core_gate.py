@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.verif.bench import mask
+
 BLOCK = "dyncore.core_gate"
 CONFIGURATIONS = {
     "few": {"sms": 5, "off": 2, "window": 23, "threshold": 76},
@@ -26,21 +28,24 @@ BELOW, EQUAL, ABOVE = range(3)
 class Shape:
     """``levels``: what the sum of a window may be, beside the threshold; ``near``: of those that differ, by 1.
 
-    ``empties``: the probability by cycle that a drained SM loses its last CTA.
+    ``drained``: the same while SMs are drained. ``empties``: the probability by cycle that a drained SM loses its last
+    CTA, all but the one that ``stays`` busy, if there is one: 0 is the first of them, -1 the last.
     """
 
     levels: tuple[int, ...] = (BELOW, EQUAL, ABOVE)
+    drained: tuple[int, ...] = (BELOW, EQUAL, ABOVE)
     near: float = 0.3
     empties: float = 0.02
+    stays: int | None = None
     noise: float = 0.0  # of the cycles in which nobody looks: counts and SMs are anything
 
 
 _SHAPES = {
     "wavering": Shape(),
-    "low": Shape(levels=(BELOW,), empties=0.001),
-    "high": Shape(levels=(ABOVE, ABOVE, BELOW)),
-    "slow": Shape(levels=(BELOW, ABOVE), empties=0.0),
-    "edge": Shape(near=1.0, empties=0.002),
+    "low": Shape(levels=(BELOW,), drained=(BELOW,), empties=0.1),
+    "high": Shape(levels=(ABOVE, BELOW), drained=(ABOVE,), empties=0.1),
+    "slow": Shape(levels=(BELOW, ABOVE), drained=(BELOW, ABOVE), empties=0.1, stays=0),
+    "edge": Shape(near=1.0, empties=0.1, stays=-1),
     "noisy": Shape(noise=0.5, empties=0.001),
 }
 SHAPES = tuple(_SHAPES)
@@ -72,8 +77,9 @@ class Environment:
             self.counts = self._counts()
         counts, busy = list(self.counts), self.busy
         if self.drained and not self.off:
+            stays = None if self.shape.stays is None else self.shape.stays % p["off"]
             for sm in range(p["off"]):
-                if rng.random() < self.shape.empties:
+                if sm != stays and rng.random() < self.shape.empties:
                     busy &= ~(1 << sm)
         elif not self.off:
             busy = (1 << p["off"]) - 1
@@ -82,7 +88,7 @@ class Environment:
             looked_at = self.cycle if self.cycle < p["sms"] else -1
             counts = [own if sm == looked_at else rng.randint(0, p["window"]) for sm, own in enumerate(counts)]
             if self.cycle != p["sms"]:
-                busy = rng.getrandbits(p["off"])
+                busy = mask(rng, p["off"])
         for sm, count in enumerate(counts):
             i.active[sm] = count
         for word in range(-(-p["off"] // 64)):
@@ -92,17 +98,15 @@ class Environment:
         """Of the window before: a sum that is as the shape says, in any parts."""
         rng, p = self.rng, self.p
         most, threshold = p["sms"] * p["window"], p["threshold"]
-        level = rng.choice(self.shape.levels)
+        level = rng.choice(self.shape.drained if self.drained else self.shape.levels)
         distance = 1 if rng.random() < self.shape.near else rng.randint(1, max(most - threshold, threshold))
         total = min(max(threshold + {BELOW: -distance, EQUAL: 0, ABOVE: distance}[level], 0), most)
-        counts = [total // p["sms"]] * p["sms"]
-        counts[rng.randrange(p["sms"])] += total % p["sms"]
+        counts = [total // p["sms"] + (sm < total % p["sms"]) for sm in range(p["sms"])]
         for _ in range(2 * p["sms"]):
             one, other = rng.randrange(p["sms"]), rng.randrange(p["sms"])
-            moved = rng.randint(0, min(counts[one], max(p["window"] - counts[other], 0)))
-            counts[one], counts[other] = counts[one] - moved, counts[other] + moved
-        for sm, count in enumerate(counts):  # no SM has more than a window
-            counts[sm] = min(count, p["window"])
+            moved = rng.randint(0, min(counts[one], p["window"] - counts[other]))
+            counts[one] -= moved
+            counts[other] += moved
         return counts
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
@@ -137,6 +141,11 @@ def _decides(p: dict[str, int], o: Any) -> bool:
     return bool(o.windows and o.cycle == p["sms"] and not o.off)
 
 
+def _has_one(sm: int, i: Any) -> bool:
+    """Whether a drained SM has CTAs, and no other one."""
+    return [*i.busy] == [1 << sm >> 64 * word & (1 << 64) - 1 for word in range(len(i.busy))]
+
+
 BINS: dict[str, Bin] = {
     "SMs are drained": lambda p, i, o, c: _decides(p, o) and not o.drained and o.sum < p["threshold"],
     "one less than the threshold": lambda p, i, o, c: _decides(p, o) and o.sum == p["threshold"] - 1,
@@ -148,6 +157,8 @@ BINS: dict[str, Bin] = {
     "they stay drained": lambda p, i, o, c: (
         _decides(p, o) and o.drained and not o.empty and o.sum <= p["threshold"]
     ),
+    "the first of them alone has CTAs": lambda p, i, o, c: _decides(p, o) and o.drained and _has_one(0, i),
+    "the last of them alone has CTAs": lambda p, i, o, c: _decides(p, o) and o.drained and _has_one(p["off"] - 1, i),
     "they are off": lambda p, i, o, c: _decides(p, o) and o.drained and o.empty,
     "off, although the sum is above": lambda p, i, o, c: (
         _decides(p, o) and o.drained and o.empty and o.sum > p["threshold"]

@@ -82,19 +82,19 @@ class Environment:
         rng, window = self.rng, self.p["window"]
         if window <= LONG or self.cycle != 20:
             return {}
-        self.cycle = window - rng.randint(5, 40)
-        p, half = self.p, self.largest // 2
-        marks = (0, 0, p["idle_high"], half, self.largest), (p["memory_low"], p["memory_high"], half, self.largest)
-        so_far = tuple(rng.choice(own) - rng.randint(-2, 8) for own in marks)
-        if rng.random() >= self.shape.near:
-            so_far = tuple(round(share * self.cycle) for share in self.mood)
+        self.cycle = window - rng.randint(10, 40)
+        so_far = tuple(
+            round(share * self.cycle) if aim < 0 else aim - rng.randint(0, 6)
+            for share, aim in zip(self.mood, self.aims, strict=True)
+        )
         self.idles, self.memories = (min(max(count, 0), self.largest) for count in so_far)
         return {"cycle": self.cycle, "idles": self.idles, "memories": self.memories}
 
     def drive(self, i: Any, o: Any) -> None:
         rng, shape = self.rng, self.shape
-        i.launch = rng.random() < shape.launch or (self.most == 0 and rng.random() < 0.2)
-        i.most = rng.randint(1, self.p["ctas"])
+        ends = self.cycle == self.p["window"] - 1
+        i.launch = rng.random() < shape.launch + 0.05 * ends or (self.most == 0 and rng.random() < 0.2)
+        i.most = rng.randint(1, self.p["ctas"]) if rng.random() < 0.8 else 1
         self.starts, self.finishes = [], []
         if self.cycle == 0:
             self._mood()
@@ -109,9 +109,11 @@ class Environment:
         rng, p = self.rng, self.p
         self.mood = rng.choice(self.shape.moods)
         self.aims = (-1, -1)
-        if p["window"] <= LONG and rng.random() < self.shape.near:
-            marks = rng.choice([p["memory_low"], p["memory_high"]])
-            self.aims = rng.choice([0, p["idle_high"] - rng.randint(0, 1)]), max(marks - rng.randint(0, 1), 0)
+        if rng.random() < self.shape.near:
+            half = self.largest // 2
+            idle = rng.choice([0, 0, p["idle_high"], half])
+            memory = rng.choice([p["memory_low"], p["memory_high"], p["memory_low"], p["memory_high"], half])
+            self.aims = max(idle - rng.randint(0, 1), 0), max(memory - rng.randint(0, 1), 0)
 
     def _wait(self, what: int) -> int:
         """Whether the cycle is one of C_idle, or of C_mem."""
@@ -237,9 +239,16 @@ BINS: dict[str, Bin] = {
     "C_mem at its largest": lambda p, i, o, c: o.memories == largest(p["window"]),
 }
 UNREACHABLE: Mapping[str, Callable[[dict[str, int]], bool]] = {
-    "C_idle at its largest": lambda p: p["window"] == 23,
-    "C_mem at its largest": lambda p: p["window"] == 23,
-    "a CTA is paused": lambda p: p["ctas"] == 1,
+    # A window has fewer cycles than its counters could count.
+    **dict.fromkeys(("C_idle at its largest", "C_mem at its largest"), lambda p: p["window"] < largest(p["window"])),
+    # The limit is at least 1, so that a single CTA is never beyond it, and neither rises nor falls.
+    **dict.fromkeys(
+        (
+            "the limit rises for C_idle", "it rises for C_mem", "it falls", "a CTA is paused", "a paused CTA ends",
+            "another one ends, and a paused one resumes", "a CTA starts while some are paused", "two start together",
+        ),
+        lambda p: p["ctas"] == 1,
+    ),
     "several are": lambda p: p["ctas"] <= 2,
-    "two start together": lambda p: p["ctas"] == 1,
-}
+    "it stays between": lambda p: p["memory_low"] >= p["memory_high"],
+}  # fmt: skip
