@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism, Parameters
-from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Compiler, Gpu
+from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Compiler, Core, Gpu
 from lockstep.spec.passes import HINTS, Pass, machine
 
 COALESCER = "lsu.intra_warp_coalescer"
@@ -28,10 +28,17 @@ def hidden_by(gpu: Gpu) -> dict[str, int]:
     return dict(latency=gpu.dram.latency, warps=gpu.core.region_warps or gpu.core.warps)
 
 
+def free_registers(core: Core) -> int:
+    """The registers that each thread can have if an SM holds as many threads as it can."""
+    warps = core.threads // LANES
+    allocated = core.registers // warps // core.register_unit * core.register_unit
+    return min(allocated // LANES, core.registers_per_thread)
+
+
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:
     found = []
     if gpu.compiler != Compiler():
-        found.append(machine(gpu.compiler))
+        found.append(machine(gpu.compiler, free_registers(gpu.core)))
     if gpu.core.scheduler == "region-p":
         hints = "lockstep.sim.compile.ptx.passes.memory_regions:hints"
         found.append(Pass(HINTS, hints, tuple(hidden_by(gpu).items())))

@@ -277,7 +277,7 @@ class Compiler:
     multiply_adds: int = integer(0, 0, 1, "", "1: a product or left shift and the sum with it are one instruction")
     predication: int = integer(0, 0, 1, "", "1: a branch over few instructions becomes a predicate of theirs")
     rematerialization: int = integer(0, 0, 1, "", "1: constants are made again, if that saves registers")
-    scheduling: int = integer(0, 0, 1, "", "1: in a block, loads come early and uses late, with no more registers")
+    scheduling: int = integer(0, 0, 1, "", "1: in a block, loads come early, with registers that cost no warp")
 
 
 @dataclass(frozen=True, kw_only=True)

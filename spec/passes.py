@@ -28,9 +28,10 @@ class Pass:
     parameters: tuple[tuple[str, int | float | str], ...] = ()
 
 
-def machine(compiler: Compiler) -> Pass:
-    """What the GPU's assembler makes of PTX."""
-    return Pass(MACHINE, "lockstep.sim.compile.ptx.machine:assemble", tuple(asdict(compiler).items()))
+def machine(compiler: Compiler, free_registers: int) -> Pass:
+    """What the GPU's assembler makes of PTX, where ``free_registers`` of a thread cost no warp."""
+    parameters = asdict(compiler) | {"free_registers": free_registers}
+    return Pass(MACHINE, "lockstep.sim.compile.ptx.machine:assemble", tuple(parameters.items()))
 
 
 FIRST_USE = Pass(RENUMBERING, "lockstep.sim.compile.ptx.passes.first_use:renumber")

@@ -20,7 +20,7 @@ from lockstep.sim.compile.ptx.machine.scheduling import schedule
 from lockstep.spec.parameters import Compiler
 
 
-def assemble(draft: Draft, **settings: int) -> None:
+def assemble(draft: Draft, free_registers: int, **settings: int) -> None:
     """Make machine code of a kernel. The settings are the fields of :class:`Compiler`."""
     compiler, code = Compiler(**settings), draft.code
     propagate(code)
@@ -41,4 +41,4 @@ def assemble(draft: Draft, **settings: int) -> None:
     if compiler.rematerialization:
         rematerialize(code)
     if compiler.scheduling:
-        schedule(code)
+        schedule(code, min(free_registers, draft.limit))

@@ -1,8 +1,9 @@
-"""The order of instructions within basic blocks: loads early, uses late, with no more registers than the kernel needs.
+"""The order of instructions within basic blocks: loads early, uses late, with registers that cost no warp.
 
 A block is ordered from its start: of the instructions whose operands are there, the next is the one from which most
-time passes to the block's end; one that would leave more registers with values than the kernel has waits. An order is
-taken if one warp alone would need less time for it.
+time passes to the block's end; one that would leave more registers with values than the budget waits. An order is taken
+if one warp alone would need less time for it. The budget is what the kernel needs in the order of the PTX, or, if that
+saves more time, what each thread of a full SM can have. ``ptxas`` fills that, too (``docs/compiler.md``).
 
 The order of accesses that may touch the same bytes stays, and that of volatile ones, atomics, barriers, fences and
 whatever else other threads can see with all accesses. Nothing moves over a read of a clock.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 
 from lockstep.models.execution.isa import Category, Flag, Group, Memory, Space, Warp
 from lockstep.sim.compile.ptx.allocate import Liveness, liveness, words
@@ -33,13 +34,14 @@ _LATENCIES = {
 _SLACKS = (0, 2, 4, 8)  # registers less, tried one after the other where an order needs more than the budget
 
 
-def schedule(code: Code) -> None:
-    """Order the instructions of all blocks."""
-    most, live = registers(code), liveness(code)
-    budget = max(pressure(code, live), default=0)
+def schedule(code: Code, free: int) -> None:
+    """Order the instructions of all blocks. ``free``: registers that a thread can have at no cost."""
+    most, live = max(registers(code), free), liveness(code)
+    needed = max(pressure(code, live), default=0)
     for slack in _SLACKS:
+        budgets = [budget - slack for budget in sorted({needed, max(needed, free)})]
         trial = code.copy()
-        trial.list = [micro for block in _blocks(trial, live) for micro in block.in_order(budget - slack)]
+        trial.list = [micro for block in _blocks(trial, live) for micro in block.in_order(budgets)]
         if registers(trial) <= most:
             code.take(trial)
             return
@@ -86,16 +88,18 @@ class Block:
             own = self.latency[index] if any(value.stays for value in self.made[index]) else 0
             self.height[index] = max([own, *(cycles + self.height[k] for k, cycles in self.after[index].items())])
 
-    def in_order(self, budget: int) -> list[Micro]:
-        """The micro-operations in the order that takes the least time of those found within the budget."""
-        best = list(range(len(self.micros)))
-        budget = max(budget, self._most_live(best))
-        for slack in _SLACKS:
-            found = self._listed(budget - slack)
-            if self._most_live(found) <= budget:
-                best = min(best, found, key=self._time)
-                break
-        return [self.micros[index] for index in best]
+    def in_order(self, budgets: list[int]) -> list[Micro]:
+        """The micro-operations in the order that takes the least time; of equals, the one for the first budget."""
+        orders = [list(range(len(self.micros)))]
+        needed = self._most_live(orders[0])
+        for budget in budgets:
+            orders += self._within(max(budget, needed))
+        return [self.micros[index] for index in min(orders, key=self._time)]
+
+    def _within(self, budget: int) -> list[list[int]]:
+        """An order that needs no more registers than the budget, if one of those tried does."""
+        tried = (self._listed(budget - slack) for slack in _SLACKS)
+        return list(islice((order for order in tried if self._most_live(order) <= budget), 1))
 
     def _depend(self, index: int, on: int, cycles: int) -> None:
         cycles = max(cycles, self.before[index].get(on, 0))

@@ -4,56 +4,64 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 from lockstep.sim import kernels
 from lockstep.sim.compile.ptx.names import readable
+from lockstep.sim.device import description
 from lockstep.sim.study.page import Page, Plot, Table, Text, svg
 from lockstep.sim.study.reproduce import Chapter, Result
 from lockstep.sim.study.reproduce.chapters.compiler import recording
 from lockstep.sim.study.reproduce.chapters.compiler.ours import Compilation
 from lockstep.sim.study.reproduce.chapters.compiler.recording import Variants
-from lockstep.sim.study.reproduce.chapters.compiler.witness import TARGET, Figures
+from lockstep.sim.study.reproduce.chapters.compiler.witness import TARGET, THREADS, Figures
 from lockstep.sim.study.reproduce.plots import axes_side_by_side
 from lockstep.sim.watch import Watch
-from lockstep.spec.parameters import Compiler
+from lockstep.spec.frame import free_registers
+from lockstep.spec.parameters import LANES, Compiler
 
 QUICK = ("saxpy", "spmv", "BlackScholes", "lud", "srad_v1", "syrk")
 FAR = 1.5  # a function whose figures differ by a larger factor gets a reason
 NOTABLE = 1.05  # a step that changes the ratio by less is not named
 
-PASSES: Mapping[str, Mapping[str, int]] = {
-    "constant operands": {"constant_operands": 1},
-    "addresses of 32 bits": {"addresses": 32},
-    "offsets of addresses": {"address_offsets": 1},
-    "multiply-adds": {"multiply_adds": 1},
-    "predication": {"predication": 1},
-    "rematerialization": {"rematerialization": 1},
-    "scheduling": {"scheduling": 1},
+PASSES: Mapping[str, Mapping[str, Any]] = {
+    "constant operands": {"compiler.constant_operands": 1},
+    "addresses of 32 bits": {"compiler.addresses": 32},
+    "offsets of addresses": {"compiler.address_offsets": 1},
+    "multiply-adds": {"compiler.multiply_adds": 1},
+    "predication": {"compiler.predication": 1},
+    "rematerialization": {"compiler.rematerialization": 1},
+    "scheduling": {"compiler.scheduling": 1},
 }
-"""What can be done to PTX as the GPU's assembler does: settings of the section ``compiler``, one after the other."""
+"""What can be done to PTX as the GPU's assembler does: settings, one after the other."""
+
+LIKE_THEIRS: Mapping[str, Mapping[str, Any]] = {
+    "addresses of 64 bits": {"compiler.addresses": 64},
+    "threads of an SM as of the target": {"core.threads": THREADS[TARGET], "core.warps": THREADS[TARGET] // LANES},
+}
+"""What the target of ptxas has, and our GPU has not: settings that follow those of all passes."""
 
 GPU = "gtx980"  # its threads may have as many registers as those of ptxas
-OURS, WITH_OPERANDS, WITH_ALL = "ours", "with constant operands", "with all passes"
+OURS, WITH_ALL, WIDE, ALIKE = "ours", "with all passes", "with addresses of 64 bits", f"as for {TARGET}"
+_TITLES = dict(zip([list(PASSES)[-1], *LIKE_THEIRS], [WITH_ALL, WIDE, ALIKE], strict=True))
 
 
 def _compilers() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Ours, then with the passes up to each one, by the name of the last."""
-    settings = {f"compiler.{each.name}": each.default for each in fields(Compiler)}
+    """Ours, then with the settings up to each one, by the name of the last."""
+    settings: dict[str, Any] = {f"compiler.{each.name}": each.default for each in fields(Compiler)}
     yield OURS, {"gpu": GPU, "settings": dict(settings)}
-    for name, more in PASSES.items():
-        settings |= {f"compiler.{key}": value for key, value in more.items()}
-        title = {"constant operands": WITH_OPERANDS, list(PASSES)[-1]: WITH_ALL}.get(name, name)
-        yield title, {"gpu": GPU, "settings": dict(settings)}
+    for name, more in [*PASSES.items(), *LIKE_THEIRS.items()]:
+        settings |= more
+        yield _TITLES.get(name, name), {"gpu": GPU, "settings": dict(settings)}
 
 
 COMPILERS = dict(_compilers())
 """GPUs, mechanisms and settings."""
 
-COLUMNS = (WITH_ALL, WITH_OPERANDS, OURS)
-"""Compilers that have columns on the page; the outliers are of the last."""
+COLUMNS = (ALIKE, WITH_ALL, OURS)
+"""Compilers that have columns on the page."""
 
 MEASURES = ("registers", "instructions")
 SERIES = {"whole": "as it is", "rolled": "not unrolled", "plain": "not inlined", "calm": "at -O1"}
@@ -70,23 +78,36 @@ INTRODUCTION = (
     "*Not inlined*: moreover, a multiplication, minimum or approximation, which are one or two instructions, stands in "
     "the place of each division, remainder, root, reciprocal, special function and barrier of a warp. *At -O1*: "
     "moreover, ptxas optimises less, and moves fewer loads up.",
-    "*Ours* is PTX as it is, without any pass of the section `compiler`; outliers are those of it.",
+    "*Ours* is PTX as it is, without any pass of the section `compiler`. *With all passes* is the code that `{gpu}` "
+    "runs: addresses of 32 bits, and {ours_free} registers for each thread of a full SM. *As for {target}* is the same "
+    "with what `{target}` has: addresses of 64 bits, and an SM of {threads:,} threads, in which each can have "
+    "{theirs_free} registers. It is the one to judge our passes by: the plot and the ratios of all "
+    "functions are its.",
     "A function is *fair* to compare as it is if the second and the third change no figure: ptxas unrolls no loop of "
     "it, and inlines nothing. A function is an *outlier* if its ratio is above {far}, or below 1 / {far}: below, with "
-    "the PTX as it is; above, not inlined, since what unrolling and inlining add hides that ours has more. Each column "
-    "takes one more cause away, until the ratio is within the factor; the causes named bring it nearer by at least "
-    "{notable:.0%}.",
+    "the PTX as it is; above, not inlined, since what unrolling and inlining add hides that ours has more.",
+)
+FULL = (
+    "Registers cost no warp as long as an SM still holds as many threads as it can. Most functions that could use more "
+    "stop there, with ptxas: on each of three targets, at another number. Our scheduling stops there, too, and before, "
+    "where more would save no time."
+)
+OUTLIERS = (
+    "Each column takes one more cause away, until the ratio is within the factor. The causes named are the last one, "
+    "and all that bring the ratio nearer by at least {notable:.0%}. Rows that need fewer columns are first. *Only live "
+    "ones* are registers that have values at a time: ptxas gives a thread more, since fewer would save nothing."
 )
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One function: our figures by compiler, and theirs by variant of the PTX."""
+    """One function: our figures by compiler, and theirs by variant of the PTX. ``basis``: whose figures are ours."""
 
     kernel: str
     function: str
     ours: Mapping[str, Figures]
     theirs: Variants
+    basis: str = OURS
 
     @property
     def name(self) -> str:
@@ -98,7 +119,7 @@ class Pair:
 
     @property
     def last(self) -> Figures:
-        return self.ours[OURS]
+        return self.ours[self.basis]
 
 
 def _ratio(pair: Pair, measure: str, variant: str, compiler: str | None = None) -> float:
@@ -143,9 +164,37 @@ def _moved(pair: Pair) -> str:
     return f"ptxas {what} {plain[key]}, at `-O1` {calm[key]}, ours {ours[key]}"
 
 
-def _scattered(pair: Pair) -> str:
-    calm = pair.theirs["calm"]
-    return f"ptxas leaves registers out: it gives {calm['registers']}, and {calm['live']} have values at a time"
+def _live(title: str, variant: str, cause: Callable[[Pair], str]) -> Step:
+    return Step(title, lambda pair: pair.last["live"] / pair.theirs[variant]["live"], cause)
+
+
+def _scattered(variant: str) -> Callable[[Pair], str]:
+    def cause(pair: Pair) -> str:
+        them = pair.theirs[variant]
+        return f"ptxas leaves registers out: it gives {them['registers']}, and {them['live']} have values at a time"
+
+    return cause
+
+
+def _compiled(measure: str, compiler: str, cause: Callable[[Pair], str]) -> Step:
+    return Step(compiler, lambda pair: _ratio(pair, measure, "whole", compiler), cause)
+
+
+def _widened(measure: str) -> Callable[[Pair], str]:
+    def cause(pair: Pair) -> str:
+        narrow, wide = (pair.ours[name][measure] for name in (WITH_ALL, WIDE))
+        return f"addresses of 64 bits: {wide:,} {measure} in place of {narrow:,}"
+
+    return cause
+
+
+def _filled(pair: Pair) -> str:
+    few, many = (pair.ours[name] for name in (WIDE, ALIKE))
+    loads = f", and {many['in_flight']} in place of {few['in_flight']} wait for loads at a time"
+    waiting = loads if many["in_flight"] > few["in_flight"] else ""
+    return (
+        f"an SM for {THREADS[TARGET]:,} threads: {many['registers']} registers in place of {few['registers']}{waiting}"
+    )
 
 
 def _uniform(pair: Pair) -> str:
@@ -189,9 +238,19 @@ FEWER: Mapping[str, Sequence[Step]] = {
         _variant("registers", "rolled", _unrolled),
         _variant("registers", "plain", _inlined),
         _variant("registers", "calm", _moved),
-        Step("only live ones", lambda pair: pair.last["live"] / pair.theirs["calm"]["live"], _scattered),
+        _live("only live ones", "calm", _scattered("calm")),
     ),
     "instructions": (_variant("instructions", "rolled", _unrolled), _variant("instructions", "plain", _inlined)),
+}
+FEWER_WITH_ALL: Mapping[str, Sequence[Step]] = {
+    "registers": (
+        _compiled("registers", WIDE, _widened("registers")),
+        _compiled("registers", ALIKE, _filled),
+        *FEWER["registers"][:2],
+        _live("only live ones", "plain", _scattered("plain")),
+        _live("only live ones, at -O1", "calm", _moved),
+    ),
+    "instructions": (_compiled("instructions", WIDE, _widened("instructions")), *FEWER["instructions"]),
 }
 MORE: Mapping[str, Sequence[Step]] = {
     "registers": (
@@ -218,6 +277,7 @@ MORE: Mapping[str, Sequence[Step]] = {
     ),
 }
 
+UNKNOWN = "not known"
 REASONS: Mapping[tuple[str, str, str], str] = {
     ("STO", "sha1_overlap", "registers"): (
         "ptxas adds three numbers at a time, early, and in another order than the PTX; with `-Ofc max`, which does "
@@ -227,31 +287,90 @@ REASONS: Mapping[tuple[str, str, str], str] = {
 """By kernel, function and measure: where no step brings the ratio within the factor."""
 
 
-def _outliers(pairs: Iterable[Pair], measure: str, more: bool) -> Table:
-    steps, start = (MORE[measure], "plain") if more else (FEWER[measure], "whole")
+@dataclass(frozen=True)
+class Search:
+    """Outliers, and the steps that take their causes away one after the other.
+
+    ``compiler``: whose figures are more or fewer; ``basis``: whose are in the steps that do not name a compiler.
+    """
+
+    measure: str
+    more: bool
+    compiler: str
+    basis: str
+    steps: Sequence[Step]
+
+    @property
+    def word(self) -> str:
+        return "more" if self.more else "fewer"
+
+    @property
+    def start(self) -> str:
+        return "plain" if self.more else "whole"
+
+
+WITH_PASSES = (
+    *(Search(measure, False, WITH_ALL, ALIKE, FEWER_WITH_ALL[measure]) for measure in MEASURES),
+    *(Search(measure, True, ALIKE, ALIKE, MORE[measure]) for measure in MEASURES),
+)
+WITHOUT = tuple(
+    Search(measure, more, OURS, OURS, (MORE if more else FEWER)[measure])
+    for measure in MEASURES
+    for more in (False, True)
+)
+
+
+def _outliers(pairs: Iterable[Pair], search: Search) -> Table:
     rows = []
     for pair in pairs:
-        first = _ratio(pair, measure, start)
-        if first > FAR if more else first < 1 / FAR:
-            rows.append((pair.name, first, *_explained(pair, measure, first, steps)))
-    word = "more" if more else "fewer"
-    columns = ("function", SERIES[start], *(step.title for step in steps), "cause")
-    title = f"{word.capitalize()} {measure}, by more than a factor of {FAR}: {len(rows)}"
-    return Table(f"{word}-{measure}", title, columns, rows, marked=True)
+        first = _ratio(pair, search.measure, search.start, search.compiler)
+        if first > FAR if search.more else first < 1 / FAR:
+            rows.append((pair.name, first, *_explained(replace(pair, basis=search.basis), search, first)))
+    rows.sort(key=lambda row: sum(cell is not None for cell in row))
+    columns = ("function", SERIES[search.start], *(step.title for step in search.steps), "cause")
+    what = search.measure + (f" {search.compiler}" if search.compiler != OURS else "")
+    title = f"{search.word.capitalize()} {what}, by more than a factor of {FAR}: {len(rows)}"
+    key = f"{search.word}-{search.measure}" + ("-passes" if search.compiler != OURS else "")
+    return Table(key, title, columns, rows, marked=True)
 
 
-def _explained(pair: Pair, measure: str, first: float, steps: Sequence[Step]) -> list[Any]:
+def _explained(pair: Pair, search: Search, first: float) -> list[Any]:
     """The ratios, step by step until one is within the factor, and the cause."""
     ratios, causes, before = [], [], first
-    for step in steps:
+    for step in search.steps:
         ratio = step.ratio(pair)
         ratios.append(ratio)
-        if (before / ratio if first > 1 else ratio / before) >= NOTABLE:
+        within = ratio <= FAR if first > 1 else ratio >= 1 / FAR
+        if within or (before / ratio if first > 1 else ratio / before) >= NOTABLE:
             causes.append(step.cause(pair))
-        if ratio <= FAR if first > 1 else ratio >= 1 / FAR:
-            return [*ratios, *[None] * (len(steps) - len(ratios)), "; ".join(causes)]
+        if within:
+            return [*ratios, *[None] * (len(search.steps) - len(ratios)), "; ".join(causes)]
         before = ratio
-    return [*ratios, REASONS.get((pair.kernel, pair.function, measure), "not known")]
+    return [*ratios, REASONS.get((pair.kernel, pair.function, search.measure), UNKNOWN)]
+
+
+def _ends(outliers: Mapping[Search, Table]) -> Table:
+    """How many functions each step brings within the factor, of those with fewer of something."""
+    counts: dict[str, dict[str, int]] = {}
+    for search, table in outliers.items():
+        titles = [step.title for step in search.steps]
+        for row in table.rows:
+            needed = sum(cell is not None for cell in row) - 3
+            title = UNKNOWN if row[-1] == UNKNOWN else titles[needed - 1]
+            own = counts.setdefault(title, {})
+            own[search.measure] = own.get(search.measure, 0) + 1
+    order = [step.title for step in FEWER_WITH_ALL["registers"]]
+    rows = [
+        (title, *(counts[title].get(measure, 0) for measure in MEASURES))
+        for title in (*order, UNKNOWN)
+        if title in counts
+    ]
+    return Table(
+        "ends",
+        f"Functions with fewer {WITH_ALL}, by the column that brings them within the factor",
+        ("column", *MEASURES),
+        rows,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- the page
@@ -276,20 +395,36 @@ def run(jobs: Mapping[str, Compilation], watch: Watch, processes: int | None = N
 
 def page(results: Mapping[str, Result]) -> Page:
     pairs = _pairs(results)
-    words = {"version": ", ".join(recording.versions()), "target": TARGET, "gpu": GPU, "far": FAR}
-    outliers = [_outliers(pairs, measure, more) for measure in MEASURES for more in (False, True)]
+    free = [free_registers(description.load(GPU, COMPILERS[name]["settings"]).core) for name in (WITH_ALL, ALIKE)]
+    words = {
+        "version": ", ".join(recording.versions()), "target": TARGET, "gpu": GPU, "far": FAR, "notable": NOTABLE - 1,
+        "threads": THREADS[TARGET], "ours_free": free[0], "theirs_free": free[1],
+    }  # fmt: skip
+    alike = [replace(pair, basis=ALIKE) for pair in pairs]
+    passes = {search: _outliers(pairs, search) for search in WITH_PASSES}
+    without = [_outliers(pairs, search) for search in WITHOUT]
     return Page(
         "Our compiler beside ptxas",
         [
-            *(Text(text.format(**words, notable=NOTABLE - 1)) for text in INTRODUCTION),
+            *(Text(text.format(**words)) for text in INTRODUCTION),
             _summary(pairs),
             _passes(pairs),
-            Plot("scatter", "Registers and instructions of all functions, not inlined", partial(_scatter, pairs)),
+            Plot(
+                "scatter", f"Registers and instructions of all functions {ALIKE}, not inlined", partial(_scatter, alike)
+            ),
             _counts(pairs),
+            Text("Registers of a full SM", 2),
+            Text(FULL),
+            _full(pairs),
             Text("Outliers", 2),
-            *(table for table in outliers if table.rows),
+            Text(OUTLIERS.format(**words)),
+            Text("With all passes", 3),
+            _ends({search: table for search, table in passes.items() if not search.more}),
+            *(table for table in passes.values() if table.rows),
+            Text("PTX as it is", 3),
+            *(table for table in without if table.rows),
             Text("All functions", 2),
-            *(_functions(pairs, measure) for measure in MEASURES),
+            *(_functions(alike, measure) for measure in MEASURES),
         ],
     )
 
@@ -321,20 +456,48 @@ def _summary(pairs: Sequence[Pair]) -> Table:
     return Table("summary", "Ratios of registers and instructions, ours to theirs", columns, rows)
 
 
+def _full(pairs: Sequence[Pair]) -> Table:
+    """What ptxas makes of the PTX as it is for targets whose SMs hold more and fewer threads."""
+    core = description.load(GPU).core
+    free = {target: free_registers(replace(core, threads=threads)) for target, threads in THREADS.items()}
+    fewest = min(free.values())
+    given = {
+        target: [pair.theirs["whole" if target == TARGET else target]["registers"] for pair in pairs] for target in free
+    }
+    many = [index for index, registers in enumerate(given[TARGET]) if registers > fewest]
+    columns = (
+        "target", "threads of an SM", "registers of each", "functions with as many, or one or two fewer",
+        f"with no more, of {len(many)} with more than {fewest} on {TARGET}", "functions with more",
+    )  # fmt: skip
+    rows = [
+        (
+            target,
+            THREADS[target],
+            most,
+            sum(most - 2 <= registers <= most for registers in given[target]),
+            sum(given[target][index] <= most for index in many),
+            sum(registers > most for registers in given[target]),
+        )
+        for target, most in free.items()
+    ]
+    return Table("full", "Registers that ptxas gives to threads, by target", columns, rows)
+
+
 def _passes(pairs: Sequence[Pair]) -> Table:
-    """The compilers, each with one pass more than the one before it."""
+    """The compilers, each with one setting more than the one before it."""
+    measures = {"registers": "registers", "live": "of them with values", "instructions": "instructions"}
     columns = ["with"]
-    for measure in MEASURES:
-        columns += [measure, *(f"ratio, {SERIES[variant]}" for variant in ("plain", "calm"))]
+    for title in measures.values():
+        columns += [title, *(f"ratio, {SERIES[variant]}" for variant in ("plain", "calm"))]
     rows = []
-    for title, name in zip(("PTX as it is", *PASSES), COMPILERS, strict=True):
+    for title, name in zip(("PTX as it is", *PASSES, *LIKE_THEIRS), COMPILERS, strict=True):
         row: list[Any] = [title]
-        for measure in MEASURES:
+        for measure in measures:
             row.append(sum(pair.ours[name][measure] for pair in pairs))
             for variant in ("plain", "calm"):
                 row.append(statistics.geometric_mean(_ratio(pair, measure, variant, name) for pair in pairs))
         rows.append(tuple(row))
-    return Table("passes", "Sums over all functions and ratios, with one pass more in each row", columns, rows)
+    return Table("passes", "Sums over all functions and ratios, with one setting more in each row", columns, rows)
 
 
 def _means(pairs: Sequence[Pair], variant: str, compiler: str) -> list[float]:

@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory
 from lockstep.sim.errors import UsageError
 
 TARGET = "sm_75"  # the oldest that these versions know
+THREADS = {"sm_75": 1024, "sm_86": 1536, "sm_80": 2048}
+"""Threads that an SM holds, by target; all have 65,536 registers (CUDA C++ Programming Guide, compute capabilities)."""
 PACKAGES = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
 MISSING = "ptxas and nvdisasm are not installed: pip install 'lockstep-sm[ptxas]'"
 
@@ -25,6 +27,10 @@ Figures = dict[str, int]
 
 
 # --------------------------------------------------------------------------------------------------------- the PTX text
+
+
+def _whole(text: str) -> str:
+    return text
 
 
 def _rolled(text: str) -> str:
@@ -58,17 +64,19 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Variant:
-    """A change of the PTX, and options of ptxas."""
+    """A change of the PTX, and options and target of ptxas."""
 
     edit: Callable[[str], str]
     options: tuple[str, ...] = ()
+    target: str = TARGET
 
 
 VARIANTS = {
-    "whole": Variant(lambda text: text),
+    "whole": Variant(_whole),
     "rolled": Variant(_rolled),
     "plain": Variant(_plain),
     "calm": Variant(_plain, ("-O1",)),
+    **{target: Variant(_whole, target=target) for target in THREADS if target != TARGET},
 }
 
 
@@ -85,7 +93,7 @@ def assemble(text: str, variant: Variant) -> dict[str, Figures]:
     with TemporaryDirectory() as folder:
         source, image = Path(folder) / "it.ptx", Path(folder) / "it.cubin"
         source.write_text(variant.edit(text), encoding="utf-8")
-        said = _run("ptxas", "-arch", TARGET, "-v", *variant.options, str(source), "-o", str(image)).stderr
+        said = _run("ptxas", "-arch", variant.target, "-v", *variant.options, str(source), "-o", str(image)).stderr
         listing = _run("nvdisasm", "--print-code", "--life-range-mode", "count", str(image)).stdout
     found = resources(said)
     return {name: found[name] | figures(code) for name, code in instructions(listing) if name in found}
