@@ -43,7 +43,7 @@ async def follows(dut: Any, number: int) -> None:
     state = list(elements(dut)) if asked else []
     for cycle in range(len(reset)):
         for path, value in presets.get(str(cycle), {}).items():
-            found(dut, path).value = value
+            preset(dut, path, value, f"{name}, cycle {cycle}")
         for handle, driven in inputs:
             if cycle == 0 or driven[cycle] != driven[cycle - 1]:
                 handle.value = driven[cycle]
@@ -70,6 +70,19 @@ def begins_of_rest(idle: list[int]) -> set[int]:
     """Idle cycles after one that was not, where something may still be under way; some from everywhere in a trace."""
     begins = [cycle for cycle in range(1, len(idle)) if idle[cycle] and not idle[cycle - 1]]
     return set(begins[:: -(-len(begins) // ASKED) or 1])
+
+
+def preset(dut: Any, path: str, value: int, where: str) -> None:
+    """Give a register the value that the model's has; one that cannot take it is a fault of the hardware."""
+    try:
+        register = found(dut, path)
+    except AttributeError:
+        raise AssertionError(f"{where}: the RTL has no register {path}") from None
+    bits = len(register)
+    assert -1 << bits - 1 <= value < 1 << bits, (
+        f"{where}: {path} of the RTL has {bits} bits, and that of the model is {value:,}"
+    )
+    register.value = value
 
 
 def found(dut: Any, path: str) -> Any:
