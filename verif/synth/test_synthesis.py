@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import re
 import shutil
 from collections.abc import Callable
@@ -18,6 +21,7 @@ from amaranth.lib.wiring import In, Out
 from lockstep.cli import blocks, synth
 from lockstep.cli import main as cli
 from lockstep.rtl.netlist import Memory, Register
+from lockstep.sim.cosim.liberty import read
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.spec.registry import MECHANISMS
@@ -317,6 +321,16 @@ def test_a_wrong_library(text: str | None, message: str, tmp_path: Path, capsys:
         file.write_text(text, encoding="utf-8")
     assert cli.main(["synth", "cta", "--liberty", str(file)]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_library(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    file = tmp_path / "cells.lib"
+    file.write_bytes(compress(LIBRARY.encode()))
+    assert read(str(file)) == Library.parse(LIBRARY)
+    file.write_bytes(compress(LIBRARY.encode())[:-9])
+    with pytest.raises(UsageError, match=r"--liberty .*cells\.lib: cannot be read: [^\n]+$"):
+        read(str(file))
 
 
 @pytest.mark.parametrize("options", [["--period", "2"], ["--period", "-1", "--liberty", "cells.lib"]])
