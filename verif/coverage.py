@@ -30,8 +30,7 @@ from lockstep.verif.trace import Trace, joined
 KINDS = ("line", "branch", "toggle")
 OPEN = (
     "regless.capacity_manager", "regless.operand_staging_unit", "regless.region_metadata",
-    "regless.register_compressor", "regless.regless_shard", "scheduling.warp_scheduler", "warppool.request_selector",
-    "warppool.warp_pool",
+    "regless.register_compressor", "regless.regless_shard",
 )  # fmt: skip
 """Blocks of which one configuration that hits a bin is still enough: to be closed and taken off, one by one."""
 

@@ -320,6 +320,27 @@ BINS = {
     "the granted slot starts": lambda p, i, o, c: c.grant.valid and i.start >> c.grant.warp & 1,
     "the granted warp waits": lambda p, i, o, c: c.grant.valid and i.long_latency >> c.grant.warp & 1,
 }
-UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = dict.fromkeys(
-    ("several start", *(f"{policy} chooses among several" for policy in SCHEDULERS)), lambda p: p["warps"] == 1
-)
+
+
+def _left_out(policy: str, *, several: bool = False) -> Callable[[dict[str, int]], bool]:
+    """A policy that is not built grants nothing; and where ``several`` warps must be there, one is not enough."""
+    number = SCHEDULERS.index(policy)
+    return lambda p: not p["policies"] >> number & 1 or (several and p["warps"] == 1)
+
+
+UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
+    **{f"{policy} grants": _left_out(policy) for policy in SCHEDULERS},
+    **{f"{policy} chooses among several": _left_out(policy, several=True) for policy in SCHEDULERS},
+    **{f"a grant of {policy} is refused": _left_out(policy) for policy in SCHEDULERS},
+    "a hint of region-p": _left_out("region-p"),
+    "a refused hint of region-p": _left_out("region-p"),
+    "all wait for global loads": _left_out("simple-p"),
+    "several start": lambda p: p["warps"] == 1,
+    # Without classes their inputs are not there: they remain 0.
+    **dict.fromkeys(
+        (*(f"{name} granted" for name in _CLASSES), "owner and non-owner granted", "the lowest class",
+         "patience is unlimited"),
+        lambda p: not p["classes"],
+    ),
+    "a paused warp before others": lambda p: not p["classes"] or p["warps"] == 1,
+}  # fmt: skip

@@ -67,7 +67,7 @@ _SHAPES = {
     "by warp, busy": Shape(insert=0.15, merge=0.5, store=0.05, ready=0.9, bypass=0.0, same=0.2, near=0.6, by_warp=True),
     "by warp, slowly": Shape(insert=0.2, pause=0.02, store=0.02, ready=0.2, same=0.3, near=0.5, by_warp=True),
     "sparse": Shape(insert=0.03, merge=0.6, store=0.02, stall=0.05),
-    "threshold": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, store=0.02, bypass=0.02, threshold=True),
+    "threshold": Shape(insert=0.9, merge=0.0, ready=1.0, release=1.0, store=0.002, bypass=0.002, threshold=True),
 }
 SHAPES = tuple(_SHAPES)
 
@@ -107,7 +107,7 @@ class Environment:
         self.threshold = Threshold(self.checker.quantum, rng)
 
     def preset(self) -> dict[str, int]:
-        return self.checker.quantum.preset(self.rng, self.CYCLES)
+        return self.checker.quantum.preset(self.rng, self.CYCLES, near=self.shape.threshold or self.shape.by_warp)
 
     def drive(self, i: Any, o: Any) -> None:
         self._l1(i, o)
@@ -476,11 +476,11 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     MORE: lambda p, i, o, c: o.quantum == MORE,
 }  # fmt: skip
 
-# With one tag, a position that waits is the only one.
+# With one tag, a position that waits is the only one, and the order is full.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **{name: lambda p: p["tags"] == 1 for name in ("a pop by warp", BEFORE, SINCE)},
     "a pop by warp before others of its warp": lambda p: p["tags"] < 3,
-    "an allocation beside a pop": lambda p: p["tags"] == 1,
+    **{name: lambda p: p["tags"] == 1 for name in ("an allocation beside a pop", "a pop of the only one")},
     "an allocation beside a merge": lambda p: p["tags"] == 1 or p["coalescers"] == 1,
     "a merge into the tag that leaves": lambda p: p["merges"] == 1,
     "a merge into another tag": lambda p: p["merges"] == 1,

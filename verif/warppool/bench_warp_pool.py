@@ -625,6 +625,8 @@ UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     ),
     **dict.fromkeys(_MERGING, lambda p: p["merges"] == 1),
     "lines share an entry": lambda p: p["map_per"] == LINE,
+    # A lane that is alone has the whole unit for its access, which waits for nothing.
+    "an overdue store": lambda p: p["warps"] * p["tickets"] * p["lanes"] == 1,
     **{f"a request for {count}": _fewer_than(count) for count in range(1, 5)},
     **dict.fromkeys(
         ("a load follows a load that is not sent", "an instruction waits for a full queue", "several warps issue",

@@ -21,13 +21,18 @@ class Quantum:
         self.lookup: bool | None = None  # in the cycle before, and whether it hit
         self.policy = 0
 
-    def preset(self, rng: random.Random, cycles: int, part: str = "") -> dict[str, int]:
-        """State for a run of so many cycles, if it would not see the end of a quantum; ``part`` has the registers."""
+    def preset(self, rng: random.Random, cycles: int, part: str = "", *, near: bool = False) -> dict[str, int]:
+        """State for a run of so many cycles, if it would not see the end of a quantum; ``part`` has the registers.
+
+        ``near``: of the loads so far, 99 % have missed.
+        """
         if self.cycle or self.length <= cycles:
             return {}
         self.cycle = self.length - rng.randrange(cycles // 4, cycles // 2)
         self.accesses = rng.randint(self.cycle // 4, self.cycle)
-        self.hits = rng.choice([0, self.accesses // 100, rng.randrange(self.accesses)])
+        self.hits = self.accesses // 100
+        if not near:
+            self.hits = rng.choice([0, self.hits, rng.randrange(self.accesses)])
         return {f"{part}cycle": self.cycle, f"{part}margin": self.accesses - 100 * self.hits - 1}
 
     def observe(self, i: Any, o: Any) -> str:
@@ -53,14 +58,17 @@ class Threshold:
     def __init__(self, quantum: Quantum, rng: random.Random) -> None:
         self.quantum, self.rng = quantum, rng
         self.accesses = self.hits = 0
+        self.more = 1  # loads beyond 100 for each hit; of the first quantum none, since more of them change the policy
         self.before = quantum.length  # cycle of the quantum
 
     def drive(self, i: Any) -> None:
         """Refuse what is beyond the goal; the loads that must hit are the first ones."""
         now = self.quantum
         if now.cycle < self.before:
-            self.hits = max(now.hits, -(-now.accesses // 100)) + self.rng.randint(1, 2)
-            self.accesses = 100 * self.hits + self.rng.randrange(2)
+            most = 2 if now.length > 200 else 1  # of the hits to come
+            self.hits = max(now.hits, -(-now.accesses // 100)) + self.rng.randint(1, most)
+            self.more ^= 1
+            self.accesses = 100 * self.hits + self.more
         self.before = now.cycle
         hits = now.hits + (now.lookup or 0)
         i.access.ready = i.access.ready and now.accesses + (now.lookup is not None) < self.accesses
