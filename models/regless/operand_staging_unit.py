@@ -8,7 +8,7 @@ from lockstep.models.masks import next_after
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.register_regions import BANKS, ERASE, LAST, Entry
-from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_REGISTERS, POISON, Request
+from lockstep.spec.regless.parameters import IN_TURN, MAX_BANK_LINES, MAX_REGISTERS, POISON, Request
 
 PORTS = ports("regless.operand_staging_unit")
 ACCESS, PRELOAD, REQUEST = (
@@ -57,6 +57,8 @@ STATE = record(
         ("bank", BANK, (BANKS,)),
         ("line", LINE, (BANKS * MAX_BANK_LINES,)),  # all lines of a bank, then all of the next
         ("value", VALUE, (BANKS * MAX_BANK_LINES,)),  # of each line
+        ("released", "i8", (BANKS * MAX_BANK_LINES,)),  # of each line: which release was its last, ...
+        ("releases", "i8"),  # ... of so many
         ("place", "i2", (MAX_WARPS * MAX_REGISTERS,)),  # by tag: its line, or -1
         ("shown", "i8"),  # banks with a valid operand, ...
         ("told", "i8"),  # ... that answer an entry of a region, ...
@@ -70,6 +72,7 @@ STATE = record(
         ("lanes", "i8"),  # parameters
         ("banks", "i8"),
         ("lines", "i8"),
+        ("leaves", "i8"),
     ]
 )
 
@@ -104,6 +107,7 @@ def reset(state, io):
         io.o.preload[b].ready = 1
     for tag in range(MAX_WARPS * MAX_REGISTERS):
         state.place[tag] = -1
+    state.releases = 0
     state.shown = 0
     state.told = 0
     state.loaded = 0
@@ -187,10 +191,26 @@ def _first(state, bank, lines, start):
 
 
 @inline
+def _leaving(state, bank, lines):
+    """Of some lines of a bank, the one that leaves before the others; -1 if there is none."""
+    found = _first(state, bank, lines, i64(bank.turn))
+    if state.leaves == IN_TURN:
+        return found
+    for word in range((i64(state.lines) + 63) >> 6):
+        left = i64(lines[word])
+        while left != 0:
+            place = i64(bank.first) + 64 * word + ctz(left)
+            left = without_lowest(left)
+            if state.released[place] < state.released[found]:
+                found = place
+    return found
+
+
+@inline
 def _room_in(state, bank):
     """The line that a new register would take; -1 if a dirty one must leave first."""
     place = _first(state, bank, bank.free, i64(0))
-    return place if place >= 0 else _first(state, bank, bank.clean, i64(bank.turn))
+    return place if place >= 0 else _leaving(state, bank, bank.clean)
 
 
 @jit
@@ -243,7 +263,7 @@ def _enter(state, kind, warp, number):
 @jit
 def _store(state, bank):
     """A dirty line leaves."""
-    place = _first(state, bank, bank.dirty, i64(bank.turn))
+    place = _leaving(state, bank, bank.dirty)
     tag = i64(state.line[place].tag)
     _enter(state, STORE, tag // MAX_REGISTERS, tag % MAX_REGISTERS)
     assign(state.entry, state.value[place])
@@ -274,6 +294,8 @@ def _used(state, bank, place, flags):
     if flags & LAST == 0:
         return
     state.line[place].held = 0
+    state.releases += 1
+    state.released[place] = state.releases
     if flags & ERASE != 0:
         _free(state, bank, place)
     else:

@@ -204,17 +204,18 @@ def _open(state):
     """Take the entries of the word that was looked at."""
     warp = state.warp[state.of]
     payload, kind = i64(warp.word[0].payload), i64(warp.word[0].kind)
+    flagged = kind == FLAGS or kind == SINGLE
     state.entries_of = state.of
-    state.ends = kind == FLAGS or kind == SINGLE
     if kind == HEADER:
         _take(state, HEADER_ENTRIES, HEADER_ENTRIES_SHIFT, payload)
     elif kind == MORE:
         _take(state, ENTRIES, 0, payload)
     elif kind == SINGLE:
         _take(state, SINGLE_ENTRIES, SINGLE_ENTRIES_SHIFT, payload)
+    state.ends = flagged or state.entry[HEADER_ENTRIES - 1 if kind == HEADER else ENTRIES - 1] == 0
     if state.ends != 0:
         _become(state, i64(state.of), RUNNING)
-    else:
+    if not flagged:
         _leave(state, i64(state.of), i64(1))
 
 
@@ -282,10 +283,10 @@ def step(state, io):
     """One clock edge."""
     i = io.i
     sent = _send(state, io)
-    _look(state, io, sent)
-    _issue(state, io)
     if i.start.valid != 0:
         _become(state, i64(i.start.payload.warp), STARTED)
+    _look(state, io, sent)
+    _issue(state, io)
     if i.word.valid != 0:
         payload = i.word.payload
         warp = state.warp[payload.warp]

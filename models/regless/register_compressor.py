@@ -7,6 +7,7 @@ from lockstep.models.jit import assign, clear, i64, jit, record, slots, u32
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.regless.parameters import (
+    BY_WARP,
     MAX_LINES,
     MAX_LOOSE,
     MAX_REGISTERS,
@@ -60,8 +61,10 @@ STATE = record(
         ("value", "u4", (2,)),
         ("lanes", "i8"),  # parameters
         ("warps", "i8"),
+        ("registers", "i8"),
         ("lines", "i8"),
         ("per_line", "i8"),
+        ("compressed_by", "i8"),
     ]
 )
 
@@ -211,8 +214,10 @@ def _take(state, place, pending, dirty):
 
 @jit
 def group_and_slot(state, warp, register):
-    """The compressed line of a register and its place there: registers with the same number are neighbours."""
+    """The compressed line of a register and its place there."""
     index = register * i64(state.warps) + warp
+    if state.compressed_by == BY_WARP:
+        index = warp * i64(state.registers) + register
     return index // i64(state.per_line), index % i64(state.per_line)
 
 

@@ -14,7 +14,7 @@ from lockstep.rtl.bits import beyond, index_of, select
 from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.regless._layouts import WORD, access_of, fill_layout, named, preload_of, values, write_of
 from lockstep.spec.register_regions import ERASE, LAST, Entry
-from lockstep.spec.regless.parameters import POISON, Request
+from lockstep.spec.regless.parameters import IN_TURN, POISON, Request
 
 PATIENCE = 7  # cycles in which others go before a preload
 
@@ -26,7 +26,7 @@ class Bank(wiring.Component):
     ``granted`` it is done in the same cycle, and ``kind``, ``pushed`` and the line's ``words`` follow in the next.
     """
 
-    def __init__(self, *, lanes: int, warps: int, registers: int, lines: int) -> None:
+    def __init__(self, *, lanes: int, warps: int, registers: int, lines: int, leaves: int) -> None:
         name = named(warps, registers)
         words = values(lanes)
         super().__init__(
@@ -51,7 +51,7 @@ class Bank(wiring.Component):
         )
         self.access = Buffer(access_of(warps, registers))
         self.preload = Buffer(preload_of(warps, registers))
-        self._lanes = lanes
+        self._lanes, self._leaves = lanes, leaves
         self._memory = Memory(shape=words, depth=lines, init=[])
         # The state; proofs speak of it.
         self.valid, self.held, self.dirty, self.fresh = (
@@ -60,7 +60,10 @@ class Bank(wiring.Component):
         self.tag = [Signal(data.StructLayout(name), name=f"tag_{line}", reset_less=True) for line in range(lines)]
         self.accessed = Signal(lines)  # the line of the oldest access, found as that became the oldest, ...
         self.preloaded = Signal(lines)  # ... and of the oldest preload
-        self.turn = Signal(lines - 1)  # of all but the first, those that leave before the others
+        if leaves == IN_TURN:
+            self.turn = Signal(lines - 1)  # of all but the first, those that leave before the others
+        else:  # of each line, which of those before it were released before it
+            self.earlier = [Signal(k, init=(1 << k) - 1, name=f"earlier_{k}") for k in range(lines)]
         self.waited = Signal(range(PATIENCE + 1))  # by the preload
 
     def elaborate(self, platform: object) -> Module:
@@ -84,8 +87,11 @@ class Bank(wiring.Component):
         hits, vacant, clean, dirty = (Signal(count, name=name) for name in ("hits", "vacant", "clean", "dirty_lines"))
         found, available = Signal(name="found"), Signal(name="available")
         taken, leaving, after_vacant = (Signal(count, name=name) for name in ("taken", "leaving", "after_vacant"))
-        oldest_clean, after_clean = self._in_turn(m, clean, "clean")
-        oldest_dirty, after_dirty = self._in_turn(m, dirty, "dirty")
+        if self._leaves == IN_TURN:
+            first_clean, after_clean = self._in_turn(m, clean, "clean")
+            first_dirty, after_dirty = self._in_turn(m, dirty, "dirty")
+        else:
+            first_clean, first_dirty = self.first_released(clean), self.first_released(dirty)
         m.d.comb += [
             hits.eq(Mux(begins, self.preloaded, self.accessed)),
             found.eq(Mux(begins, self.preloaded.any(), self.accessed.any())),
@@ -94,8 +100,8 @@ class Bank(wiring.Component):
             dirty.eq(self.valid & ~self.held & self.dirty),
             available.eq(~(self.valid & (self.held | self.dirty)).all()),
             after_vacant.eq(beyond(vacant)),
-            taken.eq(Mux(vacant.any(), vacant & ~after_vacant, oldest_clean)),
-            leaving.eq(oldest_dirty),
+            taken.eq(Mux(vacant.any(), vacant & ~after_vacant, first_clean)),
+            leaving.eq(first_dirty),
         ]
 
         # What comes of it.
@@ -156,9 +162,13 @@ class Bank(wiring.Component):
         ]
         with m.If(takes & ~found):
             m.d.sync += [tag.eq(Mux(one, wanted, tag)) for tag, one in zip(self.tag, taken, strict=True)]
-        with m.If(evicts | takes & ~found):
-            after_taken = Mux(vacant.any(), after_vacant, after_clean)
-            m.d.sync += self.turn.eq(Mux(evicts, after_dirty, after_taken)[1:])
+        if self._leaves == IN_TURN:
+            with m.If(evicts | takes & ~found):
+                after_taken = Mux(vacant.any(), after_vacant, after_clean)
+                m.d.sync += self.turn.eq(Mux(evicts, after_dirty, after_taken)[1:])
+        else:
+            for line, earlier in enumerate(self.earlier):
+                m.d.sync += earlier.eq(Mux(released[line], -1, earlier & ~released[:line]))
         for buffer, line in (self.access, self.accessed), (self.preload, self.preloaded):
             following, oldest = (self._named(each) == self._named(wanted) for each in (buffer.following, buffer.head))
             is_new = Mux(buffer.moves, following, oldest)
@@ -217,3 +227,11 @@ class Bank(wiring.Component):
             after.eq(Mux(early.any(), beyond(early), beyond(lines))),
         ]
         return those & ~after, after
+
+    def first_released(self, lines: Signal) -> Value:
+        """One-hot: of lines of one list, the one that was released first."""
+        before = [
+            Cat(earlier, 0, *(~later[line] for later in self.earlier[line + 1 :]))
+            for line, earlier in enumerate(self.earlier)
+        ]
+        return Cat(one & ~(lines & those).any() for one, those in zip(lines, before, strict=True))

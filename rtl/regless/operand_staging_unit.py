@@ -30,7 +30,7 @@ from lockstep.rtl.regless._layouts import (
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.register_regions import BANKS
-from lockstep.spec.regless.parameters import MAX_BANK_LINES, MAX_REGISTERS, Request
+from lockstep.spec.regless.parameters import IN_TURN, LEAVES, MAX_BANK_LINES, MAX_REGISTERS, Request
 
 
 class OperandStagingUnit(wiring.Component):
@@ -38,9 +38,10 @@ class OperandStagingUnit(wiring.Component):
 
     **Lines.** A line is free; allocated to a region; or it waits, clean (its value is also below) or dirty (it is not).
     A region's preload, or its reservation for a result, takes the line that has the register, whatever its list, or
-    else a free one, or else a clean one, in turn. If all that wait are dirty, the bank first stores one of those, in
-    turn, which makes it free. The last use of a register, by the flags of its operand, gives its line back: free with
-    ``ERASE``, clean or dirty without. A line is dirty from its first write on, and if its preload drops the copy below.
+    else a free one, or else a clean one. If all that wait are dirty, the bank first stores one of those, which makes it
+    free. Clean and dirty lines leave in turn, or in the order in which they were given back. The last use of a
+    register, by the flags of its operand, gives its line back: free with ``ERASE``, clean or dirty without. A line is
+    dirty from its first write on, and if its preload drops the copy below.
 
     **Values.** A line that was reserved and not preloaded has no value: its first write writes all lanes, those outside
     ``mask`` with poison.
@@ -72,6 +73,8 @@ class OperandStagingUnit(wiring.Component):
         1, 2, 4 or 8. A register is in bank (warp + number) mod banks.
     lines : int
         Lines of a bank.
+    leaves : int
+        Which line leaves a list before the others, as in ``LEAVES``.
 
     Members
     -------
@@ -99,13 +102,17 @@ class OperandStagingUnit(wiring.Component):
     """
 
     LARGEST: ClassVar = {
-        "lanes": LANES, "warps": MAX_WARPS, "registers": MAX_REGISTERS, "banks": BANKS, "lines": MAX_BANK_LINES
+        "lanes": LANES, "warps": MAX_WARPS, "registers": MAX_REGISTERS, "banks": BANKS, "lines": MAX_BANK_LINES,
+        "leaves": len(LEAVES) - 1,
     }  # fmt: skip
 
     def __init__(
-        self, *, lanes: int = LANES, warps: int = 16, registers: int = 255, banks: int = BANKS, lines: int = 16
-    ) -> None:
+        self, *, lanes: int = LANES, warps: int = 16, registers: int = 255, banks: int = BANKS, lines: int = 16,
+        leaves: int = IN_TURN,
+    ) -> None:  # fmt: skip
         check(dict(lanes=lanes, warps=warps, registers=registers, banks=banks, lines=lines), self.LARGEST)
+        if not 0 <= leaves < len(LEAVES):
+            raise ValueError(f"leaves must be 0 to {len(LEAVES) - 1}, not {leaves}")
         if banks & (banks - 1):
             raise ValueError(f"banks must be a power of two, not {banks}")
         size = dict(warps=warps, registers=registers)
@@ -126,7 +133,7 @@ class OperandStagingUnit(wiring.Component):
                 "finish": In(stream.Signature(warp)),
             }
         )
-        self.banks = [Bank(lanes=lanes, lines=lines, **size) for _ in range(banks)]
+        self.banks = [Bank(lanes=lanes, lines=lines, leaves=leaves, **size) for _ in range(banks)]
         self.queue = Buffer(self.request.p.shape())
         # The way to the compressor: which bank had it last; and what enters the queue in this cycle, or a warp's end.
         self.last = Signal(bits_for(banks - 1))

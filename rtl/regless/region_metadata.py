@@ -65,11 +65,11 @@ class RegionMetadata(wiring.Component):
 
     When a warp is ``wanted`` and its next region's first word is there, the ``region`` is announced. After its
     ``start`` the words leave the queue one by one as their entries are sent, each to its bank, the entries of a word at
-    the same time to different banks, up to the words with flags. These stay until what has issued has taken all slots
-    of them. Words are stored in order while there is ``room``, also those of regions behind; a region with more words
-    than places comes as its entries leave.
+    the same time to different banks, up to a word that has room for one more, or the first with flags. Words with flags
+    stay until what has issued has taken all slots of them. Words are stored in order while there is ``room``, also
+    those of regions behind; a region with more words than places comes as its entries leave.
 
-    Latency: from ``word`` to ``region`` 2 cycles, from ``start`` to ``preload`` 3; a word follows in the next cycle, or
+    Latency: from ``word`` to ``region`` 2 cycles, from ``start`` to ``preload`` 2; a word follows in the next cycle, or
     in the second if it is of the same warp. ``sent`` is seen one cycle after the transfers, ``flags`` one after
     ``issue``. Payloads are zero while they are not valid.
 
@@ -183,7 +183,7 @@ class RegionMetadata(wiring.Component):
 
         told, flushed = named(self.word, "told"), named(self.flush, "flushed")
         starts, issues = named(self.start, "starts"), named(self.issue, "issues")
-        announced, leaves, ends = self._look(m)
+        announced, leaves, ends = self._look(m, starts)
         finishes, shift = self._issue(m, issues)
         for w, phase in enumerate(self.phase):
             first, length = self.first[w], self.count[w]
@@ -213,7 +213,7 @@ class RegionMetadata(wiring.Component):
             ]
         return m
 
-    def _look(self, m: Module) -> tuple[Signal, Signal, Signal]:
+    def _look(self, m: Module, starts: Signal) -> tuple[Signal, Signal, Signal]:
         """Look at the first word of a warp that needs it: announce its region, or send its entries.
 
         One-hot: the warp whose region is announced; whose word has no flags, and leaves; whose entries end.
@@ -224,7 +224,7 @@ class RegionMetadata(wiring.Component):
         )
         candidates, free, place = Signal(count), Signal(name="free"), Signal.like(self.first[0], name="looked_place")
         between = Cat(phase == Phase.BETWEEN for phase in self.phase) & self.wanted
-        started = Cat(phase == Phase.STARTED for phase in self.phase) & ~own
+        started = (Cat(phase == Phase.STARTED for phase in self.phase) | starts) & ~own
         sent, remaining = self._send(m), Signal(ENTRIES, name="remaining")
         m.d.comb += [
             own.eq(Mux(self.looked, 1 << of, 0)),
@@ -260,13 +260,15 @@ class RegionMetadata(wiring.Component):
             with m.If(region.valid & own[w]):
                 m.d.sync += [at.eq(0), left.eq(slots)]
 
-        entering, flagged = Signal(name="entering"), Signal(name="flagged")
+        entering, flagged, is_last = Signal(name="entering"), Signal(name="flagged"), Signal(name="has_last_entries")
         entries = Signal(self.entries.shape(), name="looked_entries")
+        in_last = [Value.cast(entries[count - 1].action) for count in (HEADER_ENTRIES, ENTRIES)]
         m.d.comb += [
             entering.eq(self.looked & ~self.announces & (remaining == 0)),
             flagged.eq((word.kind == Kind.FLAGS) | single),
+            is_last.eq(flagged | (Mux(word.kind == Kind.HEADER, *in_last) == Entry.NONE)),
             leaves.eq(Mux(entering & ~flagged, own, 0)),
-            ends.eq(Mux(entering & flagged, own, 0)),
+            ends.eq(Mux(entering & is_last, own, 0)),
         ]
         for k, entry in enumerate(entries):
             places = {kind: shift + ENTRY_BITS * k for kind, (count, shift) in PLACES.items() if k < count}
@@ -278,7 +280,7 @@ class RegionMetadata(wiring.Component):
         with m.If(entering):
             m.d.sync += [
                 self.pending.eq(Cat(entry.action != Entry.NONE for entry in entries)),
-                self.ends.eq(flagged),
+                self.ends.eq(is_last),
                 self.entries.eq(entries),
                 self.entries_warp.eq(of),
                 *(bank.eq(of + entry.number) for bank, entry in zip(self.entry_banks, entries, strict=True)),

@@ -21,6 +21,8 @@ from lockstep.rtl.regless._layouts import WORD, access_layout, answer_layout, ch
 from lockstep.rtl.regless._patterns import compress, expand
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.regless.parameters import (
+    BY_NUMBER,
+    COMPRESSED_BY,
     MAX_LINES,
     MAX_LOOSE,
     MAX_REGISTERS,
@@ -55,8 +57,8 @@ class RegisterCompressor(wiring.Component):
 
     Below the staging unit a register has one copy or none, and :class:`State` says where. A store with a pattern goes
     into the line of the register's group; one without goes to the register's own line. What changes its form is dropped
-    where it was. Groups are ``per_line`` neighbours of the shard's registers in the order in which all registers lie in
-    memory (section 4.5.2.3): by number, then by warp.
+    where it was. Groups are ``per_line`` neighbours of the shard's registers: by number, then by warp, as all registers
+    lie in memory (section 4.5.2.3), or by warp, then by number. The thesis does not say which (section 4.5.3).
 
     A line that is not here is fetched when one of its registers is, and when one is stored if the line has ever left
     for the L1; else it begins. It takes the place of another, in turn, which leaves if something was stored in it.
@@ -90,6 +92,8 @@ class RegisterCompressor(wiring.Component):
         Compressed lines that are kept here. If there are none, nothing is compressed.
     per_line : int
         Registers in a compressed line.
+    compressed_by : int
+        Which registers are neighbours, as in ``COMPRESSED_BY``.
 
     Members
     -------
@@ -116,14 +120,19 @@ class RegisterCompressor(wiring.Component):
         "registers": MAX_REGISTERS,
         "lines": MAX_LINES,
         "per_line": 1,
+        "compressed_by": len(COMPRESSED_BY) - 1,
     }
     combinational: ClassVar[Mapping[str, tuple[str, ...]]] = {"request.ready": ("answer.valid",)}
 
     def __init__(
-        self, *, lanes: int = LANES, warps: int = 16, registers: int = 255, lines: int = 12, per_line: int = PER_LINE
-    ) -> None:
+        self, *, lanes: int = LANES, warps: int = 16, registers: int = 255, lines: int = 12, per_line: int = PER_LINE,
+        compressed_by: int = BY_NUMBER,
+    ) -> None:  # fmt: skip
         given = dict(lanes=lanes, warps=warps, registers=registers, lines=lines, per_line=per_line)
         check(given | {"lines": lines or 1}, self.LARGEST | {"per_line": PER_LINE})
+        if not 0 <= compressed_by < len(COMPRESSED_BY):
+            raise ValueError(f"compressed_by must be 0 to {len(COMPRESSED_BY) - 1}, not {compressed_by}")
+        self._by_number = compressed_by == BY_NUMBER
         self._lanes, self._per_line, self._compresses = lanes, per_line, lines != 0
         lines = lines or 1
         self._warps, self._registers, self._groups = warps, registers, groups(warps, registers, per_line)
@@ -223,12 +232,15 @@ class RegisterCompressor(wiring.Component):
     def _place_of(self, m: Module, number: Value, warp: Value) -> tuple[Value, Value]:
         """Where a register is compressed: its group, and its place there.
 
-        Tables have where warp 0's register is, and how many groups and places others are behind it.
+        Tables have where the first of its row is, and how many groups and places others are behind it. A row has the
+        registers with the same number, or those of the same warp.
         """
+        row, column = (number, warp) if self._by_number else (warp, number)
+        rows, columns = (self._registers, self._warps) if self._by_number else (self._warps, self._registers)
         slots, per_line = len(self.held.slot), self._per_line
         width = slots + len(self.held.group)
         first, behind = Signal(width, name="first"), Signal(width, name="behind")
-        distance = Signal(range(per_line + self._warps - 1), name="distance")  # from the first place of its group
+        distance = Signal(range(per_line + columns - 1), name="distance")  # from the first place of its group
 
         def places(registers: range, index: Value) -> Value:
             """Of these registers of the shard, of which ``index`` tells one."""
@@ -236,9 +248,9 @@ class RegisterCompressor(wiring.Component):
             return multiplex(index, [Const(each, width) for each in known + [0] * ((1 << len(index)) - len(known))])
 
         m.d.comb += [
-            first.eq(places(range(0, self._registers * self._warps, self._warps), number)),
-            distance.eq(first[:slots] + warp),
-            behind.eq(places(range(per_line + self._warps - 1), distance)),
+            first.eq(places(range(0, rows * columns, columns), row)),
+            distance.eq(first[:slots] + column),
+            behind.eq(places(range(per_line + columns - 1), distance)),
         ]
         return first[slots:] + behind[slots:], behind[:slots]
 

@@ -15,6 +15,8 @@ from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import LANES, MAX_WARPS
 from lockstep.spec.register_regions import BANKS, INSTRUCTION_SLOTS, SLOT_BITS
 from lockstep.spec.regless.parameters import (
+    COMPRESSED_BY,
+    LEAVES,
     MAX_BANK_LINES,
     MAX_LINES,
     MAX_PATIENCE,
@@ -32,7 +34,7 @@ class ReglessShard(wiring.Component):
     starts them; the metadata sends their entries to the staging unit, which answers to the capacity manager, and has
     the compressor below it. What is written is told to the capacity manager, as is the last instruction of a region.
 
-    Latency: of an unloaded region in one word, from ``word`` to ``active`` 10 cycles without entries, 15 with one that
+    Latency: of an unloaded region in one word, from ``word`` to ``active`` 9 cycles without entries, 14 with one that
     has no copy. For the others see the parts.
 
     Parameters are those of the parts (:func:`lockstep.spec.regless.parameters.parts`).
@@ -55,7 +57,8 @@ class ReglessShard(wiring.Component):
 
     LARGEST: ClassVar = {
         "lanes": LANES, "warps": MAX_WARPS, "registers": MAX_REGISTERS, "banks": BANKS, "lines": MAX_BANK_LINES,
-        "words": MAX_WORDS, "patience": MAX_PATIENCE, "compressor_lines": MAX_LINES, "per_line": 1,
+        "words": MAX_WORDS, "patience": MAX_PATIENCE, "leaves": len(LEAVES) - 1, "compressor_lines": MAX_LINES,
+        "per_line": 1, "compressed_by": len(COMPRESSED_BY) - 1,
     }  # fmt: skip
     combinational: ClassVar = {"last": ("issue",)}
 

@@ -42,7 +42,8 @@ class Instruction:
 @dataclass(frozen=True)
 class Region:
     """``registers``: the most at a time, ``banks``: of each bank. Numbers of registers to load, to load for the last
-    time, and to drop, when it starts. ``words``: of metadata."""
+    time, and to drop, when it starts. ``words``: of metadata. ``cut``: it would be longer if it could have more
+    registers, in all or of a bank."""
 
     registers: int
     banks: list[int]
@@ -50,6 +51,7 @@ class Region:
     last_preloads: list[int]
     invalidations: list[int]
     words: int
+    cut: bool
     instructions: list[Instruction]
 
 
@@ -142,7 +144,8 @@ def _region(draft: Draft, one: Annotated, printed: Mapping[int, int]) -> Region:
         instructions.append(Instruction(line, live.bit_count(), count, _operands(operation, flags)))
     return Region(
         region.most, list(region.usage), list(members(region.preloads & ~region.last)), list(members(region.last)),
-        list(members(region.invalidated)), len(encode(one.metadata)), instructions,
+        list(members(region.invalidated)), len(encode(one.metadata)), region.cut,
+        instructions,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import LANES, MAX_SCHEDULERS, MAX_WARPS, Gpu, integer
+from lockstep.spec.parameters import LANES, MAX_SCHEDULERS, MAX_WARPS, Gpu, choice, integer
 from lockstep.spec.register_regions import BANKS
 
 POISON = 0xDEAD_BEEF
@@ -40,6 +40,11 @@ MAX_BANK_LINES = 256  # of a staging unit: an SM's with one scheduler
 
 WORDS, MAX_WORDS = 8, 16  # metadata words of a warp that are stored
 MAX_PATIENCE = 255  # starts from the top of a stack, before one from the bottom
+
+LEAVES = ("in-turn", "first-released")
+IN_TURN, FIRST_RELEASED = range(len(LEAVES))
+COMPRESSED_BY = ("number", "warp")
+BY_NUMBER, BY_WARP = range(len(COMPRESSED_BY))
 
 METADATA = "regless.region_metadata"
 COMPRESSOR = "regless.register_compressor"
@@ -95,6 +100,10 @@ class Regless:
         15, 0, MAX_PATIENCE, "starts",
         "from the top of a stack while warps are below, after which the warp at the bottom is next; 0: no limit",
     )  # fmt: skip
+    leaves: str = choice("in-turn", LEAVES, "which line of a staging unit's list leaves before the others")
+    compressed_by: str = choice(
+        "number", COMPRESSED_BY, "registers in a compressed line: those next to each other by number, or by warp"
+    )
 
 
 def bank_lines(gpu: Gpu) -> int:
@@ -127,16 +136,18 @@ def parts(
     lines: int,
     words: int,
     patience: int,
+    leaves: int,
     compressor_lines: int,
     per_line: int,
+    compressed_by: int,
 ) -> Parameters:
     """Of the blocks that a ``regless_shard`` with these arguments joins, in the order in which registers pass them."""
     named = dict(warps=warps, registers=registers)
     return {
         METADATA: dict(**named, banks=banks, words=words),
         MANAGER: dict(**named, banks=banks, lines=lines, patience=patience),
-        STAGING: dict(lanes=lanes, **named, banks=banks, lines=lines),
-        COMPRESSOR: dict(lanes=lanes, **named, lines=compressor_lines, per_line=per_line),
+        STAGING: dict(lanes=lanes, **named, banks=banks, lines=lines, leaves=leaves),
+        COMPRESSOR: dict(lanes=lanes, **named, lines=compressor_lines, per_line=per_line, compressed_by=compressed_by),
     }
 
 
@@ -150,8 +161,10 @@ def shard(gpu: Gpu) -> dict[str, int]:
         lines=bank_lines(gpu),
         words=WORDS,
         patience=gpu.sections["regless"].patience,
+        leaves=LEAVES.index(gpu.sections["regless"].leaves),
         compressor_lines=gpu.sections["regless"].compressor_lines,
         per_line=per_line(gpu.l1.line_bytes),
+        compressed_by=COMPRESSED_BY.index(gpu.sections["regless"].compressed_by),
     )
 
 

@@ -10,18 +10,19 @@ from functools import partial
 from typing import Any
 
 from lockstep.spec.register_regions import ERASE, LAST, Entry
-from lockstep.spec.regless.parameters import POISON, Request
+from lockstep.spec.regless.parameters import FIRST_RELEASED, IN_TURN, POISON, Request
 
 BLOCK = "regless.operand_staging_unit"
 CONFIGURATIONS = {
-    "small": dict(lanes=2, warps=3, registers=5, banks=2, lines=3),
-    "gtx480": dict(lanes=32, warps=24, registers=63, banks=8, lines=32),
+    "small": dict(lanes=2, warps=3, registers=5, banks=2, lines=3, leaves=IN_TURN),
+    "gtx480": dict(lanes=32, warps=24, registers=63, banks=8, lines=32, leaves=IN_TURN),
     # Lanes only widen what is moved: those of one size are enough, and the others are built sooner.
-    "paper": dict(lanes=2, warps=16, registers=255, banks=8, lines=16),
-    "128 registers": dict(lanes=2, warps=16, registers=255, banks=8, lines=4),
-    "2048 registers": dict(lanes=2, warps=16, registers=255, banks=8, lines=64),
-    "one": dict(lanes=1, warps=1, registers=1, banks=1, lines=1),
-    "odd": dict(lanes=3, warps=3, registers=7, banks=2, lines=3),
+    "paper": dict(lanes=2, warps=16, registers=255, banks=8, lines=16, leaves=IN_TURN),
+    "first released": dict(lanes=2, warps=16, registers=255, banks=8, lines=16, leaves=FIRST_RELEASED),
+    "128 registers": dict(lanes=2, warps=16, registers=255, banks=8, lines=4, leaves=IN_TURN),
+    "2048 registers": dict(lanes=2, warps=16, registers=255, banks=8, lines=64, leaves=IN_TURN),
+    "one": dict(lanes=1, warps=1, registers=1, banks=1, lines=1, leaves=FIRST_RELEASED),
+    "odd": dict(lanes=3, warps=3, registers=7, banks=2, lines=3, leaves=FIRST_RELEASED),
 }
 
 

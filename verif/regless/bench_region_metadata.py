@@ -130,6 +130,7 @@ class Environment:
 
     def drive(self, i: Any, o: Any) -> None:
         rng, shape = self.rng, self.shape
+        ready = [w for w, warp in enumerate(self.warps) if warp.phase == "running" and self.complete(warp)]
         self.flush(i.flush)
         self.word(i.word, int(o.room), i.flush.payload.warp if i.flush.valid else -1)
         for w, warp in enumerate(self.warps):
@@ -140,7 +141,6 @@ class Environment:
         self.say(i.start, self.pick("announced", shape.start))
         for bank in range(self.parameters["banks"]):
             i.preload[bank].ready = rng.random() < shape.accept
-        ready = [w for w, warp in enumerate(self.warps) if warp.phase == "running" and self.complete(warp)]
         chosen = rng.choice(ready) if ready and rng.random() < shape.issue else -1
         self.say(i.issue, chosen)
         i.issue.payload.slots = 0

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lockstep.spec.regless.parameters import POISON, Access, Request, State
+from lockstep.spec.regless.parameters import BY_NUMBER, BY_WARP, POISON, Access, Request, State
 
 BLOCK = "regless.register_compressor"
 CONFIGURATIONS = {
-    "small": dict(lanes=4, warps=3, registers=18, lines=3, per_line=4),
-    "paper": dict(lanes=32, warps=16, registers=255, lines=12, per_line=15),
-    "gtx480": dict(lanes=32, warps=24, registers=63, lines=12, per_line=15),
-    "short lines": dict(lanes=32, warps=16, registers=64, lines=16, per_line=7),
-    "without": dict(lanes=4, warps=3, registers=18, lines=0, per_line=4),
-    "one": dict(lanes=1, warps=1, registers=1, lines=1, per_line=1),
-    "odd": dict(lanes=3, warps=3, registers=17, lines=3, per_line=3),
+    "small": dict(lanes=4, warps=3, registers=18, lines=3, per_line=4, compressed_by=BY_NUMBER),
+    "paper": dict(lanes=32, warps=16, registers=255, lines=12, per_line=15, compressed_by=BY_NUMBER),
+    "gtx480": dict(lanes=32, warps=24, registers=63, lines=12, per_line=15, compressed_by=BY_NUMBER),
+    "short lines": dict(lanes=32, warps=16, registers=64, lines=16, per_line=7, compressed_by=BY_WARP),
+    "without": dict(lanes=4, warps=3, registers=18, lines=0, per_line=4, compressed_by=BY_NUMBER),
+    "one": dict(lanes=1, warps=1, registers=1, lines=1, per_line=1, compressed_by=BY_NUMBER),
+    "odd": dict(lanes=3, warps=3, registers=17, lines=3, per_line=3, compressed_by=BY_WARP),
 }
 
 
@@ -74,14 +74,14 @@ class Environment:
         self.filled = self.pause = 0
 
     def group(self, warp: int, number: int) -> int:
-        """Registers lie by number, then by warp, ``per_line`` of them in a compressed line."""
-        return (number * self.warps + warp) // self.per_line
+        """Registers lie by number, then by warp, or the other way round, ``per_line`` of them in a compressed line."""
+        by_warp = self.parameters["compressed_by"] == BY_WARP
+        index = warp * self.parameters["registers"] + number if by_warp else number * self.warps + warp
+        return index // self.per_line
 
     def values(self, group: int, line: Words) -> set[Register]:
         """The registers whose newest values are in this line."""
-        places = ((self.per_line * group + k, line[2 * k]) for k in range(self.per_line))
-        registers = {(index % self.warps, index // self.warps): word for index, word in places}
-        return {register for register, word in registers.items() if self.copy.get(register, (None,))[0] == word}
+        return {each for each, words in self.copy.items() if self.group(*each) == group and words[0] in line[::2]}
 
     def fetched(self, install: int) -> set[int]:
         """The lines that are fetched for a place, or for a value alone."""
@@ -227,8 +227,9 @@ def _pattern(state: State, p: dict[str, int], i: Any, o: Any, c: Any) -> bool:
 
 def _numbers(p: dict[str, int], group: int) -> int:
     """Different register numbers in a group."""
-    first = group * p["per_line"]
-    return (first + p["per_line"] - 1) // p["warps"] - first // p["warps"] + 1
+    places = range(group * p["per_line"], (group + 1) * p["per_line"])
+    by_warp = p["compressed_by"] == BY_WARP
+    return len({index % p["registers"] if by_warp else index // p["warps"] for index in places})
 
 
 BINS: dict[str, Bin] = {

@@ -31,22 +31,31 @@ from lockstep.spec.register_regions import (
     SLOTS_SHIFT,
     Entry,
 )
-from lockstep.spec.regless.parameters import POISON, Access
+from lockstep.spec.regless.parameters import BY_NUMBER, BY_WARP, FIRST_RELEASED, IN_TURN, POISON, Access
 
 BLOCK = "regless.regless_shard"
 CONFIGURATIONS = {
     "small": dict(
-        lanes=4, warps=3, registers=31, banks=4, lines=7, words=8, patience=15, compressor_lines=2, per_line=8,
+        lanes=4, warps=3, registers=31, banks=4, lines=7, words=8, patience=15, leaves=IN_TURN,
+        compressor_lines=2, per_line=8, compressed_by=BY_NUMBER,
     ),
     "gtx480": dict(
-        lanes=32, warps=24, registers=63, banks=8, lines=32, words=8, patience=15, compressor_lines=12, per_line=15,
+        lanes=32, warps=24, registers=63, banks=8, lines=32, words=8, patience=15, leaves=IN_TURN,
+        compressor_lines=12, per_line=15, compressed_by=BY_NUMBER,
     ),
     # Lanes only widen what is moved: those of one size are enough, and the others are built sooner.
     "128 registers": dict(
-        lanes=2, warps=16, registers=255, banks=8, lines=4, words=8, patience=0, compressor_lines=12, per_line=15,
+        lanes=2, warps=16, registers=255, banks=8, lines=4, words=8, patience=0, leaves=FIRST_RELEASED,
+        compressor_lines=12, per_line=15, compressed_by=BY_WARP,
     ),
-    "one": dict(lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, patience=1, compressor_lines=1, per_line=1),
-    "odd": dict(lanes=3, warps=5, registers=7, banks=2, lines=3, words=4, patience=1, compressor_lines=3, per_line=3),
+    "one": dict(
+        lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, patience=1, leaves=IN_TURN,
+        compressor_lines=1, per_line=1, compressed_by=BY_NUMBER,
+    ),
+    "odd": dict(
+        lanes=3, warps=5, registers=7, banks=2, lines=3, words=4, patience=1, leaves=FIRST_RELEASED,
+        compressor_lines=3, per_line=3, compressed_by=BY_WARP,
+    ),
 }  # fmt: skip
 
 
@@ -95,7 +104,7 @@ _SHAPES = {
             sources=18, least=18, results=18, instructions=count, write=1.0, issue=1.0, bar=0.0, accept=1.0, answer=1.0,
             hoard=True, live=60, end=0.0, dies=0.0, compressible=0.0, word=1.0,
         )
-        for count in (1, 2, 3)
+        for count in (2, 3, 4, 5, 6)
     },
     "far lines": Shape(sources=8, results=8, hoard=True, live=60, end=0.0, dies=0.1, compressible=1.0, word=1.0),
     "short lives": Shape(end=0.7, instructions=2, live=6),
@@ -179,6 +188,7 @@ class Environment:
         self.banks = range(parameters["banks"])
         self.warps = [Warp() for _ in range(parameters["warps"])]
         self.issued: tuple[int, Instruction] | None = None  # in the last cycle
+        self.coming: Region | None = None  # of which a word is given in this cycle
         self.queue: list[deque[tuple[int, int, Instruction]]] = [deque() for _ in self.banks]  # to be presented
         self.under_way: list[deque[tuple[int, int, Instruction]]] = [deque() for _ in self.banks]
         self.results: list[list[tuple[int, int, Instruction]]] = [[] for _ in self.banks]
@@ -324,11 +334,11 @@ class Environment:
                 and not (i.flush.valid and i.flush.payload.warp == w)
             ),
         )
-        value = 0
+        value, self.coming = 0, None
         if self.say(i.word, chosen):
-            region, value = self.warps[chosen].stream.popleft()
-            if region:
-                region.missing -= 1
+            self.coming, value = self.warps[chosen].stream.popleft()
+            if self.coming:
+                self.coming.missing -= 1
         word = i.word.payload.word
         word.payload = value & (1 << PAYLOAD_BITS) - 1
         word.slots = value >> SLOTS_SHIFT & (1 << SLOTS_BITS) - 1
@@ -417,7 +427,7 @@ class Environment:
         """An active warp, whose instruction waits for no result, and of whose region all words are there."""
 
         def ready(w: int, warp: Warp) -> bool:
-            if not o.active >> w & 1 or warp.regions[0].missing:
+            if not o.active >> w & 1 or warp.regions[0].missing or warp.regions[0] is self.coming:
                 return False
             return not warp.due & {*warp.regions[0].code[warp.next].operands}
 
@@ -461,10 +471,15 @@ class Environment:
             i.answer.valid = 1
             payload.line = kind == Access.FETCH_LINE
             payload.warp, payload.number, payload.pattern, payload.expand, payload.install = names
-            group = (names[1] * self.parameters["warps"] + names[0]) // self.per_line
-            words = self.lines[group] if payload.line else self.raw[names[0], names[1]]
+            words = self.lines[self.group(names[0], names[1])] if payload.line else self.raw[names[0], names[1]]
             for k, word in enumerate(words):
                 payload.words[k] = word
+
+    def group(self, warp: int, number: int) -> int:
+        """The compressed line of a register."""
+        p = self.parameters
+        by_warp = p["compressed_by"] == BY_WARP
+        return (warp * p["registers"] + number if by_warp else number * p["warps"] + warp) // self.per_line
 
     # --------------------------------------------------------------------------------------------------------- checks
 

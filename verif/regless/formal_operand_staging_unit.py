@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from lockstep.rtl.bits import popcount
+from lockstep.rtl.regless._bank import Bank
 from lockstep.rtl.regless.operand_staging_unit import OperandStagingUnit
 from lockstep.spec.register_regions import Entry
-from lockstep.spec.regless.parameters import POISON, Request
+from lockstep.spec.regless.parameters import FIRST_RELEASED, POISON, Request
 from lockstep.verif.formal import Proof
 
 LINES, WARPS = 2, 3  # a register for each warp, so that an answer's warp tells whose it is
@@ -184,6 +187,21 @@ class Traffic(Elaboratable):
         m.d.comb += Cover(Cat(was).all() & access.valid)
 
 
+class Order(Elaboratable):
+    """A bank of four lines that keeps the order in which they were released; anything happens to it."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dut = dut = Bank(lanes=1, warps=1, registers=4, lines=4, leaves=FIRST_RELEASED)
+        some, first = Signal(4), Signal(4)
+        m.d.comb += first.eq(dut.first_released(some))
+        m.d.comb += Assert(~some.any() | (popcount(first) == 1) & ((first & ~some) == 0))
+        for a, b, c in combinations(range(4), 3):  # no three of them go round
+            round_, back = dut.earlier[b][a] & dut.earlier[c][b], ~dut.earlier[b][a] & ~dut.earlier[c][b]
+            m.d.comb += Assert(~(round_ & ~dut.earlier[c][a]) & ~(back & dut.earlier[c][a]))
+        return m
+
+
 PROOFS = {
     "values stay": Proof(
         Traffic, "bmc", 8,
@@ -192,6 +210,9 @@ PROOFS = {
         "answered was asked; a dirty line leaves by a store, an invalidation or its warp's end alone: 3 registers, 2 "
         "lines, 1 lane",
         long=True,
+    ),
+    "one line was released first": Proof(
+        Order, "prove", 1, "of any of four lines, exactly one was released before the others, whatever happens to them"
     ),
     "a value is filled and read, and stored": Proof(Traffic, "cover", 12, "each by itself; dirty lines alone"),
 }  # fmt: skip

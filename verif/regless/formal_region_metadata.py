@@ -11,6 +11,7 @@ from lockstep.spec.register_regions import (
     ENTRIES,
     ENTRY_BITS,
     FLAGS_SLOTS,
+    HEADER_ENTRIES,
     HEADER_USAGE_BITS,
     INSTRUCTION_SLOTS,
     MAX_SLOTS,
@@ -60,18 +61,21 @@ class Regions(Elaboratable):
             Signal(name=f"{name}_{w}") for name in ("given", "announced", "started", "running")
         )
         flagged, due = Signal(name=f"flagged_{w}"), Signal(2, name=f"due_{w}")  # words with flags: some; to come
+        closed, found = Signal(name=f"closed_{w}"), self.entries_of(m, dut.word.payload.word, w)  # no more ENTRIES come
         slots, taken = Signal(range(MAX_SLOTS + 1), name=f"slots_{w}"), Signal(range(MAX_SLOTS + 1), name=f"taken_{w}")
         word, comes = dut.word.payload.word, own(dut.word)
         header, single, flags = (word.kind == kind for kind in (Kind.HEADER, Kind.SINGLE, Kind.FLAGS))
         first, complete = header | single, given & (due == 0)
         single_slots = word.payload[SINGLE_COUNT_SHIFT:][:SINGLE_COUNT_BITS] + 1
         m.d.comb += [
-            Assume(~comes | dut.room[w] & Mux(given, ~complete & ~first & (flags | ~flagged), first)),
+            Assume(~comes | dut.room[w] & Mux(given, ~complete & ~first & (flags | ~closed), first)),
             Assume(~(comes & header) | (word.slots != 0) & (word.slots <= FLAGS_SLOTS * WORDS)),
             Assume(~dut.wanted[w] | ~announced),
             Assume(~own(dut.start) | announced & ~started),
             Assert(dut.count[w] <= WORDS),
         ]
+        with m.If(comes):
+            m.d.sync += closed.eq(Mux(header, found[HEADER_ENTRIES - 1], found[-1])[REGISTER_BITS:] == Entry.NONE)
         with m.If(comes & first):
             m.d.sync += [given.eq(1), flagged.eq(0), taken.eq(0), slots.eq(Mux(single, single_slots, word.slots))]
             m.d.sync += due.eq(Mux(single, 0, Mux(word.slots > FLAGS_SLOTS, 2, 1)))
@@ -101,7 +105,6 @@ class Regions(Elaboratable):
         with m.If(ends):
             m.d.sync += [given.eq(0), announced.eq(0), started.eq(0), running.eq(0)]
 
-        found = self.entries_of(m, word, w)
         if self.entries:
             m.d.comb += Assume(~issues)
             self.follow_register(m, dut, w, comes, first, found, started & ~running)

@@ -6,6 +6,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from lockstep.rtl.regless.regless_shard import ReglessShard
 from lockstep.spec.register_regions import SINGLE_ENTRIES_SHIFT, Entry, Kind
+from lockstep.spec.regless.parameters import BY_NUMBER, IN_TURN
 from lockstep.verif.formal import Proof
 
 
@@ -18,8 +19,9 @@ class Shard(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = dut = ReglessShard(
-            lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, patience=15, compressor_lines=1, per_line=1
-        )
+            lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, patience=15, leaves=IN_TURN,
+            compressor_lines=1, per_line=1, compressed_by=BY_NUMBER,
+        )  # fmt: skip
         word, issue = dut.word, dut.issue
         begun, given, closing = Signal(), Signal(), Signal()
         entry = word.payload.word.payload[SINGLE_ENTRIES_SHIFT:]
@@ -52,7 +54,7 @@ class Shard(Elaboratable):
         m.d.sync += waits.eq(0)
         with m.If(given & ~dut.active[0] & ~closing):
             m.d.sync += waits.eq(waits + 1)
-        m.d.comb += Assert(waits < 18)
+        m.d.comb += Assert(waits < 17)
         m.d.comb += [Cover(dut.ended[0]), Cover(issue.valid & ~issue.payload.end & (entry[8] == 1))]
         return m
 
@@ -61,7 +63,7 @@ PROOFS = {
     "a region starts in time": Proof(
         Shard, "bmc", 20,
         "in 20 cycles of regions of one slot, with an entry or none, whose lines are free: the warp is active at most "
-        "17 cycles after the word, and the instruction that issues is the region's last: 1 warp, 2 registers",
+        "16 cycles after the word, and the instruction that issues is the region's last: 1 warp, 2 registers",
         long=True,
     ),
     "a region with an entry ends": Proof(Shard, "cover", 24, "an instruction issues; the warp ends"),

@@ -9,15 +9,15 @@ import pytest
 from lockstep.models.regless import operand_staging_unit
 from lockstep.rtl import registry
 from lockstep.spec.register_regions import ERASE, LAST, Entry
-from lockstep.spec.regless.parameters import POISON, Request
+from lockstep.spec.regless.parameters import FIRST_RELEASED, IN_TURN, POISON, Request
 from lockstep.verif.bench import Bench
 from lockstep.verif.regless.bench_operand_staging_unit import CONFIGURATIONS
 
 BANK = 3  # of warp 1 and register 2
 
 
-def bench(lines: int = 32) -> Bench:
-    made = Bench(operand_staging_unit, **CONFIGURATIONS["gtx480"] | {"lines": lines})
+def bench(lines: int = 32, leaves: int = IN_TURN) -> Bench:
+    made = Bench(operand_staging_unit, **CONFIGURATIONS["gtx480"] | {"lines": lines, "leaves": leaves})
     made.i["request"]["ready"] = 1
     return made
 
@@ -107,6 +107,32 @@ def test_lines_leave_in_turn(lines: int) -> None:
     assert stored == registers[:lines]
 
 
+@pytest.mark.parametrize("leaves", [IN_TURN, FIRST_RELEASED])
+def test_lines_leave_in_turn_or_as_they_were_released(leaves: int) -> None:
+    """Of four dirty lines, the second is given back last, and the third is used and given back again."""
+    made = bench(4, leaves)
+    numbers = [number for number in range(63) if (1 + number) % 8 == BANK]
+    for number in numbers[:4]:
+        assert send(made, "access", "operand", number, result=1, flags=0)[0]
+    for number in numbers[0], numbers[2], numbers[3], numbers[1]:
+        send(made, "write", "answered", number, flags=LAST, mask=0xFFFF_FFFF, words=number)
+    assert send(made, "preload", "answered", numbers[2], action=Entry.PRELOAD)[0]
+    assert send(made, "access", "operand", numbers[2], result=0, flags=LAST)[0]
+    stored = []
+    for number in numbers[4:]:
+        _, request = send(made, "preload", "request", number, action=Entry.PRELOAD)
+        stored += [int(request["number"])] if request["kind"] == Request.STORE else []
+        for _ in range(8):
+            made.cycle()
+    order = (0, 1, 2, 3) if leaves == IN_TURN else (0, 3, 1, 2)
+    assert stored == [numbers[place] for place in order]
+
+
 def test_banks_are_a_power_of_two() -> None:
     with pytest.raises(ValueError, match="banks must be a power of two, not 3"):
         registry.component("regless.operand_staging_unit")(banks=3)
+
+
+def test_lines_leave_in_one_of_two_ways() -> None:
+    with pytest.raises(ValueError, match="leaves must be 0 to 1, not 2"):
+        registry.component("regless.operand_staging_unit")(leaves=2)

@@ -49,7 +49,9 @@ def announce(made: Bench) -> list[int]:
         made.cycle()
         if made.o["region"]["valid"]:
             made.i["wanted"] = 0
-            return made.o["region"]["payload"]["usage"].tolist()
+            usage: list[int] = made.o["region"]["payload"]["usage"].tolist()
+            made.cycle()  # a start is some cycles later
+            return usage
     return []
 
 
@@ -79,7 +81,7 @@ def test_a_region_in_one_word() -> None:
     made = bench()
     give(made, encode(Metadata((0b11, 0b100101), (1, 0, 0, 1) * 2, ((Entry.PRELOAD, 4), (Entry.INVALIDATE, 5)))))
     assert announce(made) == [1, 0, 0, 1] * 2
-    assert send(made) == ([[(Entry.INVALIDATE, 5), (Entry.PRELOAD, 4)]], 4)  # by bank: 0 and 7
+    assert send(made) == ([[(Entry.INVALIDATE, 5), (Entry.PRELOAD, 4)]], 3)  # by bank: 0 and 7
     assert issue(made, 1) == ([0b11, 0, 0, 0, 0, 0], False)
     assert issue(made, 1) == ([0b100101, 0, 0, 0, 0, 0], True)
     assert announce(made) == []
@@ -99,6 +101,17 @@ def test_entries_in_several_words_and_an_instruction_across_two() -> None:
     assert issue(made, 6) == ([1, 2, 3, 4, 5, 6], False)
     assert issue(made, 4) == ([7, 8, 9, 10, 0, 0], False)
     assert issue(made, 1) == ([11, 0, 0, 0, 0, 0], True)
+
+
+def test_a_word_with_room_for_an_entry_ends_them() -> None:
+    """Otherwise the next word of the warp has to be looked at, two cycles later."""
+    for entries, cycles in ((0, 3), (2, 3), (3, 5), (7, 5), (8, 7)):
+        made = bench()
+        give(made, encode(Metadata((1,) * 5, (7,) * 8, tuple((Entry.PRELOAD, number) for number in range(entries)))))
+        announce(made)
+        sent, cycle = send(made)
+        assert (sum(map(len, sent)), cycle) == (entries, cycles)
+    assert issue(made, 5) == ([1] * 5 + [0], True)
 
 
 def test_words_ahead_are_kept_and_dropped_when_the_warp_jumps() -> None:

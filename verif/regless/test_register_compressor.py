@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.models.regless import register_compressor
 from lockstep.rtl import registry
-from lockstep.spec.regless.parameters import POISON, Access, Request, State, per_line
+from lockstep.spec.regless.parameters import BY_WARP, POISON, Access, Request, State, per_line
 from lockstep.verif.bench import Bench
 from lockstep.verif.regless.bench_register_compressor import CONFIGURATIONS
 
@@ -133,6 +133,16 @@ def test_a_line_has_neighbours_by_number_then_by_warp() -> None:
     assert (payload["kind"], payload["group"]) == (Access.STORE_LINE, 16 * 255 // 15 - 1)
 
 
+def test_a_line_can_have_neighbours_by_warp_then_by_number() -> None:
+    """The 255 registers of a warp fill 17 lines."""
+    made = bench(lines=1, compressed_by=BY_WARP)
+    for number in range(240, 255):
+        assert ask(made, Request.STORE, number, [number] * 32, 2)[0] == ""
+    where, _, payload = ask(made, Request.STORE, 0, [7] * 32, 3)
+    assert (where, payload["kind"], payload["group"]) == ("access", Access.STORE_LINE, 3 * 17 - 1)
+    assert list(payload["words"][:30:2]) == [*range(240, 255)]
+
+
 def test_a_warp_ends_and_its_lines_stay() -> None:
     made = bench(lines=1)
     ask(made, Request.STORE, 0, [5] * 32)
@@ -177,3 +187,5 @@ def test_sizes_out_of_range_are_refused() -> None:
     for name, value in (("lines", 17), ("per_line", 16), ("per_line", 0), ("warps", 65)):
         with pytest.raises(ValueError, match=f"{name} must be 1 to"):
             cls(**{name: value})
+    with pytest.raises(ValueError, match="compressed_by must be 0 to 1, not 2"):
+        cls(compressed_by=2)

@@ -84,6 +84,18 @@ def test_a_region_is_cut_where_the_fewest_registers_cross() -> None:
     assert [one.region.preloads.bit_count() for one in regions] == [0, 1]
 
 
+@pytest.mark.parametrize("name", ["fft", "hotspot", "leukocyte"])
+def test_bounds_that_cut_nothing_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for made in of_kernel(name).values():
+        add_deliveries(made)
+        usual, small = divide(made, BOUNDS), divide(made, Bounds(12, 3))
+        assert any(one.region.cut for one in small) == (len(small) > len(usual))
+        with monkeypatch.context() as without:
+            without.setattr("lockstep.sim.compile.ptx.passes.register_regions.regions.MAX_USAGE", 99)
+            free = divide(made, Bounds(999, 99))
+        assert any(one.region.cut for one in usual) == (len(free) < len(usual))
+
+
 def test_a_barrier_ends_its_region_and_its_result_starts_the_next() -> None:
     made = draft("setp.eq.u32 %p0, %r1, 1; bar.red.popc.u32 %r0, 0, %p0; L: add.u32 %r0, %r0, 1; "
                  "setp.lt.u32 %p1, %r0, 9; @%p1 bra L; bar.sync 0; ret;")  # fmt: skip

@@ -32,9 +32,9 @@ def cycles_until_active(entries: tuple[tuple[Entry, int], ...]) -> tuple[Bench, 
 
 
 def test_latencies_and_an_operand() -> None:
-    assert cycles_until_active(())[1] == 10
+    assert cycles_until_active(())[1] == 9
     made, cycles = cycles_until_active(((Entry.PRELOAD, 2),))
-    assert cycles == 15, "the compressor has no copy"
+    assert cycles == 14, "the compressor has no copy"
     issue = made.i["issue"]
     issue["valid"] = issue["payload"]["slots"] = 1
     made.comb()

@@ -23,6 +23,7 @@ from lockstep.spec import regless
 from lockstep.spec.energy import REGISTERS as REGISTER_FILE
 from lockstep.spec.energy import WARP_REGISTER_BITS
 from lockstep.spec.parameters import LANES
+from lockstep.spec.register_regions import MAX_USAGE, REGION_REGISTERS
 
 TITLE = "RegLess beside its thesis"
 GPU, SIZE, PROCESS = "gtx980", "small", "45nm"
@@ -98,7 +99,9 @@ class Choice(NamedTuple):
     says: str
 
 
-TOP, CODE, SOONER, BOTH = "the top of the stack starts", "code is always there", "operands come sooner", "both"
+TOP, RELEASED, BY_WARP = "the top of the stack starts", "the line released first leaves", "compressed lines by warp"
+UNBOUND = "any number of a bank's registers"
+CODE, SOONER, BOTH = "code is always there", "operands come sooner", "both"
 
 
 @functools.cache
@@ -109,6 +112,17 @@ def choices() -> dict[str, Choice]:
         TOP: Choice(
             REGISTERS, {"regless.patience": 0}, {},
             "as in the thesis; otherwise the bottom of the stack starts after `regless.patience` others",
+        ),
+        RELEASED: Choice(
+            REGISTERS, {"regless.leaves": "first-released"}, {},
+            "of a bank's clean lines, and of its dirty ones, the one that was given back first; otherwise, the next in "
+            "turn. The thesis has lists, and does not say in which order (section 4.5.2)",
+        ),
+        BY_WARP: Choice(
+            REGISTERS, {"regless.compressed_by": "warp"}, {},
+            "registers of one warp with neighbouring numbers share a compressed line; otherwise, registers of "
+            "neighbouring warps with the same number do, as they lie in memory (section 4.5.2.3). The thesis does not "
+            "say which (section 4.5.3)",
         ),
         CODE: Choice(whole, {}, code, "the instruction cache always hits, so metadata words take no room in it"),
         SOONER: Choice(
@@ -189,6 +203,12 @@ CHOICES = (
     "Where this time goes: RegLess with {registers} registers and with {whole}, of which none is ever evicted, as it "
     "is and then with one choice made otherwise, in the same benchmarks. Where the choice is not RegLess's own, the "
     "baseline has it, too. *Effect* is the run time beside that with the same registers and no other choice."
+)
+BOUNDS = (
+    "*{unbound}*: a region has at most {most} registers of a bank, because its first metadata word cannot tell more "
+    "(section 4.5.4: 54 bits for the usage of eight banks and for three entries), and {registers} in all (a bound in "
+    "algorithm 1, whose value the thesis does not say). Of the {count:,} regions of all benchmarks, {cut} would be "
+    "longer without, so the row is that of RegLess as it is."
 )
 REASONS = (
     "Where it is not so: in {many} of the benchmarks, resident warps need more than {registers} registers from one "
@@ -283,7 +303,8 @@ class Regions(NamedTuple):
     """Of a kernel's code: means over its regions, the deviation of the live registers, and the most of a region.
 
     ``crossing`` are those that a warp needs where a region starts, in this region or in a later one; ``halves`` is the
-    share of halves of 64-bit values in the registers that instructions name.
+    share of halves of 64-bit values in the registers that instructions name. There are ``total`` regions, ``cut`` of
+    which would be longer if they could have more registers, in all or of a bank.
     """
 
     instructions: float
@@ -293,6 +314,8 @@ class Regions(NamedTuple):
     most: int
     crossing: float
     halves: float
+    total: int
+    cut: int
 
 
 @functools.cache
@@ -309,6 +332,7 @@ def regions(kernel: str, functions: Collection[str]) -> Regions:
         statistics.fmean(len(region.preloads) + len(region.last_preloads) for region in every),
         statistics.fmean(live), statistics.pstdev(live), max(live),
         statistics.fmean(region.instructions[0].live for region in every), 2 * pairs / (len(named) + pairs),
+        len(every), sum(region.cut for region in every),
     )  # fmt: skip
 
 
@@ -413,6 +437,7 @@ def page(results: Mapping[str, Result]) -> Page:
             Text(CHOICES.format(whole=WHOLE, registers=REGISTERS)),
             _choices(runs),
             *(Text(f"*{what}*: {choice.says}.") for what, choice in choices().items()),
+            Text(_bounds(runs)),
             Text("So here: yes or no", 2),
             _statements(runs),
             Text(_reasons(runs)),
@@ -586,6 +611,8 @@ def _choices(runs: Runs) -> Table:
         _choice(runs, f"as it is, {capacity}", capacity, _at(capacity)) for capacity in (REGISTERS, ALL_CAPACITIES[-1])
     ]
     rows += [_choice(runs, what, choice.registers, what) for what, choice in choices().items()]
+    if not sum(each.cut for each in _of_all(runs)):
+        rows.append(_choice(runs, UNBOUND, REGISTERS, REGLESS))
     columns = "", "registers", "run time", "effect", "fastest", "", "slowest", ""
     return Table("choices", "Choices made otherwise, one at a time", columns, rows)
 
@@ -596,6 +623,19 @@ def _choice(runs: Runs, title: str, registers: int, what: str) -> tuple[Any, ...
     time = _mean(runs, _time, what)
     effect = time / _mean(runs, _time, _at(registers))
     return title, registers, time, effect, times[least], least, times[most], most
+
+
+def _of_all(runs: Runs) -> list[Regions]:
+    """The regions of every benchmark."""
+    return [regions(each.kernel, runs[f"{name}, {REGLESS}"].functions) for name, each in BENCHMARKS.items()]
+
+
+def _bounds(runs: Runs) -> str:
+    found = _of_all(runs)
+    return BOUNDS.format(
+        unbound=UNBOUND, most=MAX_USAGE, registers=REGION_REGISTERS, count=sum(each.total for each in found),
+        cut=sum(each.cut for each in found) or "none",
+    )  # fmt: skip
 
 
 def _statements(runs: Runs) -> Table:

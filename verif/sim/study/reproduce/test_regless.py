@@ -59,7 +59,7 @@ def configured() -> dict[str, Result]:
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> Results:
     """Runs of 1,000 cycles; regions are alike in all kernels."""
-    monkeypatch.setattr(regless, "regions", lambda kernel, functions: Regions(6.0, 3.0, 5.0, 2.0, 20, 4.0, 0.5))
+    monkeypatch.setattr(regless, "regions", lambda kernel, functions: Regions(6.0, 3.0, 5.0, 2.0, 20, 4.0, 0.5, 9, 0))
     monkeypatch.setattr(regless, "state_bits", lambda registers: 1024 * (registers + 100))
     return {
         name: {
@@ -79,7 +79,7 @@ def test_regions_are_those_of_the_functions_that_ran() -> None:
     one = regless.regions("srad_v2", frozenset(["srad_cuda_1"]))
     assert one.instructions != both.instructions and one.most <= both.most
     nn = regless.regions("nearest-neighbour", frozenset(["euclid"]))
-    assert nn == pytest.approx((20 / 4, 4 / 4, 9 / 4, 1.2990, 3, 4 / 4, 0), abs=1e-4)
+    assert nn == pytest.approx((20 / 4, 4 / 4, 11 / 4, 1.7854, 5, 4 / 4, 0, 4, 0), abs=1e-4)
     assert regless.regions("lavaMD", frozenset(["kernel_gpu_cuda"])).halves == pytest.approx(0.6338, abs=1e-4)
 
 
@@ -173,6 +173,16 @@ def test_choices_change_what_they_say() -> None:
     assert jobs[f"nw, {regless.TOP}"].settings == {"regless.registers": 512, "regless.patience": 0}
 
 
+def test_bounds_of_regions_have_a_row_while_they_cut_nothing(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in regless.STUDIED:
+        change(results, f"{name}, {REGLESS}", 1100)
+    assert table(results, "choices")[regless.UNBOUND][:3] == pytest.approx((512, 1.1, 1.0))
+    assert "Of the 189 regions of all benchmarks, none would be longer" in markdown(regless.page(results), "regless")
+    cut = Regions(6.0, 3.0, 5.0, 2.0, 20, 4.0, 0.5, 9, 1)
+    monkeypatch.setattr(regless, "regions", lambda kernel, functions: cut)
+    assert regless.UNBOUND not in table(results, "choices")
+
+
 @pytest.mark.exhaustive
 @pytest.mark.long
 def test_state_is_that_of_all_schedulers_blocks() -> None:
@@ -254,8 +264,8 @@ def test_what_is_said_of_energy(results: Results) -> None:
 def test_what_is_said_of_regions(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     regions = "largest regions", "20 live registers", "more live registers than"
     assert [holds(results, statement) for statement in regions] == [False, True, True]
-    few = Regions(4.0, 5.0, 5.0, 2.0, 19, 4.0, 0.5)
-    many = Regions(9.0, 3.0, 5.0, 2.0, 20, 4.0, 0.5)
+    few = Regions(4.0, 5.0, 5.0, 2.0, 19, 4.0, 0.5, 9, 0)
+    many = Regions(9.0, 3.0, 5.0, 2.0, 20, 4.0, 0.5, 9, 0)
     monkeypatch.setattr(regless, "regions", lambda kernel, functions: many if kernel in ("dwt2d", "lud", "nw") else few)
     assert [holds(results, statement) for statement in regions] == [True, False, False]
 

@@ -10,7 +10,7 @@ A result whose last use in its region is its own write counts until the region e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockstep.sim.compile.ptx.passes.register_regions.operations import Operation, mask, usage
 from lockstep.spec.register_regions import BANKS, ERASE, LAST, MAX_SLOTS, MAX_USAGE
@@ -48,6 +48,7 @@ class Region:
     from the start; ``last``, of these, those whose values die inside. ``flags``: ``LAST`` and ``ERASE`` of every
     operand of every operation. ``usage``: the most registers of each bank at a time; ``most``: of all. ``copies``:
     those that may have a value when it has ended. ``divided``: there are no flags for a pair, since its halves differ.
+    ``cut``: it would be longer with other bounds.
     """
 
     part: range
@@ -59,9 +60,13 @@ class Region:
     most: int
     copies: int
     divided: bool
+    cut: bool = False
 
     def fits(self, bounds: Bounds) -> bool:
-        return not self.divided and self.most <= bounds.registers and max(self.usage) <= bounds.usage
+        return not self.divided and not self.exceeds(bounds)
+
+    def exceeds(self, bounds: Bounds) -> bool:
+        return self.most > bounds.registers or max(self.usage) > bounds.usage
 
 
 def regions(block: Block, copies: int, bounds: Bounds) -> Iterator[Region]:
@@ -151,7 +156,7 @@ class _Run:
             return whole
         first = whole if whole.fits(bounds) else self._longest(start, upper, copies, bounds)
         cut = region_of(self.block, range(start, self._cut(start, first.part.stop)), copies)
-        return cut if cut.fits(bounds) else first
+        return replace(cut if cut.fits(bounds) else first, cut=whole.exceeds(bounds))
 
     def _upper(self, start: int) -> int:
         """Where a region must end for its flags, and for the first use of a long load in it."""
