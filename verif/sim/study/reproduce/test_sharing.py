@@ -82,7 +82,7 @@ FREE = free_registers(description.load("tesla-c2050").core)
 
 
 def test_registers_that_code_needs(results: Results) -> None:
-    """Machine code needs no more than PTX or a thread of a full SM can have, nor than the paper's, which all are given."""
+    """No more than PTX has or a full SM leaves to each thread, and no more than the paper's, which all are given."""
     registers = table(results, "registers")
     assert registers.keys() == APPLICATIONS.keys()
     for name, (ptx, machine, given, theirs) in registers.items():
