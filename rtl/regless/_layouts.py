@@ -85,8 +85,8 @@ def answer_layout(*, words: int, warps: int, registers: int) -> data.StructLayou
     return data.StructLayout({"line": 1, **_fetched(warps, registers), "words": values(words)})
 
 
-def check(given: Mapping[str, int], largest: Mapping[str, int]) -> None:
-    """Refuse sizes out of range: 1 to the largest."""
+def check(given: Mapping[str, int], largest: Mapping[str, int], least: int = 1) -> None:
+    """Refuse arguments out of range: the least to the largest."""
     for what, value in given.items():
-        if not 1 <= value <= largest[what]:
-            raise ValueError(f"{what} must be 1 to {largest[what]}, not {value}")
+        if not least <= value <= largest[what]:
+            raise ValueError(f"{what} must be {least} to {largest[what]}, not {value}")

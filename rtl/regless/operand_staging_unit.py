@@ -111,8 +111,7 @@ class OperandStagingUnit(wiring.Component):
         leaves: int = IN_TURN,
     ) -> None:  # fmt: skip
         check(dict(lanes=lanes, warps=warps, registers=registers, banks=banks, lines=lines), self.LARGEST)
-        if not 0 <= leaves < len(LEAVES):
-            raise ValueError(f"leaves must be 0 to {len(LEAVES) - 1}, not {leaves}")
+        check(dict(leaves=leaves), self.LARGEST, least=0)
         if banks & (banks - 1):
             raise ValueError(f"banks must be a power of two, not {banks}")
         size = dict(warps=warps, registers=registers)

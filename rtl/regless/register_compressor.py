@@ -130,8 +130,7 @@ class RegisterCompressor(wiring.Component):
     ) -> None:  # fmt: skip
         given = dict(lanes=lanes, warps=warps, registers=registers, lines=lines, per_line=per_line)
         check(given | {"lines": lines or 1}, self.LARGEST | {"per_line": PER_LINE})
-        if not 0 <= compressed_by < len(COMPRESSED_BY):
-            raise ValueError(f"compressed_by must be 0 to {len(COMPRESSED_BY) - 1}, not {compressed_by}")
+        check(dict(compressed_by=compressed_by), self.LARGEST, least=0)
         self._by_number = compressed_by == BY_NUMBER
         self._lanes, self._per_line, self._compresses = lanes, per_line, lines != 0
         lines = lines or 1
