@@ -21,6 +21,7 @@ from amaranth.lib.wiring import In, Out
 from lockstep.cli import blocks, synth
 from lockstep.cli import main as cli
 from lockstep.rtl.netlist import Memory, Register
+from lockstep.sim.cosim import liberty
 from lockstep.sim.cosim.liberty import read
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
@@ -330,6 +331,15 @@ def test_a_compressed_library(compress: Callable[[bytes], bytes], tmp_path: Path
     assert read(str(file)) == Library.parse(LIBRARY)
     file.write_bytes(compress(LIBRARY.encode())[:-9])
     with pytest.raises(UsageError, match=r"--liberty .*cells\.lib: cannot be read: [^\n]+$"):
+        read(str(file))
+
+
+def test_a_library_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes can be so many gigabytes."""
+    monkeypatch.setattr(liberty, "_MOST", 1 << 16)
+    file = tmp_path / "cells.lib"
+    file.write_bytes(gzip.compress(b" " * (1 << 24)))
+    with pytest.raises(UsageError, match=r"cells\.lib: has more than 65,536 bytes$"):
         read(str(file))
 
 
