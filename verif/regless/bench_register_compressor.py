@@ -11,6 +11,7 @@ from typing import Any
 from lockstep.spec.regless.parameters import BY_NUMBER, BY_WARP, POISON, Access, Request, State
 
 BLOCK = "regless.register_compressor"
+CLOSED = False  # some configurations miss bins that they could hit
 CONFIGURATIONS = {
     "small": dict(lanes=4, warps=3, registers=18, lines=3, per_line=4, compressed_by=BY_NUMBER),
     "paper": dict(lanes=32, warps=16, registers=255, lines=12, per_line=15, compressed_by=BY_NUMBER),
