@@ -31,6 +31,8 @@ class Environment:
     def drive(self, i: Any, o: Any) -> None:
         if self.cycle == 0 or self.rng.random() < self.changes:
             i.slots = mask(self.rng, self.parameters["warps"])
+        if self.cycle % (2 * self.parameters["period"]) == 0:  # every second time, it opens for none
+            i.slots = 0
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
         opens = self.cycle % self.parameters["period"] == 0
