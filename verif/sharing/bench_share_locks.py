@@ -507,8 +507,7 @@ UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **dict.fromkeys(
         (
             "two warps of a CTA ask", "the CTAs of two pairs ask", "side 0 goes first", "side 1 goes first",
-            "the lower scheduler gives way", "the higher scheduler gives way", "two give way to one",
-            "one gives way to two, of which others refuse one",
+            "the lower scheduler gives way", "the higher scheduler gives way",
             "others refuse the older, and the younger gives way to it", "the younger holds and goes first",
         ),
         _alone,
@@ -521,4 +520,10 @@ UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
         ),
         _one_lock,
     ),
+    # A third scheduler asks.
+    **dict.fromkeys(
+        ("two give way to one", "one gives way to two, of which others refuse one"), lambda p: p["schedulers"] < 3
+    ),
+    # Who releases the only lock asks for none, and who asks beside it is still refused.
+    "a taking in the cycle of a release": lambda p: _one_lock(p) and p["rule"] == 1,
 }  # fmt: skip
