@@ -94,7 +94,8 @@ class Environment:
         rng, shape = self.rng, self.shape
         ends = self.cycle == self.p["window"] - 1
         i.launch = rng.random() < shape.launch + 0.05 * ends or (self.most == 0 and rng.random() < 0.2)
-        i.most = rng.randint(1, self.p["ctas"]) if rng.random() < 0.8 else 1
+        often_one = self.p["ctas"] > 8  # where one of all sizes would come too seldom
+        i.most = 1 if often_one and rng.random() < 0.2 else rng.randint(1, self.p["ctas"])
         self.starts, self.finishes = [], []
         if self.cycle == 0:
             self._mood()
