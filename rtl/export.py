@@ -1,8 +1,9 @@
 """A block as Verilog: one file, ports named and ordered as in :mod:`lockstep.rtl.flat`, clock and reset first.
 
 Amaranth hands its netlist to Yosys as RTLIL. On the way every identifier becomes one that Verilog can write without
-escapes: ``warp_pool.request_selector`` is ``warp_pool_request_selector``, a second ``p__addr`` is ``p__addr_17``, nets
-without a name are ``n1``, ``n2`` and so on. The same block always gives the same text.
+escapes: ``warp_pool.request_selector`` is ``warp_pool_request_selector``, a second ``p__addr`` is ``p__addr_17``. What
+Yosys writes has a wire for each operator (:func:`operators`); :mod:`lockstep.rtl.expressions` makes expressions of
+them. The same block always gives the same text.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import partial
 from amaranth.back import rtlil as backend
 from amaranth.lib import wiring
 
-from lockstep.rtl import registry, widths, yosys
+from lockstep.rtl import expressions, registry, widths, yosys
 from lockstep.rtl.flat import Flat, FlatPort, flat_ports
 
 CLOCK = ("clk", "rst")
@@ -131,19 +132,38 @@ def verilog(component: wiring.Component, block: str, parameters: Mapping[str, in
     ExportError
         when a port has the name of a Verilog keyword.
     """
+    kind = type(component)
+    name = block.rpartition(".")[2]
+    body = expressions.readable(operators(component, block), _identifier(name))
+    contracts = {part: _contract(registry.component(part)) for part in registry.blocks()}
+    introduced = _MODULE.sub(partial(_introduced, name, contracts), body)
+    return _header(block, kind, parameters) + introduced
+
+
+def operators(component: wiring.Component, block: str) -> str:
+    """The modules of a block with a wire for each operator; those without a name are ``n1``, ``n2`` and so on.
+
+    Raises
+    ------
+    ExportError
+        when a port has the name of a Verilog keyword.
+    """
     name = block.rpartition(".")[2]
     for port in flat_ports(component):
         if port.name in _KEYWORDS:
             raise ExportError(f"{block}: the port name {port.name!r} is a Verilog keyword")
+    return modules(rtlil(component, name), name)
+
+
+def modules(text: str, name: str) -> str:
+    """RTLIL as Verilog with a wire for each operator; ``name`` is the top module."""
     script = [
         "read_rtlil block.il", f"hierarchy -top {_identifier(name)}", "proc -noopt -norom", "memory_collect",
         "opt_clean", "rename -enumerate -pattern n%", "write_verilog -noattr block.v",
     ]  # fmt: skip
-    readable = _readable(widths.explicit(rtlil(component, name)), name)
-    text = _latches_named(yosys.run(script, {"block.il": readable}, ["block.v"])["block.v"])
-    body = text.split("\n", 1)[1].lstrip("\n")
-    contracts = {part: _contract(registry.component(part)) for part in registry.blocks()}
-    return _header(block, type(component), parameters) + _MODULE.sub(partial(_introduced, name, contracts), body)
+    readable = _readable(widths.explicit(text), name)
+    verilog = _latches_named(yosys.run(script, {"block.il": readable}, ["block.v"])["block.v"])
+    return verilog.split("\n", 1)[1].lstrip("\n")
 
 
 def _introduced(top: str, contracts: Mapping[str, str], module: re.Match[str]) -> str:

@@ -46,6 +46,15 @@ class FlatPort:
     def is_input(self) -> bool:
         return self.path[0] == "i"
 
+    @property
+    def member(self) -> str:
+        """The path as ``combinational`` writes it: without side and indices."""
+        return ".".join(part for part in self.path[1:] if isinstance(part, str))
+
+    def is_below(self, member: str) -> bool:
+        """Whether it is this member, or in it."""
+        return self.member == member or self.member.startswith(f"{member}.")
+
 
 def flat_ports(component: wiring.Component) -> list[FlatPort]:
     """All ports of a component, but for its clock and reset: inputs, outputs, combinational outputs."""

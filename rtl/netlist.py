@@ -16,7 +16,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from lockstep.rtl import export, yosys
-from lockstep.rtl.flat import FlatPort, flat_ports
+from lockstep.rtl.flat import flat_ports
 
 Bit = int | str  # a net's number, or a constant: "0", "1", "x"
 Cell = dict[str, Any]
@@ -223,15 +223,13 @@ def check(component: wiring.Component) -> list[Mismatch]:
     """
     declared: Mapping[str, tuple[str, ...]] = getattr(component, "combinational", {})
     netlist = Netlist(component)
-    members = {port.name: _member(port) for port in netlist.ports}
+    ports = {port.name: port for port in netlist.ports}
     unused = {(output, source) for output, sources in declared.items() for source in sources}
     problems = []
     for output, sources in netlist.paths().items():
         for source in sorted(sources):
             pairs = {
-                pair
-                for pair in _pairs(declared)
-                if _below(members[output], pair[0]) and _below(members[source], pair[1])
+                pair for pair in _pairs(declared) if ports[output].is_below(pair[0]) and ports[source].is_below(pair[1])
             }
             unused -= pairs
             if not pairs:
@@ -241,12 +239,3 @@ def check(component: wiring.Component) -> list[Mismatch]:
 
 def _pairs(declared: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str]]:
     return ((output, source) for output, sources in declared.items() for source in sources)
-
-
-def _member(port: FlatPort) -> str:
-    """A port's path as ``combinational`` writes it: without side and indices."""
-    return ".".join(part for part in port.path[1:] if isinstance(part, str))
-
-
-def _below(path: str, member: str) -> bool:
-    return path == member or path.startswith(f"{member}.")

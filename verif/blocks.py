@@ -143,8 +143,22 @@ class Declaration:
 
         return build.kept(self.block, parameters, "verilog", make, Path(export.__file__))
 
+    def operators(self, configuration: str) -> str:
+        """The same with a wire for each operator, each of which a simulator computes and counts in every cycle."""
+
+        def make() -> str:
+            return export.operators(self.component(configuration), self.block)
+
+        parameters = self.configurations[configuration]
+        return build.kept(self.block, parameters, "operators", make, Path(export.__file__))
+
     def model(self) -> ModuleType:
         return importlib.import_module(f"lockstep.models.{self.block}")
+
+
+def anything(m: Module, parameters: Parameters, ports: Mapping[str, Signal]) -> ValueLike:
+    """Any inputs are legal."""
+    return Const(1)
 
 
 def blocks() -> list[str]:
@@ -165,7 +179,7 @@ def declaration(block: str) -> Declaration:
         unreachable=getattr(bench, "UNREACHABLE", {}),
         waivers=getattr(bench, "WAIVERS", ()),
         cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
-        protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
+        protocol=getattr(bench, "protocol", anything),
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
         closed=getattr(bench, "CLOSED", True),
     )

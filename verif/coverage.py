@@ -3,7 +3,9 @@
 Every configuration by itself must hit each bin that it can: what another one hits says nothing of a fault that shows in
 one alone.
 
-Code coverage is that of the first configuration, in the exported Verilog. Counted are all statements and branches, and
+Code coverage is that of the first configuration, in its Verilog with a wire for each operator
+(:func:`lockstep.rtl.export.operators`): inside an expression, a simulator does not look at what is not chosen. Counted
+are all statements and branches, and
 the toggles, up and down, of every bit of every port (clock and reset apart) and of every register. Not counted are
 wires, whose values the former determine and of which most have no name, and memories, of which Verilator counts none.
 A block that joins others is measured with all that is inside it.
@@ -120,7 +122,7 @@ def _matched(waiver: Waiver, points: Sequence[Point]) -> list[Point]:
 
 def _played(declared: Declaration, trace: Trace) -> tuple[bool, list[Point]]:
     """Whether the first configuration's hardware equals the trace, and its points."""
-    verilog, ports = declared.verilog(declared.first), declared.ports(declared.first)
+    verilog, ports = declared.operators(declared.first), declared.ports(declared.first)
     player = verilated.player(verilog, declared.name, ports, coverage=True)
     found, data = verilated.play(player, [trace], ports)
     return found == [-1], list(_points(data, declared.name, verilog, {port.name for port in ports}))
@@ -146,9 +148,7 @@ def functional(declared: Declaration, bins: Mapping[str, Counter[str]]) -> list[
 def _points(data: str, top: str, verilog: str, ports: set[str]) -> Iterator[Point]:
     """What Verilator counted, in its own format: ``C '\\x01key\\x02value...' count``."""
     text = verilog.split("\n")
-    counted = {
-        name: registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()
-    }
+    counted = {name: registers(module) | (ports if name == top else set()) for name, module in modules(verilog).items()}
     for line in data.split("\n"):
         if not (found := re.fullmatch(r"C '(.*)' (\d+)", line)):
             continue

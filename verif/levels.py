@@ -316,7 +316,7 @@ def _random(declared: Declaration, options: Options) -> Check:
     coverage = measure(declared, bins, traces)
     if options.folder:
         source = options.folder / f"{declared.block}.v"
-        write(source, declared.verilog(declared.first))
+        write(source, declared.operators(declared.first))
         write(options.folder / f"{declared.block}.info", coverage.lcov(str(source)))
     able = [counts[name] for configuration, counts in bins.items() for name in declared.able(configuration)]
     shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-_REGISTER = re.compile(r"^(  (?:output )?reg (?:\[\d+:0\] )?\S+) = \d+'h\w+;$", re.MULTILINE)
-_CONTENTS = re.compile(r"^  initial begin\n((?:    \S+\[\d+\] = \d+'h\w+;\n)+)  end\n", re.MULTILINE)
+_REGISTER = re.compile(r"^(  (?:output )?reg (?:\[\d+:0\] )?\S+) = \d+'[hd]\w+(?=[;,]?$)", re.MULTILINE)
+_WORDS = re.compile(
+    r"^  initial begin\n    (\w+)\[\d+\] = \d+'[hd]\w+;\n(?:    \1\[\d+\] = \d+'[hd]\w+;\n)*  end\n", re.MULTILINE
+)
+_FILLED = re.compile(r"^  initial begin : fill_(\w+)\n(?:    .*\n)+  end\n", re.MULTILINE)
 
 
 def stripped(verilog: str) -> str:
@@ -15,8 +18,7 @@ def stripped(verilog: str) -> str:
 
 def _stripped(module: str) -> str:
     def contents(found: re.Match[str]) -> str:
-        memory = found[1].strip().partition("[")[0]
-        written = re.search(rf"^ +{re.escape(memory)}\[.*\] <= ", module, re.MULTILINE)
+        written = re.search(rf"^ +{re.escape(found[1])}\[.*\] <= ", module, re.MULTILINE)
         return "" if written else found[0]
 
-    return _CONTENTS.sub(contents, _REGISTER.sub(r"\1;", module))
+    return _FILLED.sub(contents, _WORDS.sub(contents, _REGISTER.sub(r"\1", module)))

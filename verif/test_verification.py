@@ -127,10 +127,8 @@ def test_a_wrong_path_names_the_configuration_and_a_remedy(
 def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a reset of their heads, queues work as long as they have initial values, as an FPGA gives them."""
     queues = declaration("warppool.instruction_queues")
-    verilog = queues.verilog("odd")
-    for head in re.findall(r" head_\d <= (n\d+);", verilog):
-        verilog = verilog.replace(f"assign {head} = rst ? 3'h0 : ", f"assign {head} = ")
-    assert verilog.count("rst ? 3'h0") == queues.verilog("odd").count("rst ? 3'h0") - 3
+    verilog, changed = re.subn(r"( head_\d <= )rst \? 3'h0 :", r"\1", queues.verilog("odd"))
+    assert changed == 3
     runs = [Run("odd", "steady", seed) for seed in range(5)]
     found = [simulate(queues, "odd", [run], CYCLES, verilog=verilog).failures for run in runs]
     assert any(found)
@@ -288,12 +286,21 @@ def test_verilog_of_a_unit_depends_on_its_parts() -> None:
 
 
 def test_only_memories_that_are_written_lose_their_contents() -> None:
-    rom = "  reg [3:0] rom [1:0];\n  initial begin\n    rom[0] = 4'h1;\n    rom[1] = 4'h2;\n  end\n"
-    ram = rom.replace("rom", "ram") + "  always @(posedge clk) begin\n    if (en)\n      ram[addr] <= data;\n  end\n"
-    register = "  reg [2:0] free = 3'h5;\n"
-    bare = "  reg [3:0] ram [1:0];\n  always"
-    found = stripped(f"module m(clk);\n{rom}{ram}{register}endmodule\n")
-    assert rom in found and bare in found and "  reg [2:0] free;\n" in found
+    words = "  initial begin\n    rom[0] = 4'h1;\n    rom[1] = 4'h2;\n  end\n"
+    loop = "  initial begin : fill_rom\n    integer k;\n    for (k = 0; k <= 1; k = k + 1) rom[k] = 4'h1;\n  end\n"
+    written = "  always @(posedge clk) begin\n    if (en)\n      ram[addr] <= data;\n  end\n"
+    for contents in words, loop:
+        rom = f"  reg [3:0] rom [1:0];\n{contents}"
+        found = stripped(f"module m(\n  input wire clk\n);\n{rom}{rom.replace('rom', 'ram')}{written}endmodule\n")
+        assert rom in found and "  reg [3:0] ram [1:0];\n  always" in found
+
+
+def test_no_register_keeps_its_initial_value() -> None:
+    """Neither one of 32 bits, whose constants are decimal, nor one that is a port."""
+    text = (
+        "module m(\n  output reg [2:0] free = 3'h5,\n  output reg b = 1'h1\n);\n  reg [31:0] word = 32'd7;\nendmodule\n"
+    )
+    assert stripped(text) == re.sub(r" = \d+'\w+", "", text)
 
 
 def test_replay_file(declared: Declaration, trace: Trace, tmp_path: Path) -> None:

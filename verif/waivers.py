@@ -1,8 +1,7 @@
 """Proves that the waived points of code coverage cannot be reached: all of a block's at once, without bound.
 
 The block, in the configuration that is measured, gets any inputs that its bench's ``protocol`` allows, and a reset at
-any time, as between the runs that are measured. The properties are added to the exported Verilog, whose names are those
-of the points:
+any time, as between the runs that are measured. The properties are added to the Verilog whose points are counted:
 
 ========================== =========================================================================================
 toggle of a register       the bit keeps its initial value, since a reset brings back whatever leaves it
@@ -39,7 +38,7 @@ def prove(declared: Declaration, points: Sequence[Point], folder: Path) -> Outco
     ValueError
         for a point of another kind than those above.
     """
-    lines = declared.verilog(declared.first).split("\n")
+    lines = declared.operators(declared.first).split("\n")
     for number, point in sorted(enumerate(points), key=lambda item: -item[1].line):  # lines above stay where they are
         end = lines.index("endmodule", point.line)
         lines[end:end] = claim(point, "\n".join(lines[:end]), number)
