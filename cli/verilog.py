@@ -1,4 +1,4 @@
-"""`lockstep verilog`: blocks as Verilog, and a FuseSoC core file."""
+"""`lockstep verilog`: blocks as Verilog, the contracts of their ports, and a FuseSoC core file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 
 from lockstep.cli import options as shared
 from lockstep.cli.blocks import build, chosen
-from lockstep.rtl import configuration, export
+from lockstep.rtl import configuration, contract, export
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable
 from lockstep.spec.files import write
+from lockstep.verif.blocks import protocol
 
 
 def arguments(to: ArgumentParser) -> None:
@@ -36,7 +37,9 @@ def command(options: Namespace) -> int:
                 text = export.verilog(build(block, gpu), block, parameters)
             except export.ExportError as error:
                 raise UsageError(str(error)) from None
-            files[f"{block.partition('.')[2]}.v"] = text
+            name = block.partition(".")[2]
+            files[f"{name}.v"] = text
+            files[f"{name}_contract.sv"] = contract.systemverilog(build(block, gpu), block, parameters, protocol(block))
     title = f"lockstep_{options.block.replace('.', '_')}.core"
     files[title] = export.core(names, options.block.rpartition(".")[2])
     try:

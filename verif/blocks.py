@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from amaranth.hdl import Const, Module, Signal, ValueLike
 from amaranth.lib import wiring
 
-from lockstep.rtl import export, registry
+from lockstep.rtl import contract, export, registry
 from lockstep.rtl.configuration import parameters as parameters_of
 from lockstep.rtl.flat import FlatPort, flat_ports
 from lockstep.sim.cosim import build
@@ -143,6 +143,17 @@ class Declaration:
 
         return build.kept(self.block, parameters, "verilog", make, Path(export.__file__))
 
+    def contract(self, configuration: str) -> str:
+        """The contract of the block's ports in SystemVerilog."""
+        parameters = self.configurations[configuration]
+
+        def make() -> str:
+            legal = protocol(self.block)
+            return contract.systemverilog(self.component(configuration), self.block, parameters, legal)
+
+        files = Path(contract.__file__), _file(self.block, "bench")
+        return build.kept(self.block, parameters, "contract", make, *files)
+
     def operators(self, configuration: str) -> str:
         """The same with a wire for each operator, each of which a simulator computes and counts in every cycle."""
 
@@ -154,11 +165,6 @@ class Declaration:
 
     def model(self) -> ModuleType:
         return importlib.import_module(f"lockstep.models.{self.block}")
-
-
-def anything(m: Module, parameters: Parameters, ports: Mapping[str, Signal]) -> ValueLike:
-    """Any inputs are legal."""
-    return Const(1)
 
 
 def blocks() -> list[str]:
@@ -179,10 +185,15 @@ def declaration(block: str) -> Declaration:
         unreachable=getattr(bench, "UNREACHABLE", {}),
         waivers=getattr(bench, "WAIVERS", ()),
         cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
-        protocol=getattr(bench, "protocol", anything),
+        protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
         closed=getattr(bench, "CLOSED", True),
     )
+
+
+def protocol(block: str) -> contract.Protocol | None:
+    """What the inputs of a block must keep to, beside the rules of its ports; none if its bench declares nothing."""
+    return getattr(_module(block, "bench"), "protocol", None) if _file(block, "bench").is_file() else None
 
 
 def proofs(block: str) -> dict[str, Proof]:

@@ -77,8 +77,9 @@ def simulate(
 ) -> Report:
     """Play runs, all of one configuration, and replay files to the hardware in one process of a simulator.
 
-    It powers up with contents that the runs determine: random ones under Verilator, unknown ones under Icarus.
-    ``verilog`` takes the place of the block's own.
+    It powers up with contents that the runs determine: random ones under Verilator, unknown ones under Icarus. Under
+    Verilator, the contract of its ports is bound to it, and what breaks that ends all runs. ``verilog`` takes the place
+    of the block's own.
     """
     from cocotb_tools.runner import get_runner
 
@@ -101,7 +102,7 @@ def simulate(
         ships = configuration == declared.shipped
         inner = state(text, top) if ships or any(presets for _, presets in traces) else []
         if simulator == "verilator":
-            build = verilated.simulator(text, top, ports, inner)
+            build = verilated.simulator(text + declared.contract(configuration), top, ports, inner)
         else:
             build = folder
             (folder / f"{top}.v").write_text(text, encoding="utf-8")
@@ -115,15 +116,18 @@ def simulate(
             "outputs": {port.name: port.bits for port in ports if not port.is_input},
             "state": {each.path: each.words for each in inner if ships and not _may_change(declared, each.path)},
         }
-        with suppress(SystemExit):  # what the runner does about failed tests under pytest, and only there
+        # What the runner does about failed tests, but only under pytest, and about a simulator that ends early.
+        with suppress(SystemExit, RuntimeError):
             runner.test(
                 test_module="lockstep.verif.cocotb_bench", hdl_toplevel=top, hdl_toplevel_lang="verilog",
                 build_dir=build, test_dir=folder, results_xml=str(folder / "results.xml"),
                 plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{contents}"] if simulator == "verilator" else [],
                 extra_env={"LOCKSTEP_TASK": json.dumps(task), **NO_REWRITING}, log_file=folder / "simulator.log",
             )  # fmt: skip
-        results = _results(folder / "results.xml")
-        if len(results) != len(traces):
+        results = _results(folder / "results.xml") if (folder / "results.xml").exists() else []
+        if broken := _broken(folder):
+            report.failures.append(f"{configuration}: {broken}")
+        elif len(results) != len(traces):
             raise RuntimeError(f"{declared.block}: {simulator} ran {len(results)} tests:\n{_tail(folder)}")
         report.failures.extend(failure for failure in results if failure)
     return report
@@ -175,6 +179,13 @@ def _results(path: Path) -> list[str]:
             told = failure.get("error_msg") or failure.get("message") or failure.text or "failed"
         results.append(told.strip().split("\n")[0])
     return results
+
+
+def _broken(folder: Path) -> str:
+    """What a simulator says of the first assertion or assumption that fails."""
+    log = (folder / "simulator.log").read_text(encoding="utf-8")
+    found = re.search(r"\[(\d+)\].*Assertion failed in \S*\.(\w+)\.(\w+)", log)
+    return f"the contract is broken at {found[1]} ns: {found[3]}" if found else ""
 
 
 def _tail(folder: Path) -> str:

@@ -187,7 +187,10 @@ def _outputs(state, io):
     io.o.policy = selector.policy
     io.o.overdue = selector.overdue
     assign(io.o.access, selector.access)
-    io.o.access.payload.id = state.mshr_metadata.io.o.id
+    if io.o.access.payload.store:
+        io.o.access.payload.id = 0
+    else:
+        io.o.access.payload.id = state.mshr_metadata.io.o.id
     io.o.answer.ready = state.writeback.io.o.answer.ready
     result, back = io.o.result.payload, state.writeback.io.o.result
     found = state.thread_map_table.io.c.map

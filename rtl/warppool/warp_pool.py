@@ -53,7 +53,7 @@ class WarpPool(wiring.Component):
     access : Out, stream
         A request to the L1: ``slots`` has the ``count`` warps, tickets and mappings that a load serves; stores and
         atomics have one, the lanes in ``mask`` and, with ``last``, no further line. ``id`` comes back with the answer
-        of a load or an atomic.
+        of a load or an atomic, and is 0 of a store.
     miss : In
         The load transferred on ``access`` in this cycle missed, or joined one that did.
     answer : In, stream
@@ -184,7 +184,7 @@ class WarpPool(wiring.Component):
             self.overdue.eq(selector.overdue),
             access.valid.eq(selector.access.valid),
             selector.access.ready.eq(access.ready),
-            access.p.id.eq(metadata.id),
+            access.p.id.eq(Mux(selector.access.p.store, 0, metadata.id)),  # one that waits keeps what it presents
             answer.ready.eq(writeback.answer.ready),
             writeback.answer.valid.eq(answer.valid),
             writeback.slots.eq(metadata.slots),

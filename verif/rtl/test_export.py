@@ -277,7 +277,7 @@ def test_the_command_writes_a_file_for_each_block_and_a_core(tmp_path: Path, cap
     arguments = ["verilog", "cta", "-o", str(tmp_path / "new" / "out"), "--set", "core.sms=3"]
     assert cli.main(arguments) == 0
     names = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
-    assert names == ["cta_dispatcher.v", "lockstep_cta.core"]
+    assert names == ["cta_dispatcher.v", "cta_dispatcher_contract.sv", "lockstep_cta.core"]
     assert "// cta.cta_dispatcher(sms = 3)" in (tmp_path / "new" / "out" / "cta_dispatcher.v").read_text(
         encoding="utf-8"
     )
