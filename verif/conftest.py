@@ -77,8 +77,12 @@ def covering(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def partly(values: Iterable[Any], share: int = 4) -> list[Any]:
-    """Parameters of which one in ``share`` is tried at every distance, and the others in ``make test-all``."""
-    return [pytest.param(value, marks=[pytest.mark.exhaustive] * (k % share > 0)) for k, value in enumerate(values)]
+    """Parameters of which one in ``share`` is tried at every distance, and the others in ``make test-all``.
+
+    A tuple is one value for each of a test's parameters.
+    """
+    each = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*own, marks=[pytest.mark.exhaustive] * (k % share > 0)) for k, own in enumerate(each)]
 
 
 def _values(item: pytest.Item) -> set[tuple[object, ...]]:

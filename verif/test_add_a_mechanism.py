@@ -18,6 +18,7 @@ from numba.core import caching
 
 from lockstep.models import cache
 from lockstep.sim import Gpu
+from lockstep.verif.conftest import partly
 
 TREES = ("cli", "models", "package", "rtl", "sim", "spec", "synth", "verif")
 
@@ -72,6 +73,7 @@ def test_they_are_known(lockstep: Command) -> None:
     assert [(*row["verification"], len(row["proofs"])) for row in rows] == [("test", "bench", "formal", 1)] * 2
 
 
+@pytest.mark.exhaustive
 def test_lint(lockstep: Command, tree: Path) -> None:
     files = sorted(name for path in tree.rglob("*.py") if "pair_lane" in (name := str(path.relative_to(tree))))
     assert len(files) == 16
@@ -80,7 +82,7 @@ def test_lint(lockstep: Command, tree: Path) -> None:
     lockstep("mypy", "--follow-imports=silent", *modules, at=tree)
 
 
-@pytest.mark.parametrize("level", ["smoke", "formal", pytest.param("random", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("level", partly(["formal", "smoke", "random"], 3))
 def test_their_blocks_are_verified(lockstep: Command, level: str) -> None:
     lockstep("lockstep.cli", "verify", "pair_lane", "--level", level)
 

@@ -27,6 +27,7 @@ def test_diagrams_are_drawn() -> None:
     assert markers[0] and not markers[0] & markers[1], "a page may have several"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_diagram_that_is_too_wide_to_be_read_is_refused() -> None:
     chain = " --> ".join(f"n{k}[a name]" for k in range(20))

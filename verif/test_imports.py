@@ -84,6 +84,7 @@ def room(module: str) -> str:
     return name if name in ROOMS else "base"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_every_kind_of_import_is_seen() -> None:
     text = """

@@ -17,7 +17,7 @@ CHECKS = dict(soak.plan(SMALL, 7, 60, 1))
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.exhaustive) if "SIG" in name else name for name in CHECKS]
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name != "launches")) for name in CHECKS]
 )
 def test_a_small_soak(name: str) -> None:
     errors, detail = CHECKS[name]()

@@ -220,6 +220,7 @@ def idle_changes(block: str, others: str = "") -> str:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.hardware
 def test_state_that_changes_in_an_idle_cycle_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,6 +403,7 @@ def test_waived_points_cannot_be_reached(block: str, tmp_path: Path) -> None:
 more = partial(pytest.param, marks=pytest.mark.exhaustive)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize(
     "block, points, proved",
@@ -462,6 +464,7 @@ def test_mutants_are_killed(declared: Declaration) -> None:
     assert (alone.by("kernel"), alone.count("killed")) == (done.by("run"), done.count("killed"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_wrong_bit_is_noticed_wherever_it_is(declared: Declaration, trace: Trace) -> None:
     """In each register and output; in one cycle after a reset, in few of them."""
@@ -541,6 +544,7 @@ class Hard(Elaboratable):
         return m
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_proof_that_takes_too_long_fails_and_says_so(tmp_path: Path) -> None:
     outcome = prove("hard", Proof(Hard, "bmc", 2, ""), tmp_path, timeout=3)

@@ -21,6 +21,7 @@ def in_ascii(folder: Path, *arguments: str) -> str:
     return done.stdout.decode("ascii")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", partly(["gpus gtx480", "kernels", "mechanisms", "blocks", "--help", "run -h"], 3))
 def test_lists(tmp_path: Path, command: str) -> None:
     assert in_ascii(tmp_path, *command.split())
@@ -37,6 +38,7 @@ def test_a_kernel_and_its_report(tmp_path: Path) -> None:
     assert "größe" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.exhaustive
 def test_a_cuda_file(tmp_path: Path) -> None:
     text = '// größer\nextern "C" __global__ void fill(unsigned *out) { out[threadIdx.x] = 1; }\n'
     (tmp_path / "größer.cu").write_text(text, encoding="utf-8")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.models import cache
+from lockstep.verif.conftest import partly
 
 _LEAF = """
 from lockstep.models.jit import jit
@@ -82,6 +83,7 @@ def _tree(tmp_path: Path) -> Path:
     return models
 
 
+@pytest.mark.exhaustive
 def test_an_edit_two_imports_away_is_seen(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     assert tree.result() == "42 0"
@@ -91,7 +93,7 @@ def test_an_edit_two_imports_away_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-@pytest.mark.parametrize("damage", ["empty", "flipped"])
+@pytest.mark.parametrize("damage", partly(["empty", "flipped"], 2))
 def test_damaged_code_is_compiled_anew(tmp_path: Path, kind: str, damage: str) -> None:
     tree = Tree(tmp_path)
     tree.result()

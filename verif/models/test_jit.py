@@ -167,6 +167,7 @@ def run():
 """
 
 
+@pytest.mark.exhaustive
 def test_slots_come_from_the_cache_and_see_edits(tmp_path: Path) -> None:
     models = tmp_path / "lockstep" / "models"
     models.mkdir(parents=True)

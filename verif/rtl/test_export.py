@@ -134,6 +134,7 @@ def test_fusesoc_lints_the_targets(tmp_path: Path) -> None:
         assert f"--top-module {target}" in made.read_text(encoding="utf-8")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_two_processes_write_the_same() -> None:
     block = "warppool.request_selector"

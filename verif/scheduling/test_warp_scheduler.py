@@ -379,6 +379,7 @@ def test_one_policy_alone_has_no_state_of_others(policy: str, own: set[str]) -> 
     assert bits(warps=12, policies=policies(policy)).keys() == {"live"} | OF_CLASSES | own
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_scheduler_has_state_for_its_own_slots_alone() -> None:
     for schedulers in (1, 2, 4):

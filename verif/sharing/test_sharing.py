@@ -185,6 +185,7 @@ def test_scratchpad_without_a_lock_is_wrong() -> None:
 # ------------------------------------------------------------------------------------------------------------- deadlock
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_no_deadlock_whatever_the_order() -> None:
     """``python -m lockstep.verif.sharing.deadlock`` searches further."""

@@ -216,6 +216,7 @@ def test_lines_of_stores_are_what_the_hardware_moved(fault: Fault) -> None:
         run_stores("replace", {STORE_CROSSBAR: component(fault)})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_line_that_does_not_arrive_is_missed() -> None:
     fault = Fault(STORE_CROSSBAR, "rtl", "nothing", "self.write.valid.eq(self._moves)", "self.write.valid.eq(0)")

@@ -264,13 +264,13 @@ WRONG_PTX: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("name", partly(VALID_PTX, 3))
+@pytest.mark.parametrize("name", partly(VALID_PTX, 8))
 def test_ptx(name: str) -> None:
     assert read_ptx(VALID_PTX[name](3))
     check_growth(VALID_PTX[name], read_ptx)
 
 
-@pytest.mark.parametrize("name", partly(WRONG_PTX, 3))
+@pytest.mark.parametrize("name", partly(WRONG_PTX, 8))
 def test_wrong_ptx(name: str) -> None:
     assert refused(read_ptx, WRONG_PTX[name](4000 if name in DEEP else 40)).startswith("test.ptx")
     check_growth(WRONG_PTX[name], read_ptx)
@@ -414,7 +414,7 @@ CUDA: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("name", partly(CUDA, 3))
+@pytest.mark.parametrize("name", partly(CUDA, 8))
 def test_cuda(name: str) -> None:
     check_growth(CUDA[name], read_cuda)
 
@@ -458,7 +458,7 @@ TOML: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("name", partly(TOML, 3))
+@pytest.mark.parametrize("name", partly(TOML, 6))
 def test_descriptions_and_sweeps(name: str, tmp_path: Path) -> None:
     file = tmp_path / "test.toml"
 
@@ -491,7 +491,7 @@ JSON: dict[str, Make] = {
 }
 
 
-@pytest.mark.parametrize("name", JSON)
+@pytest.mark.parametrize("name", partly(JSON, 2))
 def test_saved_runs(name: str, tmp_path: Path) -> None:
     file = tmp_path / "test.json"
 

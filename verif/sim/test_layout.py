@@ -84,7 +84,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in COMMANDS]
+    "command", [pytest.param(name, marks=pytest.mark.exhaustive) if name in LONG else name for name in COMMANDS]
 )
 def test_every_command_keeps_to_the_width(
     command: str, saved: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

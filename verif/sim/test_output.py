@@ -17,6 +17,7 @@ from lockstep.sim import output
 from lockstep.sim.errors import MOST, UsageError
 from lockstep.spec import files
 from lockstep.verif.cli.test_cli import COMMAND, lockstep
+from lockstep.verif.conftest import partly
 
 SHELL = " ".join(COMMAND)
 
@@ -69,7 +70,7 @@ def test_pipes_are_written_into(tmp_path: Path) -> None:
     assert json.loads(found[0]) == {"a": 1} and pipe.is_fifo()
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1", "link"])
+@pytest.mark.parametrize("name", partly(["link", "/dev/stdout", "/proc/self/fd/1"], 3))
 def test_descriptors_are_written_into(tmp_path: Path, name: str) -> None:
     """Where they stand, after what is there: a file that standard output goes to is not begun anew."""
     if name == "link":
@@ -140,6 +141,7 @@ def test_no_place_for_output_is_one_line(command: str, words: tuple[str, ...]) -
     one_line(error, *words)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_messages_need_no_place() -> None:
     for nowhere in ("2>/dev/full", "2>&-"):

@@ -11,6 +11,7 @@ import pytest
 
 from lockstep.sim import Gpu, UsageError
 from lockstep.sim.device.buffers import Buffer
+from lockstep.verif.conftest import partly
 
 FOLDER = Path(__file__).parents[1] / "programs"
 NUMBERS = np.random.default_rng(1)
@@ -545,7 +546,7 @@ def test_a_separable_filter(gpu: Gpu) -> None:
     assert np.allclose(result, picture, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kernel", ["compact_threads<Wanted>", "compact_warps<Wanted>", "compact_coalesced<Wanted>"])
+@pytest.mark.parametrize("kernel", partly((f"compact_{by}<Wanted>" for by in ("coalesced", "threads", "warps")), 3))
 def test_events_are_selected(gpu: Gpu, kernel: str) -> None:
     """A predicate of two words by value; bit-fields; in no order."""
     channel, valid = NUMBERS.integers(256, size=500), NUMBERS.integers(2, size=500)
@@ -596,7 +597,7 @@ def test_gravity_of_all_pairs(gpu: Gpu, kind: Any) -> None:
     assert np.allclose(after[:, :3], bodies[:, :3] + step * expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", ["interleaved<int>", "unrolled<int, 64, false>", "grouped<int>"])
+@pytest.mark.parametrize("kernel", partly(["grouped<int>", "interleaved<int>", "unrolled<int, 64, false>"], 3))
 def test_reductions(gpu: Gpu, kernel: str) -> None:
     values = NUMBERS.integers(-1000, 1000, size=500, dtype=np.int32)
     grid = 8 if kernel.startswith("inter") else 3

@@ -35,6 +35,7 @@ def test_every_block_has_one_in_each_body() -> None:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_models_that_are_loaded_while_a_fault_is_planted_do_not_have_it() -> None:
     """Else Numba would keep code that has it."""

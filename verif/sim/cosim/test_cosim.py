@@ -38,9 +38,8 @@ SIZES: dict[str, list[dict[str, int]]] = {
     DISPATCHER: [{"sms": 128}, {"sms": 3}, {"sms": 70}],
     ACCESS: [{"lanes": 32}, {"lanes": 3}],  # without registers
 }
-LARGE = SIZES[SCHEDULER][0]  # takes half a minute to build
 CASES = [
-    pytest.param(block, parameters, marks=[pytest.mark.exhaustive] * (parameters is LARGE))
+    pytest.param(block, parameters, marks=[pytest.mark.exhaustive] * (parameters is not sizes[-1]))
     for block, sizes in SIZES.items()
     for parameters in sizes
 ]
@@ -157,7 +156,7 @@ FAULTS = [
     more(SCHEDULER, {"warps": 5, "schedulers": 1}, "grant_warp", 2, 77, "c.grant.warp"),
     more(DISPATCHER, {"sms": 3}, "remaining", 39, 200, "o.remaining"),
     more(DISPATCHER, {"sms": 3}, "remaining", 5, 0, "o.remaining"),
-    (ACCESS, {"lanes": 3}, "register_lock", 0, None, "c.register_lock"),
+    more(ACCESS, {"lanes": 3}, "register_lock", 0, None, "c.register_lock"),
 ]
 
 
@@ -270,6 +269,7 @@ def test_a_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert library.load(COALESCER, SMALL).path == first
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_other_verilog_is_another_library() -> None:
     paths = {

@@ -38,6 +38,7 @@ def test_cells_of_a_library(tmp_path: Path) -> None:
     assert json.loads(kept.read_text(encoding="utf-8"))["gates"] == str(library)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_wrong_gate_is_found_and_found_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -48,6 +48,7 @@ def test_the_interpreted_model_takes_no_hardware(
     assert capsys.readouterr().err == "lockstep: RTL runs with the compiled model only: unset NUMBA_DISABLE_JIT\n"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_classes_of_a_mechanism_reach_the_hardware(tmp_path: Path) -> None:
     with registered():
@@ -104,6 +105,7 @@ def test_recorded_traffic_meets_mutants(tmp_path: Path) -> None:
     assert main(["cosim", "saxpy", "--mode", "replace", *run, str(tmp_path)]) == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_unit_that_sleeps_when_the_launch_ends_has_counted_all_its_cycles(tmp_path: Path) -> None:
     arguments = ["--rtl", "warppool", "--with", "warppool", "--set", "warppool.quantum=100", "--mode", "replace"]

@@ -130,6 +130,7 @@ def test_text_is_ordered_by_cta_and_warp(strict: bool) -> None:
     assert text == PRINTED and results == 4 * CTAS * WARPS
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_an_interpreted_run_prints_the_same() -> None:
     assert elsewhere(printed, NUMBA_DISABLE_JIT="1") == printed()
@@ -206,6 +207,7 @@ def test_a_co_simulation_prints_once(kernel: Path, mode: str) -> None:
     assert result["mismatches"] == 0 and watch.text == result["printed"] == PRINTED * 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_run_that_is_repeated_for_its_report_prints_once(kernel: Path, tmp_path: Path) -> None:
     """The hardware differs in the second launch, in a cycle that the first one, of one CTA, does not reach."""

@@ -266,6 +266,7 @@ def test_hardware_in_the_run_starts_anew(mode: str, way: Callable[[Bench], None]
     session.close()
 
 
+@pytest.mark.exhaustive
 def test_a_difference_ends_one_launch_only() -> None:
     """The second launch differs again; with the models back in their places, the third is right."""
     bench, block = Bench(), "lsu.intra_warp_coalescer"

@@ -14,6 +14,7 @@ from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.kernels import Close, Data, Exact, Kernel, Outputs, check, find, load, names
 from lockstep.spec import registry
+from lockstep.verif.conftest import partly
 
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20"))
 
@@ -55,7 +56,7 @@ def test_all_kernels_are_found() -> None:
     assert set(names()) >= FIRST_FOURTEEN
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", partly(names(), 4))
 def test_protocol(name: str) -> None:
     kernel = find(name)
     assert kernel.name == name

@@ -328,6 +328,7 @@ def test_wrong_files(text: str | None, says: str, tmp_path: Path, capsys: pytest
     assert says in error and error.count("\n") == 1 and not out.exists()
 
 
+@pytest.mark.exhaustive
 def test_too_many_runs(results: Sequence[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     file.write_text(json.dumps([results[0]] * 27), encoding="utf-8")

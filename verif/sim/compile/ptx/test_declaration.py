@@ -14,6 +14,7 @@ from lockstep.sim.compile.ptx.passes.declaration import renumber
 from lockstep.sim.compile.ptx.passes.places import named
 from lockstep.spec.passes import DECLARATION
 from lockstep.verif.bench import seeded
+from lockstep.verif.conftest import partly
 from lockstep.verif.sim.compile.ptx import test_first_use
 from lockstep.verif.sim.compile.ptx.test_first_use import (
     FILES,
@@ -127,7 +128,7 @@ def test_declarations_are_those_of_the_ptx() -> None:
     assert [place for _, place in places] == [0, 1, 0, 2]
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", partly(RUN, 4))
 def test_results_are_those_without_the_pass(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     expected = test_first_use.outputs(name)
     for passes in ((DECLARATION,), (in_disorder(1), DECLARATION)):

@@ -267,7 +267,7 @@ def outputs(name: str) -> dict[str, bytes]:
     return {key: np.asarray(value).tobytes() for key, value in found.items()}
 
 
-@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("name", partly(RUN, 4))
 def test_results_are_those_without_the_pass(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     expected = outputs(name)
     for passes in ((FIRST_USE,), (in_disorder(1), FIRST_USE)):

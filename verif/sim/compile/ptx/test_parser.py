@@ -684,6 +684,7 @@ def test_a_short_text_about_gigabytes_takes_none() -> None:
     assert variable.pieces == ((0, b"\1\2"),)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_million_initial_values_take_seconds_at_most() -> None:
     numbers = ", ".join(f"0f{k * 2654435761 % (1 << 32):08X}" for k in range(1_000_000))

@@ -258,6 +258,7 @@ def jobs_of(fill: Path, seeds: int) -> list[Job]:
     return [Job(str(fill), size="tiny", seed=seed, settings={"core.sms": 2}) for seed in range(1, seeds + 1)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_killed_process_costs_a_run_again(fill: Path) -> None:
     """Once, it is made anew; twice, it is given up, and named; the other runs do not notice."""

@@ -280,7 +280,8 @@ def test_a_sweep_that_is_killed_again_and_again_ends_as_one_that_is_not(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("scheduler", ["local", pytest.param("dask", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("scheduler", ["local", "dask"])
 def test_workers_leave_interrupts_to_the_driver(folder: Path, scheduler: str) -> None:
     """From their first instruction on: what comes to all, as from a terminal, is told by the driver alone."""
     if scheduler == "dask":
@@ -314,6 +315,7 @@ def test_a_result_of_a_kernel_that_was_edited_meanwhile_is_not_kept(
     assert store.find(job, key) is None and not list(kept.glob("*.jsonl"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_two_sweeps_share_a_store(folder: Path, kept: Path) -> None:
     """At the same time, in the same order: they share the work."""
