@@ -45,7 +45,7 @@ COMMANDS = {
     "mechanisms": "List the mechanisms.",
     "completion": "Print the shell code that completes `lockstep` commands.",
     "blocks": "List the blocks that exist as hardware.",
-    "verilog": "Write blocks as Verilog, and a FuseSoC core file.",
+    "verilog": "Write blocks as Verilog, with constraints, contract, testbench and a FuseSoC core.",
     "synth": "Synthesise blocks: cells, area, logic depth, and state beside the paper's.",
     "new-mechanism": "Start a mechanism: files that work as they are.",
     "new-block": "Start a block of a mechanism: files that work as they are.",

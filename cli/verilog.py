@@ -1,18 +1,21 @@
-"""`lockstep verilog`: blocks as Verilog, the contracts of their ports, and a FuseSoC core file."""
+"""`lockstep verilog`: blocks as Verilog, with all that a flow of one's own needs beside it."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Any
 
 from lockstep.cli import options as shared
 from lockstep.cli.blocks import build, chosen
-from lockstep.rtl import configuration, contract, export
+from lockstep.rtl import configuration, contract, export, integration
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable
 from lockstep.spec.files import write
+from lockstep.spec.parameters import Gpu
 from lockstep.verif.blocks import protocol
+from lockstep.verif.table import CYCLES, table
 
 
 def arguments(to: ArgumentParser) -> None:
@@ -28,7 +31,7 @@ def command(options: Namespace) -> int:
     folder = Path(options.output)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"-o {folder}: is not a folder")
-    files = {}
+    files: dict[str, str] = {}
     with Display() as watch:
         for block in names:
             watch.phase(f"Verilog of {block}")
@@ -37,11 +40,10 @@ def command(options: Namespace) -> int:
                 text = export.verilog(build(block, gpu), block, parameters)
             except export.ExportError as error:
                 raise UsageError(str(error)) from None
-            name = block.partition(".")[2]
-            files[f"{name}.v"] = text
-            files[f"{name}_contract.sv"] = contract.systemverilog(build(block, gpu), block, parameters, protocol(block))
-    title = f"lockstep_{options.block.replace('.', '_')}.core"
-    files[title] = export.core(names, options.block.rpartition(".")[2])
+            try:
+                files |= {f"{block.partition('.')[2]}{end}": text for end, text in _beside(block, gpu, text).items()}
+            except AssertionError as error:
+                raise UsageError(f"{block}: no testbench of these sizes: {error}") from None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -49,6 +51,31 @@ def command(options: Namespace) -> int:
     except OSError as error:
         raise UsageError(f"-o {folder}: {error.strerror}") from None
     if options.json != "-":
-        print(f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} and {title} written to {folder}")
+        print(
+            f"{len(names)} block{'s' if len(names) > 1 else ''} of {gpu.name} written to {folder}: {len(files)} files"
+        )
     shared.write(options, {"gpu": gpu.name, "blocks": names, "files": [str(folder / name) for name in files]})
     return 0
+
+
+def _beside(block: str, gpu: Gpu, verilog: str) -> dict[str, str]:
+    """The files of a block, by what follows its name."""
+    parameters = configuration.parameters(block, gpu)
+
+    def made() -> Any:
+        component = build(block, gpu)
+        component._MustUse__used = True  # made for its ports alone
+        return component
+
+    return {
+        ".v": verilog,
+        "_contract.sv": contract.systemverilog(made(), block, parameters, protocol(block)),
+        "_alone.sv": contract.alone(made(), block),
+        "_bench.sv": integration.bench(made(), block, CYCLES),
+        "_bench.hex": table(block, parameters),
+        "_instance.v": integration.instance(made(), block),
+        ".sdc": integration.constraints(made(), block, 1000 / gpu.clocks.core),
+        ".sby.j2": integration.proof(block),
+        ".md": integration.report(made(), block),
+        ".core": integration.core(made(), block),
+    }

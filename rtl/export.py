@@ -255,27 +255,3 @@ def _identifiers(names: Iterable[str]) -> dict[str, str]:
 def _identifier(name: str) -> str:
     plain = re.sub(r"\W+", "_", name).strip("_")
     return f"{plain}_" if plain in _KEYWORDS or not plain or plain[0].isdigit() else plain
-
-
-def core(blocks: Sequence[str], area: str) -> str:
-    """The FuseSoC description (CAPI 2) of a set of exported blocks; each is the top level of a target of its name.
-
-    What FuseSoC does with a target by itself is lint it.
-    """
-    names = [block.rpartition(".")[2] for block in blocks]
-    lines = [
-        "CAPI=2:",
-        f"name: lockstep:sm:{area}:{version()}",
-        "description: Blocks of a GPU streaming multiprocessor, written by `lockstep verilog`",
-        "filesets:",
-        "  rtl:",
-        "    file_type: verilogSource",
-        f"    files: [{', '.join(f'{name}.v' for name in names)}]",
-        "targets:",
-        "  default:",
-        "    filesets: [rtl]",
-    ]
-    for name in names:
-        lines += [f"  {name}:", "    filesets: [rtl]", f"    toplevel: {_identifier(name)}"]
-        lines += ["    flow: lint", "    flow_options: {tool: verilator}"]
-    return "\n".join(lines) + "\n"

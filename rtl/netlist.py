@@ -131,6 +131,28 @@ class Netlist:
                 names.setdefault(bit, name)
         return names
 
+    def resettable(self) -> dict[str, int]:
+        """Of each register that the port ``rst`` gives a value, the bits, by its name."""
+        names, rst = self._names(), self.module["ports"]["rst"]["bits"]
+        found: dict[str, int] = defaultdict(int)
+        for cell in self.module["cells"].values():
+            if cell["type"] in _TRANSPARENT:
+                for bit, data in zip(cell["connections"]["Q"], cell["connections"]["D"], strict=True):
+                    driver = self._driver.get(data)
+                    if driver and driver[0]["type"] == "$mux" and driver[0]["connections"]["S"] == rst:
+                        found[names[bit].lstrip("\\$")] += 1
+        return dict(found)
+
+    def unusual(self) -> list[str]:
+        """Flip-flops that are not plain ones on the rising edge of the port ``clk``, and latches: their kinds."""
+        clk = self.module["ports"]["clk"]["bits"]
+        return sorted(
+            cell["type"]
+            for cell in self.module["cells"].values()
+            if cell["type"] in _TRANSPARENT
+            and (cell["type"] != "$dff" or cell["connections"]["CLK"] != clk or not _parameter(cell, "CLK_POLARITY"))
+        )
+
     def memories(self) -> list[Memory]:
         """All memories, largest first."""
         reads: dict[str, list[Cell]] = defaultdict(list)

