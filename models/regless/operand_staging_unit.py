@@ -268,7 +268,6 @@ def _store(state, bank):
     _enter(state, STORE, tag // MAX_REGISTERS, tag % MAX_REGISTERS)
     assign(state.entry, state.value[place])
     _free(state, bank, place)
-    _pass_on(state, bank, place)
 
 
 @jit

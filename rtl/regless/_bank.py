@@ -89,7 +89,7 @@ class Bank(wiring.Component):
         taken, leaving, after_vacant = (Signal(count, name=name) for name in ("taken", "leaving", "after_vacant"))
         if self._leaves == IN_TURN:
             first_clean, after_clean = self._in_turn(m, clean, "clean")
-            first_dirty, after_dirty = self._in_turn(m, dirty, "dirty")
+            first_dirty, _ = self._in_turn(m, dirty, "dirty")
         else:
             first_clean, first_dirty = self.first_released(clean), self.first_released(dirty)
         m.d.comb += [
@@ -163,9 +163,9 @@ class Bank(wiring.Component):
         with m.If(takes & ~found):
             m.d.sync += [tag.eq(Mux(one, wanted, tag)) for tag, one in zip(self.tag, taken, strict=True)]
         if self._leaves == IN_TURN:
-            with m.If(evicts | takes & ~found):
-                after_taken = Mux(vacant.any(), after_vacant, after_clean)
-                m.d.sync += self.turn.eq(Mux(evicts, after_dirty, after_taken)[1:])
+            # A line that is stored is free then, and the next one that is taken: that sets the turn.
+            with m.If(takes & ~found):
+                m.d.sync += self.turn.eq(Mux(vacant.any(), after_vacant, after_clean)[1:])
         else:
             for line, earlier in enumerate(self.earlier):
                 m.d.sync += earlier.eq(Mux(released[line], -1, earlier & ~released[:line]))
