@@ -45,6 +45,13 @@ class CapacityManager(wiring.Component):
     A region has all its lines until the last instruction's accesses are ``delivered``; then only as many as results of
     it are to be written, and the next region may be announced. When none is, the warp is inactive again, or has ended.
 
+    **Beyond the thesis.** There, a warp is pushed as it is deactivated, the top of the stack always starts, and nothing
+    is said of barriers, of warps that begin, or of several at once. Here ``barred`` keeps a warp from the stack, since
+    it would take lines only to wait. ``patience`` lets the bottom start, which could wait for ever (0 leaves that out).
+    Warps come to the stack once their next region is known, one in a cycle, in turn from the one that came last; so the
+    top is the last that came, not the last that ran. And the next region may be announced while results of the last one
+    are still to be written.
+
     Latency: ``start`` is seen in the cycle after the decision; a region is active in the cycle after its last answer,
     or after ``sent`` with ``last`` if nothing is due then. After ``last`` the warp is not active in the next cycle. It
     is ``wanted`` in the cycle after ``delivered``, and inactive or ``ended`` in the one after its last result, too.
