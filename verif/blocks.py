@@ -11,8 +11,7 @@ A bench declares::
 and, if need be, ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
 ``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), and ``protocol(m, parameters, ports)``: a value
 that is 1 in the cycles whose inputs are legal, given the signals of all ports by their flat names; it may add registers
-to ``m``. Every configuration must hit each bin that it can; where ``CLOSED`` is False, one of them is still enough. The
-configuration ``odd`` is the one that is mutated.
+to ``m``. Every configuration must hit each bin that it can. The configuration ``odd`` is the one that is mutated.
 
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
 environment or of the module.
@@ -95,7 +94,6 @@ class Declaration:
     cycles: int
     protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
     idle_changes: Sequence[str] = ()
-    closed: bool = True
 
     @property
     def constant(self) -> Sequence[str]:
@@ -191,7 +189,6 @@ def declaration(block: str) -> Declaration:
         cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
         protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
-        closed=getattr(bench, "CLOSED", True),
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from lockstep.spec.register_regions import ENTRIES
 
 BLOCK = "regless.capacity_manager"
-CLOSED = False  # some configurations miss bins that they could hit
 CONFIGURATIONS = {
     "small": dict(warps=3, registers=5, banks=2, lines=7, patience=15),
     "paper": dict(warps=16, registers=255, banks=8, lines=16, patience=15),
@@ -49,6 +48,10 @@ _SHAPES = {
     "many": Shape(end=0.0, region=1.0, begin=1.0, issue=0.7, answer=1.0, deliver=1.0, write=1.0),
     "in turn": Shape(begin=1.0, region=1.0, send=1.0, answer=1.0, issue=1.0, deliver=1.0, write=1.0, bar=0.0, end=0.0),
     "sparse": Shape(begin=0.01, region=0.02, end=0.5),
+    # All warps wait for regions, most of which need little or nothing.
+    "late regions": Shape(
+        begin=1.0, region=0.02, need=0.08, send=1.0, answer=1.0, issue=1.0, deliver=1.0, write=1.0, end=0.0
+    ),
 }
 SHAPES = tuple(_SHAPES)
 
@@ -246,4 +249,5 @@ BINS: dict[str, Bin] = {
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "several are active": lambda p: p["warps"] == 1,
     "two answers for one warp": lambda p: p["banks"] == 1,
+    "reserved and written together": lambda p: p["lines"] == 1,  # no other line is there until the next cycle
 }

@@ -13,7 +13,6 @@ from lockstep.spec.register_regions import ERASE, LAST, Entry
 from lockstep.spec.regless.parameters import FIRST_RELEASED, IN_TURN, POISON, Request
 
 BLOCK = "regless.operand_staging_unit"
-CLOSED = False  # some configurations miss bins that they could hit
 CONFIGURATIONS = {
     "small": dict(lanes=2, warps=3, registers=5, banks=2, lines=3, leaves=IN_TURN),
     "gtx480": dict(lanes=32, warps=24, registers=63, banks=8, lines=32, leaves=IN_TURN),
@@ -312,6 +311,13 @@ BINS: dict[str, Bin] = {
     ),
 }
 
+
+def _one(p: dict[str, int]) -> bool:
+    """The only register has a line, and one access, entry or write at a time."""
+    return p["warps"] * p["registers"] == 1
+
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "two banks are answered": lambda p: p["banks"] == 1,
+    **dict.fromkeys(["to the compressor: STORE", "access waits", "preload waits", "a fill waits for a write"], _one),
 }

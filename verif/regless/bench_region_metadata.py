@@ -27,7 +27,6 @@ from lockstep.spec.register_regions import (
 )
 
 BLOCK = "regless.region_metadata"
-CLOSED = False  # some configurations miss bins that they could hit
 CONFIGURATIONS = {
     "small": dict(warps=3, registers=256, banks=4, words=8),
     "paper": dict(warps=16, registers=255, banks=8, words=8),
@@ -58,6 +57,7 @@ _SHAPES = {
     "short": Shape(few=1.0, word=1.0, want=1.0, start=1.0, accept=1.0, issue=1.0),
     "long": Shape(few=0.0, slots=63, entries=40, issue=1.0),
     "many entries": Shape(few=0.0, slots=4, entries=40, accept=0.9),
+    "most entries": Shape(few=0.0, slots=63, entries=100, word=1.0, want=1.0, start=1.0, issue=1.0),
     "slow banks": Shape(accept=0.05),
     "ahead": Shape(want=0.02, start=0.05, word=1.0),
     "jumps": Shape(jump=1.0, word=1.0, want=0.1, slots=8),

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lockstep.spec.regless.parameters import BY_NUMBER, BY_WARP, POISON, Access, Request, State
+from lockstep.spec.regless.parameters import BY_NUMBER, BY_WARP, POISON, Access, Request, State, groups
 
 BLOCK = "regless.register_compressor"
-CLOSED = False  # some configurations miss bins that they could hit
 CONFIGURATIONS = {
     "small": dict(lanes=4, warps=3, registers=18, lines=3, per_line=4, compressed_by=BY_NUMBER),
     "paper": dict(lanes=32, warps=16, registers=255, lines=12, per_line=15, compressed_by=BY_NUMBER),
@@ -31,6 +30,7 @@ class Shape:
     accept: float = 0.9  # by the L1 ...
     pauses: int = 0  # ... which takes nothing for so many cycles now and then
     answer: float = 0.3  # of a fetch that is due
+    places_first: bool = False  # while lines for places are due, no other fetch is answered
     take: float = 0.9  # of a fill
     compressible: float = 0.6
     finish: float = 0.01
@@ -47,6 +47,10 @@ _SHAPES = {
     "places wait": Shape(answer=0.02, compressible=1.0, request=1.0, accept=1.0, take=1.0, finish=0.0),
     "few": Shape(numbers=20, compressible=0.9, finish=0.001),
     "sparse": Shape(request=0.1),
+    "warps end": Shape(answer=0.05, compressible=1.0, request=1.0, accept=1.0, take=1.0, finish=0.15, numbers=20),
+    "places first": Shape(
+        answer=0.06, places_first=True, compressible=1.0, request=1.0, accept=1.0, take=1.0, finish=0.0, numbers=20
+    ),
 }
 SHAPES = tuple(_SHAPES)
 
@@ -138,7 +142,8 @@ class Environment:
 
     def reply(self, answer: Any) -> None:
         """The L1 answers a fetch, with what its backing store has now."""
-        kind, *names = self.fetches.pop(self.rng.randrange(len(self.fetches)))
+        places = [k for k, fetch in enumerate(self.fetches) if fetch[-1]] if self.shape.places_first else []
+        kind, *names = self.fetches.pop(self.rng.choice(places or range(len(self.fetches))))
         payload = answer.payload
         answer.valid = 1
         payload.line = kind == Access.FETCH_LINE
@@ -262,10 +267,26 @@ BINS: dict[str, Bin] = {
 
 _OF_LINES = [bin for bin in BINS if "line" in bin.lower() or "place" in bin]
 _SHARED = [bin for bin in BINS if "several" in bin]
+_OF_THE_L1 = [
+    *(f"an access: {kind.name}" for kind in (Access.FETCH, Access.FETCH_LAST, Access.STORE, Access.DROP)),
+    "a request waits for an answer", "a request waits for the L1", "an answer waits",
+]  # fmt: skip
+
+
+def _no_line_leaves(p: dict[str, int]) -> bool:
+    """There is none, or each has a place of its own."""
+    return p["lines"] == 0 or p["lines"] >= groups(p["warps"], p["registers"], p["per_line"])
+
+
+def _nothing_leaves(p: dict[str, int]) -> bool:
+    """Every value has a pattern, since each half has but one lane, and each line a place of its own."""
+    return p["lanes"] <= 2 and p["lines"] != 0 and _no_line_leaves(p)
+
 
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
-    **{bin: lambda p: p["lines"] == 0 for bin in _OF_LINES},
-    **{bin: lambda p: p["lines"] == 0 or p["per_line"] == 1 for bin in _SHARED},
-    **{f"fetched with its line: {s.name}": lambda p: p["lines"] == 0 or p["lanes"] == 1
+    **dict.fromkeys(_OF_THE_L1, _nothing_leaves),
+    **dict.fromkeys(_OF_LINES, _no_line_leaves),
+    **dict.fromkeys(_SHARED, lambda p: _no_line_leaves(p) or p["per_line"] == 1),
+    **{f"fetched with its line: {s.name}": lambda p: _no_line_leaves(p) or p["lanes"] == 1
        for s in State if s > State.CONSTANT},
 }  # fmt: skip

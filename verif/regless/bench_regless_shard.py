@@ -34,7 +34,6 @@ from lockstep.spec.register_regions import (
 from lockstep.spec.regless.parameters import BY_NUMBER, BY_WARP, FIRST_RELEASED, IN_TURN, POISON, Access
 
 BLOCK = "regless.regless_shard"
-CLOSED = False  # some configurations miss bins that they could hit
 CONFIGURATIONS = {
     "small": dict(
         lanes=4, warps=3, registers=31, banks=4, lines=7, words=8, patience=15, leaves=IN_TURN,
@@ -44,13 +43,14 @@ CONFIGURATIONS = {
         lanes=32, warps=24, registers=63, banks=8, lines=32, words=8, patience=15, leaves=IN_TURN,
         compressor_lines=12, per_line=15, compressed_by=BY_NUMBER,
     ),
-    # Lanes only widen what is moved: those of one size are enough, and the others are built sooner.
+    # Lanes only widen what is moved: those of one size are enough, and the others are built sooner. Values of less than
+    # three lanes always have a pattern.
     "128 registers": dict(
-        lanes=2, warps=16, registers=255, banks=8, lines=4, words=8, patience=0, leaves=FIRST_RELEASED,
+        lanes=3, warps=16, registers=255, banks=8, lines=4, words=8, patience=0, leaves=FIRST_RELEASED,
         compressor_lines=12, per_line=15, compressed_by=BY_WARP,
     ),
     "one": dict(
-        lanes=1, warps=1, registers=2, banks=1, lines=2, words=2, patience=1, leaves=IN_TURN,
+        lanes=1, warps=1, registers=3, banks=1, lines=2, words=2, patience=1, leaves=IN_TURN,
         compressor_lines=1, per_line=1, compressed_by=BY_NUMBER,
     ),
     "odd": dict(
@@ -114,6 +114,10 @@ _SHAPES = {
     "contended": Shape(
         sources=18, least=18, results=2, instructions=1, live=60, dies=0.0, end=0.0, bar=0.0, word=1.0, issue=1.0,
         accept=1.0, answer=1.0,
+    ),
+    # One operand follows the other, and a result takes a cycle between them.
+    "reads in a row": Shape(
+        instructions=18, sources=1, least=1, results=1, issue=1.0, word=1.0, write=1.0, bar=0.0, end=0.02
     ),
     "late results": Shape(results=8, write=0.03, end=0.01),
     "barred": Shape(bar=0.7),
