@@ -82,11 +82,6 @@ struct Recorder {
     }
 };
 
-VerilatedContext &context() {
-    static VerilatedContext it;
-    return it;
-}
-
 // What Verilator's eval() comes to for a module with one clock: comb, then the edge. Its triggers and loops take as long
 // as a small block. DIRECT says that the generated code has been seen to have this form. Waves need eval().
 #if defined(DIRECT) && !defined(TRACED)
@@ -111,7 +106,8 @@ inline void evaluate_edge(Block &block, Root &r) {
 #endif
 
 struct Instance {
-    Block block{&context(), "TOP"};
+    VerilatedContext context;  // its own, since a context calls back all blocks that were made with it to trace one
+    Block block{&context, "TOP"};
     Root &r = *block.rootp;
     Io seen{};  // the inputs that were evaluated last
     Io own{};   // the RTL's outputs, when the model drives the run
@@ -342,7 +338,7 @@ EXPORT int64_t play(int64_t handle, int64_t io, int64_t times, int64_t sides) {
 #ifdef TRACED
 EXPORT void trace(int64_t handle, const char *path) {
     Instance &self = instance(handle);
-    context().traceEverOn(true);
+    self.context.traceEverOn(true);
     self.trace = new VerilatedVcdC;
     self.block.trace(self.trace, 99);
     self.trace->open(path);

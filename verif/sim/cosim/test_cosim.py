@@ -195,6 +195,8 @@ def test_a_fault_in_the_rtl_is_reported_and_replayed(
     assert replay.play(kept).differing == ()  # the block without the fault
     waves = (tmp_path / "waves.vcd").read_text(encoding="utf-8")
     assert f"expected_{port}" in waves and f"#{10 * (OVERHEAD + cycle)}\n" in waves
+    report.waves(kept, tmp_path / "again.vcd", makes[block])  # a second time in one process
+    assert "#" in (tmp_path / "again.vcd").read_text(encoding="utf-8")
 
 
 def test_a_report_has_the_elements_of_the_instance_with_a_column_for_each_leaf() -> None:
