@@ -10,6 +10,7 @@ from lockstep.cli import options as shared
 from lockstep.rtl.registry import selectable
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
+from lockstep.sim.sizes import SIZES
 from lockstep.spec.words import closest
 from lockstep.verif import levels, soak
 
@@ -31,6 +32,7 @@ def arguments(to: ArgumentParser) -> None:
                     "instead; with mutation, play them to the mutants, too")  # fmt: skip
     to.add_argument("--gpu", metavar="NAME|FILE.toml", help="with kernels: what they run on "
                     "(default: gtx480)")  # fmt: skip
+    to.add_argument("--size", choices=SIZES, help="with kernels: of their input (default: tiny)")
     to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="with kernels: a parameter: "
                     "regless.registers=128")  # fmt: skip
     to.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
@@ -45,8 +47,8 @@ def command(options: Namespace) -> int:
     for name in ("seeds", "mutants", "launches", "moments"):
         if getattr(options, name) < 1:
             raise UsageError(f"--{name} must be at least 1")
-    if options.level != "kernels" and (options.gpu or options.set):
-        raise UsageError("--gpu and --set work with --level kernels only: the other levels have the benches' sizes")
+    if options.level != "kernels" and (options.gpu or options.size or options.set):
+        raise UsageError("--gpu, --size and --set work with --level kernels only: others have the benches' sizes")
     folder = None
     if options.coverage:
         folder = Path(options.coverage)
@@ -63,7 +65,7 @@ def command(options: Namespace) -> int:
     jobs = options.jobs or (1 if options.level == "soak" else None)
     wanted = levels.Options(
         options.level, seed, options.seeds, options.mutants, options.launches, options.moments, folder, files,
-        options.gpu or "gtx480", shared.settings(options),
+        options.gpu or "gtx480", shared.settings(options), options.size or "tiny",
     )  # fmt: skip
     checks = []
     with Display() as watch:

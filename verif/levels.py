@@ -8,7 +8,8 @@ random   every configuration and shape of stimulus with as many seeds as asked f
          *modes*: all kernels interpreted, with bounds checks, and with each mechanism without skipping idle cycles
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
-kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's
+kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's; what the
+         blocks met in them (:mod:`.exercised`)
 soak     of no block, but of the simulator: launches in great number, threads, processes, signals (:mod:`.soak`)
 ======== ===========================================================================================================
 """
@@ -39,7 +40,7 @@ from lockstep.spec.files import write
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS, resolve
-from lockstep.verif import combinations, formal, modes, soak, verilated, waivers
+from lockstep.verif import combinations, exercised, formal, modes, soak, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, measure, waived
 from lockstep.verif.mutation import everywhere, mutate, refute
@@ -77,7 +78,8 @@ class Options:
 
     A soak makes so many ``launches``, and strikes each command at so many ``moments`` with each signal.
 
-    ``replays`` of kernels are played to mutants, beside the random runs. Kernels run on ``gpu`` with ``settings``.
+    ``replays`` of kernels are played to mutants, beside the random runs. Kernels of ``size`` run on ``gpu`` with
+    ``settings``.
     """
 
     level: str
@@ -90,6 +92,7 @@ class Options:
     replays: Sequence[Path] = ()
     gpu: str = "gtx480"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    size: str = "tiny"
 
 
 Job = Callable[[], Check]
@@ -137,7 +140,13 @@ def verify(names: Sequence[str], options: Options, jobs: int | None = None) -> I
             check = Check(block, name, [f"{type(error).__name__}: {error}"])
         return Check(block, name, check.errors, check.detail, check.data, time.monotonic() - started)
 
-    yield from side_by_side(lambda item: run(*item), planned, jobs)
+    done = []
+    for check in side_by_side(lambda item: run(*item), planned, jobs):
+        done.append(check)
+        yield check
+    if options.level == "kernels":
+        found = exercised.together([check.data.get("bins", {}) for check in done])
+        yield from (_exercised(declaration(name), found[name]) for name in names if name in found)
 
 
 def _planned(names: Sequence[str], options: Options) -> Iterator[tuple[str, tuple[str, Job]]]:
@@ -200,9 +209,12 @@ def _on_kernels(names: Sequence[str], options: Options) -> Iterator[tuple[str, t
     for name, there in chosen.items():
         mechanisms = comparison.mechanisms(name)
         description.load(options.gpu, settings, mechanisms)
-        for kernel in kernels.names():
-            job = KernelJob(kernel, options.gpu, "tiny", mechanisms=mechanisms, settings=settings)
-            yield name, (kernel, partial(_kernel, name, job, ",".join(there)))
+        runs = [(kernel, kernel, settings) for kernel in kernels.names()]
+        for kernel, less in exercised.CONTENDED.get(name, ()):
+            runs.append((f"{kernel}, contended", kernel, {**settings, **less, **options.settings}))
+        for title, kernel, its in runs:
+            job = KernelJob(kernel, options.gpu, options.size, mechanisms=mechanisms, settings=its)
+            yield name, (title, partial(_kernel, name, job, ",".join(there)))
 
 
 def _blocks_of(mechanism: str) -> set[str]:
@@ -211,13 +223,23 @@ def _blocks_of(mechanism: str) -> set[str]:
 
 
 def _kernel(mechanism: str, job: KernelJob, rtl: str) -> Check:
-    result = cosim(job, rtl)
+    with tempfile.TemporaryDirectory() as folder:
+        result = cosim(job, rtl, record=folder)
+        bins = exercised.recorded(Path(folder))
     errors = [] if result["checked"] else [result["message"]]
     if result["mismatches"]:
         errors.append(f"again: {result['difference']['again']}")
     detail = f"{result['compared_cycles']:,} cycles of blocks compared, {result['mismatches']} mismatches"
     shown = ("cycles", "compared_cycles", "cycles_per_second", "mismatches")
-    return Check(mechanism, "", errors, detail, {name: result[name] for name in shown if name in result})
+    data = {name: result[name] for name in shown if name in result}
+    return Check(mechanism, "", errors, detail, {**data, "bins": bins})
+
+
+def _exercised(declared: Declaration, bins: Mapping[str, int]) -> Check:
+    errors = [f"no kernel hit the bin: {name}" for name in exercised.missed(declared, bins)]
+    never = [name for name, cycles in bins.items() if not cycles]
+    detail = f"{len(bins) - len(never)} of {len(bins)} bins that ports decide; not: {', '.join(never) or 'none'}"
+    return Check(declared.block, "bins that kernels hit", errors, detail, {"bins": dict(bins)})
 
 
 def _combinations(options: Options) -> Iterator[tuple[str, Job]]:

@@ -595,11 +595,19 @@ def test_kernels_with_blocks_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["cta.cta_dispatcher", "sharing.share_locks", "regless.regless_shard"]
     planned = [(mechanism, kernel) for mechanism, (kernel, _) in levels._planned(names, options)]
     sharing = ("sharing", "register-sharing", "scratchpad-sharing")
-    assert planned == [("baseline", "saxpy"), *((name, "saxpy") for name in sharing)]
-    [check] = levels.verify(names[:1], options)
+    contended = [("register-sharing", "hotspot"), ("scratchpad-sharing", "convolutionSeparable")]
+    assert sorted(planned) == sorted(
+        [("baseline", "saxpy"), *((name, "saxpy") for name in sharing)]
+        + [(name, f"{kernel}, contended") for name, kernel in contended]
+    )
+    check, bins = levels.verify(names[:1], options)
     assert check.passed and check.data["compared_cycles"] == check.data["cycles"] > 0
+    assert bins.passed and bins.block == names[0] and bins.data["bins"] == check.data["bins"][names[0]]
+    dispatched = levels.declaration(names[0])
+    monkeypatch.setattr(levels, "declaration", lambda block: replace(dispatched, in_kernels=["no such bin"]))
+    assert [*levels.verify(names[:1], options)][1].errors == ["no kernel hit the bin: no such bin"]
     wrong = {"checked": False, "mismatches": 1, "message": "they differ", "difference": {"again": "this command"}}
-    monkeypatch.setattr(levels, "cosim", lambda job, rtl: {**check.data, **wrong})
+    monkeypatch.setattr(levels, "cosim", lambda job, rtl, record: {**check.data, **wrong})
     [check] = levels.verify(names[:1], options)
     assert check.errors == ["they differ", "again: this command"]
 
@@ -612,6 +620,7 @@ def test_kernels_with_blocks_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
         ("shard_arbiter --level kernels --gpu gtx98", "did you mean gtx980"),
         ("shard_arbiter --level kernels --set regless.registers=100", "regless.registers"),
         ("shard_arbiter --level random --gpu gtx980", "--level kernels only"),
+        ("shard_arbiter --level smoke --size small", "--level kernels only"),
     ],
 )
 def test_kernels_that_cannot_run_are_refused_before_any_does(

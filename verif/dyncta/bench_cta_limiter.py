@@ -239,6 +239,8 @@ BINS: dict[str, Bin] = {
     "C_idle at its largest": lambda p, i, o, c: o.idles == largest(p["window"]),
     "C_mem at its largest": lambda p, i, o, c: o.memories == largest(p["window"]),
 }
+IN_KERNELS = ("a paused CTA ends", "another one ends, and a paused one resumes")
+
 UNREACHABLE: Mapping[str, Callable[[dict[str, int]], bool]] = {
     # A window has fewer cycles than its counters could count.
     **dict.fromkeys(("C_idle at its largest", "C_mem at its largest"), lambda p: p["window"] < largest(p["window"])),

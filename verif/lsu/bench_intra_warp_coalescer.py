@@ -240,6 +240,8 @@ BINS = {
     },
 }
 
+IN_KERNELS = ("back-pressure", "not the last line", "nothing to do")
+
 WAIVERS = (WAIVER,)
 
 

@@ -168,6 +168,11 @@ BINS: dict[str, Bin] = {
     "both locks": lambda p, i, o, c: c.register_lock and c.scratchpad_lock,
 }
 
+IN_KERNELS = (
+    "the last own register", "the first shared register", "all lanes need the lock",
+    "the first byte of a lane is the first shared one",
+)  # fmt: skip
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "one lane of several needs the lock": lambda p: p["lanes"] == 1,
 }

@@ -496,6 +496,11 @@ def _one_lock(p: dict[str, int]) -> bool:
     return locks_of(p["warps"]) == 1
 
 
+IN_KERNELS = (
+    "refused for a register lock", "refused for a scratchpad lock", "all schedulers ask", "a release wakes",
+    "a refusal in the cycle of a release", "all warps of a CTA wait", "nobody holds and nobody asks",
+)  # fmt: skip
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **dict.fromkeys(
         (

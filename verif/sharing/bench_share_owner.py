@@ -221,6 +221,8 @@ BINS: dict[str, Bin] = {
     "no CTA": lambda p, i, o, c: o.present[0] | o.present[1] == 0,
 }
 
+IN_KERNELS = ("a second CTA comes while the first holds a lock", "the owner ends", "the owner holds a lock", "no CTA")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {}
 
 

@@ -167,6 +167,8 @@ BINS: dict[str, Predicate] = {
     **{kind: _enters(kind, 1) for kind in ("store", "atomic", "bypass")},
 }
 # A queue of one place is either empty or full; a lower queue than another, or a second coalescer, there must be.
+IN_KERNELS = ("enters the last place", "a full queue is popped", "two coalescers could take one", "nothing waits")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "enters a lower queue than any that waits": lambda p: p["warps"] <= p["warps_per_queue"],
     "enters the queue that is popped": lambda p: p["depth"] == 1,

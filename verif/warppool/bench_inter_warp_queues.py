@@ -367,6 +367,8 @@ BINS: dict[str, Bin] = {
 
 # A queue takes one line per cycle; a tag without further slots takes no second line; a port has one line at a time; a
 # tag that was popped is allocated in the next cycle at the earliest, and popped in the one after that.
+IN_KERNELS = ("a port refuses", "no room", "the last room is taken", "merge without room", "nothing happens")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "merge": lambda p: p["merges"] == 1,
     "merge into the tag that is popped": lambda p: p["merges"] == 1,

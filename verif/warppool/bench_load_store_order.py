@@ -269,6 +269,8 @@ def _one(p: dict[str, int]) -> bool:
 
 
 # With one warp, coalescer or merged request there are no two.
+IN_KERNELS = ("a line is refused", "a request is refused", "no warp is drained", "every warp is drained")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "several instructions enter": lambda p: p["warps"] == 1,
     "loads and others enter": lambda p: p["warps"] == 1,

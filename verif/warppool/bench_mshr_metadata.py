@@ -141,6 +141,8 @@ BINS: dict[str, Bin] = {
     "entry 0 allocated again": lambda p, i, o, c: _allocates(i) and o.id == 0 and o.slots.count > 0,
 }
 
+IN_KERNELS = ("a load is refused", "none free", "answered while none is free", "nothing in flight")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     # an allocation needs a free entry, and an answer one in use
     "allocated and answered": lambda p: p["entries"] == 1,

@@ -477,6 +477,10 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
 }  # fmt: skip
 
 # With one tag, a position that waits is the only one, and the order is full.
+IN_KERNELS = (
+    "the L1 refuses", "the order is full", "a pop by age because the order is full", "no metadata", "nothing waits",
+)  # fmt: skip
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **{name: lambda p: p["tags"] == 1 for name in ("a pop by warp", BEFORE, SINCE)},
     "a pop by warp before others of its warp": lambda p: p["tags"] < 3,

@@ -245,6 +245,8 @@ BINS: dict[str, Bin] = {
     "an entry waits for its load's lines": lambda p, i, o, c: c.waits,
 }  # fmt: skip
 
+IN_KERNELS = ("every coalescer takes an entry", "a random line refused", "a random result waits", "taken and released")
+
 WAIVERS = (Waiver(r"entry\[[3489]\] \S+", "the table has 8 entries: three bits number them"),)
 
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {

@@ -140,4 +140,6 @@ BINS: dict[str, Bin] = {
     **{f"a result with mapping {mapping.name.lower()}": partial(_presented, mapping) for mapping in Mapping},
 }
 
+IN_KERNELS = ("an answer enters while a result waits", "full and refused", "all slots", "nothing to present")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {}

@@ -1,0 +1,83 @@
+"""What kernels ask of the blocks in them: functional coverage, counted in co-simulations.
+
+A bench knows more than a block's ports carry, and some of its bins ask for that; here count the bins that ports decide.
+A bench says with ``IN_KERNELS`` which of them kernels must hit: what is contended for, refused, full and empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from lockstep.models.blocks import ports
+from lockstep.models.jit import view
+from lockstep.sim.cosim.replay import Replay, load
+from lockstep.verif.blocks import Declaration, declaration
+
+Bins = dict[str, dict[str, int]]
+"""By block, in how many cycles each bin was hit."""
+
+_PAUSING = {"core.sms": 1, "dyncta.window": 64, "dyncta.idle_high": 60, "dyncta.memory_low": 1, "dyncta.memory_high": 2}
+_SMALL_QUEUES = {
+    "core.sms": 1, "core.write_refusals": 8, "warppool.queues": 2, "warppool.tags": 1, "warppool.instructions": 1,
+    "warppool.warps_per_queue": 24, "warppool.quantum": 256, "warppool.store_wait": 8,
+}  # fmt: skip
+# By mechanism: kernels and settings with which warps contend for what they share. At size tiny, two SMs have room for
+# all CTAs of most kernels, queues never fill, and nobody is refused.
+CONTENDED: Mapping[str, Sequence[tuple[str, Mapping[str, int]]]] = {
+    "warppool": (("mvt", {"core.sms": 1, "l1.mshrs": 4}), ("bfs", _SMALL_QUEUES)),
+    "register-sharing": (("hotspot", {"core.sms": 1, "core.registers": 16384}),),
+    "scratchpad-sharing": (
+        ("convolutionSeparable", {"core.sms": 1, "scratchpad.bytes": 16384, "scratchpad.bytes_per_cta": 16384}),
+    ),
+    "dyncta": (("spmv", _PAUSING), ("histogram-atomics", _PAUSING)),
+}
+
+
+def hits(declared: Declaration, replay: Replay) -> Counter[str]:
+    """In how many cycles of a recording each bin was hit, of those that ports decide."""
+    cycles = Counter[bytes]()
+    for record in replay.records():
+        cycles[record.io.tobytes()] += record.cycles
+    io = np.zeros((), ports(replay.block))
+    shown = view(io)
+    sides = shown.i, getattr(shown, "o", None), getattr(shown, "c", None)
+    found = Counter(dict.fromkeys(declared.bins, 0))
+    for now, count in cycles.items():
+        io[()] = np.frombuffer(now, io.dtype)[0]
+        for name in [*found]:
+            try:
+                found[name] += count * bool(declared.bins[name](replay.parameters, *sides))
+            except AttributeError:  # it asks for what only the bench knows
+                del found[name]
+    return found
+
+
+def recorded(folder: Path) -> Bins:
+    """The bins of all recordings in a folder."""
+    replays = map(load, sorted(folder.iterdir()))
+    return together([{replay.block: hits(declaration(replay.block), replay)} for replay in replays])
+
+
+def together(runs: Sequence[Mapping[str, Mapping[str, int]]]) -> Bins:
+    """The bins of several runs: those that were hit in one, or could be decided on in all."""
+    by_block = defaultdict[str, list[Mapping[str, int]]](list)
+    for run in runs:
+        for block, bins in run.items():
+            by_block[block].append(bins)
+    return {block: _sum(each) for block, each in by_block.items()}
+
+
+def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    totals: Counter[str] = sum(map(Counter, each), Counter())  # without zeros
+    everywhere = set(each[0]).intersection(*each)
+    return {name: totals[name] for name in dict.fromkeys(chain(*each)) if totals[name] or name in everywhere}
+
+
+def missed(declared: Declaration, bins: Mapping[str, int]) -> list[str]:
+    """The bins that kernels must hit, and have not."""
+    return [name for name in declared.in_kernels if not bins.get(name)]
