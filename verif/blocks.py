@@ -8,11 +8,11 @@ A bench declares::
     class Environment: ...                                          # see below
     BINS = {"two lines of one instruction": lambda parameters, i, o, c: ...}   # functional coverage
 
-and, if need be, ``IN_KERNELS`` (bins that kernels must hit, too: :mod:`.exercised`), ``UNREACHABLE`` (bin to a
-predicate on the parameters: where it cannot be hit), ``CYCLES`` per run, ``WAIVERS`` (:class:`Waiver`: code coverage
-that cannot be reached), and ``protocol(m, parameters, ports)``: a value that is 1 in the cycles whose inputs are legal,
-given the signals of all ports by their flat names; it may add registers to ``m``. Every configuration must hit each bin
-that it can. The configuration ``odd`` is the one that is mutated.
+and, if need be, ``IN_KERNELS`` and ``CONTENDED`` (bins that kernels must hit, too, and kernels that do:
+:mod:`.exercised`), ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
+``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), and ``protocol(m, parameters, ports)``: a value
+that is 1 in the cycles whose inputs are legal, given the signals of all ports by their flat names; it may add registers
+to ``m``. Every configuration must hit each bin that it can. The configuration ``odd`` is the one that is mutated.
 
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
 environment or of the module.
@@ -96,6 +96,7 @@ class Declaration:
     protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
     idle_changes: Sequence[str] = ()
     in_kernels: Sequence[str] = ()
+    contended: Sequence[tuple[str, str, Mapping[str, int]]] = ()
 
     @property
     def constant(self) -> Sequence[str]:
@@ -192,6 +193,7 @@ def declaration(block: str) -> Declaration:
         protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
         in_kernels=getattr(bench, "IN_KERNELS", ()),
+        contended=getattr(bench, "CONTENDED", ()),
     )
 
 

@@ -1,7 +1,9 @@
 """What kernels ask of the blocks in them: functional coverage, counted in co-simulations.
 
 A bench knows more than a block's ports carry, and some of its bins ask for that; here count the bins that ports decide.
-A bench says with ``IN_KERNELS`` which of them kernels must hit: what is contended for, refused, full and empty.
+A bench says with ``IN_KERNELS`` which of them kernels must hit: what is contended for, refused, full and empty. At size
+tiny, two SMs have room for all CTAs of most kernels, queues never fill, and nobody is refused; so ``CONTENDED`` has
+kernels with settings that leave less: mechanism, kernel, settings.
 """
 
 from __future__ import annotations
@@ -20,22 +22,6 @@ from lockstep.verif.blocks import Declaration, declaration
 
 Bins = dict[str, dict[str, int]]
 """By block, in how many cycles each bin was hit."""
-
-_PAUSING = {"core.sms": 1, "dyncta.window": 64, "dyncta.idle_high": 60, "dyncta.memory_low": 1, "dyncta.memory_high": 2}
-_SMALL_QUEUES = {
-    "core.sms": 1, "core.write_refusals": 8, "warppool.queues": 2, "warppool.tags": 1, "warppool.instructions": 1,
-    "warppool.warps_per_queue": 24, "warppool.quantum": 256, "warppool.store_wait": 8,
-}  # fmt: skip
-# By mechanism: kernels and settings with which warps contend for what they share. At size tiny, two SMs have room for
-# all CTAs of most kernels, queues never fill, and nobody is refused.
-CONTENDED: Mapping[str, Sequence[tuple[str, Mapping[str, int]]]] = {
-    "warppool": (("mvt", {"core.sms": 1, "l1.mshrs": 4}), ("bfs", _SMALL_QUEUES)),
-    "register-sharing": (("hotspot", {"core.sms": 1, "core.registers": 16384}),),
-    "scratchpad-sharing": (
-        ("convolutionSeparable", {"core.sms": 1, "scratchpad.bytes": 16384, "scratchpad.bytes_per_cta": 16384}),
-    ),
-    "dyncta": (("spmv", _PAUSING), ("histogram-atomics", _PAUSING)),
-}
 
 
 def hits(declared: Declaration, replay: Replay) -> Counter[str]:
@@ -76,6 +62,15 @@ def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
     totals: Counter[str] = sum(map(Counter, each), Counter())  # without zeros
     everywhere = set(each[0]).intersection(*each)
     return {name: totals[name] for name in dict.fromkeys(chain(*each)) if totals[name] or name in everywhere}
+
+
+def contended(mechanism: str, blocks: Sequence[str]) -> list[tuple[str, Mapping[str, int]]]:
+    """The kernels with a mechanism, and their settings, that the benches of its blocks ask for; each once."""
+    found: list[tuple[str, Mapping[str, int]]] = []
+    for own, kernel, settings in chain.from_iterable(declaration(block).contended for block in blocks):
+        if own == mechanism and (kernel, settings) not in found:
+            found.append((kernel, settings))
+    return found
 
 
 def missed(declared: Declaration, bins: Mapping[str, int]) -> list[str]:

@@ -210,7 +210,7 @@ def _on_kernels(names: Sequence[str], options: Options) -> Iterator[tuple[str, t
         mechanisms = comparison.mechanisms(name)
         description.load(options.gpu, settings, mechanisms)
         runs = [(kernel, kernel, settings) for kernel in kernels.names()]
-        for kernel, less in exercised.CONTENDED.get(name, ()):
+        for kernel, less in exercised.contended(name, there):
             runs.append((f"{kernel}, contended", kernel, {**settings, **less, **options.settings}))
         for title, kernel, its in runs:
             job = KernelJob(kernel, options.gpu, options.size, mechanisms=mechanisms, settings=its)

@@ -15,11 +15,13 @@ def test_what_kernels_must_hit_are_bins(block: str) -> None:
 
 
 def test_a_bin_counts_if_it_was_hit_once_or_could_be_decided_on_everywhere() -> None:
-    runs = [{"a": {"hit": 0, "hit later": 0, "never": 0, "not always": 0}}, {"a": {"hit": 3, "never": 0}}, {"b": {}}]
-    assert exercised.together([*runs, {"a": {"hit later": 1, "never": 0}}]) == {
-        "a": {"hit": 3, "hit later": 1, "never": 0},
-        "b": {},
-    }
+    runs: list[exercised.Bins] = [
+        {"a": {"hit": 0, "hit later": 0, "never": 0, "not always": 0}},
+        {"a": {"hit": 3, "never": 0}},
+        {"b": {}},
+        {"a": {"hit later": 1, "never": 0}},
+    ]
+    assert exercised.together(runs) == {"a": {"hit": 3, "hit later": 1, "never": 0}, "b": {}}
 
 
 @pytest.mark.exhaustive

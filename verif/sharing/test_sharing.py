@@ -228,11 +228,12 @@ def test_blocks_in_a_run(case: str, mode: str, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_kernel_shows_that_hardware_lacks_the_rule(tmp_path: Path) -> None:
     """Only where CTAs contend: with two SMs, the first kernel's locks are taken, and nobody is refused."""
-    [(kernel, settings)] = exercised.CONTENDED["register-sharing"]
-    locks = registry.component("sharing.share_locks")
-    makes = {"sharing.share_locks": lambda **parameters: locks(**parameters | {"rule": 0})}
+    block = "sharing.share_locks"
+    [(kernel, settings)] = exercised.contended("register-sharing", [block])
+    locks = registry.component(block)
+    makes = {block: lambda **parameters: locks(**parameters | {"rule": 0})}
     job = Job(kernel, size="tiny", mechanisms=["register-sharing"], settings=settings)
-    found = cosim(job, "sharing.share_locks", folder=tmp_path, makes=makes)["difference"]
+    found = cosim(job, block, folder=tmp_path, makes=makes)["difference"]
     assert found["port"] == "c.refuse" and found["model"] & ~found["rtl"]
 
 

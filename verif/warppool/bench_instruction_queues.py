@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.verif.blocks import Waiver
+from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.instruction_queues"
 CONFIGURATIONS = {

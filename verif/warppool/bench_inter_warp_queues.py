@@ -10,6 +10,7 @@ from typing import Any
 from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import FERMI, FOLD, LINEAR
 from lockstep.spec.warppool.parameters import MAX_TAGS
+from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.inter_warp_queues"
 CONFIGURATIONS = {

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
+
 BLOCK = "warppool.load_store_order"
 CONFIGURATIONS = {
     "paper": dict(warps=48, coalescers=2, merges=4, limit=288),

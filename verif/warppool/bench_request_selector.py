@@ -11,6 +11,7 @@ from amaranth.utils import bits_for
 
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
+from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 from lockstep.verif.warppool.quantum import EXACTLY, MORE, Quantum, Threshold
 
 BLOCK = "warppool.request_selector"
