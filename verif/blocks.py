@@ -12,7 +12,8 @@ and, if need be, ``IN_KERNELS`` and ``CONTENDED`` (bins that kernels must hit, t
 :mod:`.exercised`), ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
 ``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), and ``protocol(m, parameters, ports)``: a value
 that is 1 in the cycles whose inputs are legal, given the signals of all ports by their flat names; it may add registers
-to ``m``. Every configuration must hit each bin that it can. The configuration ``odd`` is the one that is mutated.
+to ``m``. Every configuration must hit each bin that it can. Code coverage is measured, and must be complete, in the
+first configuration and in those that ``MEASURED`` names. The configuration ``odd`` is the one that is mutated.
 
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
 environment or of the module.
@@ -31,7 +32,7 @@ import importlib
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -74,11 +75,14 @@ class Environment(Protocol):
 class Waiver:
     """Points of code coverage that cannot be reached: a regular expression that matches their names, and no other.
 
+    ``where``: in which configurations, by a rule on the parameters.
+
     ``lockstep verify --level formal`` proves it of each (:mod:`lockstep.verif.waivers`).
     """
 
     points: str
     reason: str
+    where: Callable[[Parameters], bool] = lambda parameters: True
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class Declaration:
     idle_changes: Sequence[str] = ()
     in_kernels: Sequence[str] = ()
     contended: Sequence[tuple[str, str, Mapping[str, int]]] = ()
+    measured: Sequence[str] = ()
 
     @property
     def constant(self) -> Sequence[str]:
@@ -111,8 +116,14 @@ class Declaration:
 
     @property
     def first(self) -> str:
-        """The configuration of which code coverage is measured, and waivers are proved."""
+        """The first configuration: it is small, so that short runs reach everything."""
         return next(iter(self.configurations))
+
+    def alone(self, configuration: str) -> Declaration:
+        """The same block with one configuration, and the waivers that concern it."""
+        parameters = self.configurations[configuration]
+        waivers = [waiver for waiver in self.waivers if waiver.where(parameters)]
+        return replace(self, configurations={configuration: parameters}, waivers=waivers, measured=(configuration,))
 
     @property
     def name(self) -> str:
@@ -194,6 +205,7 @@ def declaration(block: str) -> Declaration:
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
         in_kernels=getattr(bench, "IN_KERNELS", ()),
         contended=getattr(bench, "CONTENDED", ()),
+        measured=(next(iter(configurations)), *getattr(bench, "MEASURED", ())),
     )
 
 

@@ -3,12 +3,11 @@
 Every configuration by itself must hit each bin that it can: what another one hits says nothing of a fault that shows in
 one alone.
 
-Code coverage is that of the first configuration, in its Verilog with a wire for each operator
-(:func:`lockstep.rtl.export.operators`): inside an expression, a simulator does not look at what is not chosen. Counted
-are all statements and branches, and
-the toggles, up and down, of every bit of every port (clock and reset apart) and of every register. Not counted are
-wires, whose values the former determine and of which most have no name, and memories, of which Verilator counts none.
-A block that joins others is measured with all that is inside it.
+So is code coverage, in the first configuration and in those that the bench names. It is that of the Verilog with a wire
+for each operator (:func:`lockstep.rtl.export.operators`): inside an expression, a simulator does not look at what is
+not chosen. Counted are all statements and branches, and the toggles, up and down, of every bit of every port (clock and
+reset apart) and of every register. Not counted are wires, whose values the former determine and of which most have no
+name, and memories, of which Verilator counts none. A block that joins others is measured with all that is inside it.
 
 What cannot be reached is waived by the bench, with the reason. A waiver that matches nothing, or a point that is
 reached, is an error, and so is one that is not proved (:mod:`lockstep.verif.waivers`).
@@ -47,10 +46,9 @@ class Point:
 
 @dataclass
 class Coverage:
-    """Of one block; ``bins`` are cycles per configuration and bin, ``errors`` what is missing or contradicts itself."""
+    """Of one configuration of a block; ``errors`` are what is missing or contradicts itself."""
 
     block: str
-    bins: dict[str, Counter[str]]
     points: list[Point]
     waived: dict[str, str]
     errors: list[str] = field(default_factory=list)
@@ -70,15 +68,11 @@ class Coverage:
             code[kind] = {"reached": reached, "of": able}
         return {
             "block": self.block,
-            "bins": {name: sum(counts[name] for counts in self.bins.values()) for name in self._names()},
             "code": code,
             "waived": self.waived,
             "missing": [point.name for point in self.missing()],
             "errors": self.errors,
         }
-
-    def _names(self) -> list[str]:
-        return sorted(set().union(*self.bins.values()))
 
     def lcov(self, source: str) -> str:
         """Lines and branches in the format of ``genhtml`` and of editors; ``source`` is the path of the Verilog."""
@@ -92,13 +86,12 @@ class Coverage:
         return "\n".join([*out, "end_of_record", ""])
 
 
-def measure(declared: Declaration, bins: Mapping[str, Counter[str]], traces: Sequence[Trace]) -> Coverage:
-    """The coverage of a block: its bins by configuration, and what traces of the first configuration reach."""
+def measure(declared: Declaration, traces: Sequence[Trace]) -> Coverage:
+    """What traces of a block's first configuration reach."""
     equal, points = _played(declared, joined(traces))
-    coverage = Coverage(declared.block, dict(bins), points, {})
+    coverage = Coverage(declared.block, points, {})
     if not equal:
         coverage.errors.append(f"{declared.first}: the hardware differs from its model")
-    coverage.errors += functional(declared, bins)
     for waiver in declared.waivers:
         matched = _matched(waiver, points)
         coverage.waived |= {point.name: waiver.reason for point in matched}

@@ -42,7 +42,7 @@ from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS, resolve
 from lockstep.verif import combinations, exercised, formal, modes, soak, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
-from lockstep.verif.coverage import KINDS, measure, waived
+from lockstep.verif.coverage import KINDS, Coverage, functional, measure, waived
 from lockstep.verif.mutation import everywhere, mutate, refute
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, kept, record, replayed
@@ -184,8 +184,9 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
             yield name, partial(_proof, declared, name)
         if not proofs(declared.block):
             yield "proofs", partial(Check, declared.block, "", ["there is none: nothing about this block is proved"])
-        if declared.waivers:
-            yield "waivers", partial(_waivers, declared)
+        for configuration in declared.measured:
+            if (alone := declared.alone(configuration)).waivers:
+                yield f"waivers, {configuration}", partial(_waivers, alone)
     else:
         yield "mutation", partial(_mutation, declared, options)
         yield "mutation, every register and output", partial(_everywhere, declared, options)
@@ -320,7 +321,7 @@ def runs(declared: Declaration, configuration: str, seed: int, seeds: int) -> li
 
 
 def _random(declared: Declaration, options: Options) -> Check:
-    """All configurations in the simulator; coverage of the first one from the same runs."""
+    """All configurations in the simulator; code coverage of those that are measured from the same runs."""
     errors: list[str] = []
     bins: dict[str, Counter[str]] = {}
     shipped: dict[str, dict[str, int]] = {}  # bits of each port that were both 0 and 1 in the configuration that ships
@@ -334,20 +335,32 @@ def _random(declared: Declaration, options: Options) -> Check:
             bits, ports = report.reached.bits(), declared.ports(configuration)
             shipped = {port.name: {"reached": bits.get(port.name, 0), "of": port.bits} for port in ports}
         cycles += declared.cycles * len(planned)
-    traces = [record(declared, run) for run in runs(declared, declared.first, options.seed, options.seeds)]
-    coverage = measure(declared, bins, traces)
-    if options.folder:
-        source = options.folder / f"{declared.block}.v"
-        write(source, declared.operators(declared.first))
-        write(options.folder / f"{declared.block}.info", coverage.lcov(str(source)))
+    errors += functional(declared, bins)
+    measured: dict[str, Coverage] = {}
+    for configuration in declared.measured:
+        traces = [record(declared, run) for run in runs(declared, configuration, options.seed, options.seeds)]
+        coverage = measured[configuration] = measure(declared.alone(configuration), traces)
+        errors += [f"{configuration}: {error}" for error in coverage.errors]
+        if options.folder:
+            name = declared.block if configuration == declared.first else f"{declared.block}.{configuration}"
+            source = options.folder / f"{name}.v"
+            write(source, declared.operators(configuration))
+            write(options.folder / f"{name}.info", coverage.lcov(str(source)))
     able = [counts[name] for configuration, counts in bins.items() for name in declared.able(configuration)]
-    shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
-    detail = f"{cycles:,} cycles; bins {sum(map(bool, able))} of {len(able)}, {shares}; {len(coverage.waived)} waived"
+    detail = f"{cycles:,} cycles; bins {sum(map(bool, able))} of {len(able)}"
+    for configuration, coverage in measured.items():
+        shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
+        detail += f"; {configuration!r}: {shares}; {len(coverage.waived)} waived"
     if shipped:
         reached, of = (sum(port[key] for port in shipped.values()) for key in ("reached", "of"))
         detail += f"; {declared.shipped!r}, which ships: {reached} of {of} bits of ports"
-    data = {"cycles": cycles, "coverage": coverage.json(), "shipped": shipped}
-    return Check(declared.block, "", errors + coverage.errors, detail, data)
+    data = {
+        "cycles": cycles,
+        "bins": {configuration: dict(counts) for configuration, counts in bins.items()},
+        "coverage": {configuration: coverage.json() for configuration, coverage in measured.items()},
+        "shipped": shipped,
+    }
+    return Check(declared.block, "", errors, detail, data)
 
 
 def replay(path: Path) -> Check:

@@ -381,7 +381,7 @@ def test_player_finds_a_fault_and_coverage_counts(declared: Declaration, trace: 
     waivers = [Waiver("request_valid 0->1", "no"), Waiver("nothing", "no"), Waiver("request_valid 1->0", "steady")]
     small = replace(declared, configurations={"odd": declared.configurations["odd"]}, waivers=waivers)
     short = Trace("short", trace.parameters, trace.io[:4], np.zeros(4, bool), trace.bins)
-    found = coverage.measure(small, {"odd": trace.bins}, [joined([short, short])])
+    found = coverage.measure(small, [joined([short, short])])
     assert "waived, but reached: request_valid 0->1" in found.errors
     assert any("'nothing' matches nothing" in error for error in found.errors)
     reached, able = found.share("toggle")
@@ -394,9 +394,32 @@ def test_player_finds_a_fault_and_coverage_counts(declared: Declaration, trace: 
 @pytest.mark.exhaustive
 @pytest.mark.hardware
 @pytest.mark.long
-@pytest.mark.parametrize("block", [block for block in levels.blocks() if declaration(block).waivers])
-def test_waived_points_cannot_be_reached(block: str, tmp_path: Path) -> None:
-    outcome = waivers.prove(declaration(block), coverage.waived(declaration(block)), tmp_path)
+def test_code_is_measured_in_each_configuration_that_a_bench_names(declared: Declaration) -> None:
+    """By itself, and with the waivers that concern it: the other one says nothing of a port with a single value."""
+    configurations = {name: declared.configurations[name] for name in ("odd", "one")}
+    waivers = [*declared.waivers, Waiver("line_warp .*", "there is one", lambda parameters: parameters["warps"] == 1)]
+    small = replace(declared, configurations=configurations, cycles=300, waivers=waivers, measured=("odd", "one"))
+    check = levels._random(small, levels.Options("random", 1))
+    assert "one: not reached: request_warp 0->1" in check.errors
+    assert not any(error.startswith("odd: ") or "line_warp" in error for error in check.errors)
+    assert check.data["coverage"].keys() == {"odd", "one"}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.hardware
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "block, configuration",
+    [
+        (block, configuration)
+        for block in levels.blocks()
+        for configuration in declaration(block).measured
+        if declaration(block).alone(configuration).waivers
+    ],
+)
+def test_waived_points_cannot_be_reached(block: str, configuration: str, tmp_path: Path) -> None:
+    alone = declaration(block).alone(configuration)
+    outcome = waivers.prove(alone, coverage.waived(alone), tmp_path)
     assert outcome.passed, outcome.counterexample
 
 

@@ -35,6 +35,7 @@ CONFIGURATIONS = {
     "one": dict(warps=1, registers=1, banks=1, words=2),
     "odd": dict(warps=5, registers=11, banks=2, words=4),
 }
+MEASURED = ("gtx480",)
 
 
 @dataclass(frozen=True)
