@@ -47,6 +47,9 @@ _SHAPES = {
     "long writes": Shape(write=0.02, reserve=0.8),
     "many": Shape(end=0.0, region=1.0, begin=1.0, issue=0.7, answer=1.0, deliver=1.0, write=1.0),
     "in turn": Shape(begin=1.0, region=1.0, send=1.0, answer=1.0, issue=1.0, deliver=1.0, write=1.0, bar=0.0, end=0.0),
+    "small regions": Shape(
+        begin=1.0, region=1.0, need=0.2, send=1.0, answer=1.0, issue=1.0, deliver=1.0, write=1.0, bar=0.0, end=0.0
+    ),
     "sparse": Shape(begin=0.01, region=0.02, end=0.5),
     # All warps wait for regions, most of which need little or nothing.
     "late regions": Shape(
@@ -87,6 +90,7 @@ class Environment:
         self.held = [0 for _ in self.banks]  # lines of regions
         self.starts = 0
         self.quiet = 0  # cycles in which nothing ran and somebody could start
+        self.delivered = False  # in the last cycle, somebody was
 
     def pick(self, phase: str, chance: float) -> int:
         """One of the warps in a phase, or -1."""
@@ -144,6 +148,7 @@ class Environment:
                 warp.unsent = -1
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
+        o.delivered_before, self.delivered = self.delivered, bool(i.delivered.valid)
         if o.start.valid:
             self.started(int(o.start.payload.warp))
         for w, warp in enumerate(self.warps):
@@ -239,6 +244,13 @@ BINS: dict[str, Bin] = {
     "written as it is delivered": lambda p, i, o, c: i.delivered.valid and any(
         i.written[b].valid and i.written[b].payload.warp == i.delivered.payload.warp for b in range(p["banks"])
     ),
+    "reserved as it is delivered": lambda p, i, o, c: i.delivered.valid and any(
+        i.reserved[b].valid and i.reserved[b].payload.warp == i.delivered.payload.warp for b in range(p["banks"])
+    ),
+    "announced as a result is written": lambda p, i, o, c: i.region.valid and any(
+        i.written[b].valid and i.written[b].payload.warp == i.region.payload.warp for b in range(p["banks"])
+    ),
+    "lines are taken and given back together": lambda p, i, o, c: o.start.valid and o.delivered_before,
     "reserved and written together": lambda p, i, o, c: any(
         i.written[b].valid and i.reserved[b].valid and i.written[b].payload.warp == i.reserved[b].payload.warp
         for b in range(p["banks"])
@@ -248,6 +260,7 @@ BINS: dict[str, Bin] = {
 
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "several are active": lambda p: p["warps"] == 1,
+    "lines are taken and given back together": lambda p: p["warps"] == 1,
     "two answers for one warp": lambda p: p["banks"] == 1,
     "reserved and written together": lambda p: p["lines"] == 1,  # no other line is there until the next cycle
 }
