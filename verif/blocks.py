@@ -15,6 +15,8 @@ that is 1 in the cycles whose inputs are legal, given the signals of all ports b
 to ``m``. Every configuration must hit each bin that it can. Code coverage is measured, and must be complete, in the
 first configuration and in those that ``MEASURED`` names. The configuration ``odd`` is the one that is mutated.
 
+``GATES = True``: ``lockstep verify --level gates`` proves that synthesis keeps the block's meaning.
+
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
 environment or of the module.
 
@@ -99,6 +101,7 @@ class Declaration:
     cycles: int
     protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
     idle_changes: Sequence[str] = ()
+    gates: bool = False
     in_kernels: Sequence[str] = ()
     contended: Sequence[tuple[str, str, Mapping[str, int]]] = ()
     measured: Sequence[str] = ()
@@ -203,6 +206,7 @@ def declaration(block: str) -> Declaration:
         cycles=getattr(bench, "CYCLES", getattr(bench.Environment, "CYCLES", CYCLES)),
         protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
+        gates=getattr(bench, "GATES", False),
         in_kernels=getattr(bench, "IN_KERNELS", ()),
         contended=getattr(bench, "CONTENDED", ()),
         measured=(next(iter(configurations)), *getattr(bench, "MEASURED", ())),

@@ -8,6 +8,7 @@ random   every configuration and shape of stimulus with as many seeds as asked f
          *modes*: all kernels interpreted, with bounds checks, and with each mechanism without skipping idle cycles
 formal   the proofs, and that what a bench waives in code coverage cannot be reached
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
+gates    that the gates of synthesis do what the RTL does, proved for the blocks for which this takes seconds
 kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's; what the
          blocks met in them (:mod:`.exercised`)
 soak     of no block, but of the simulator: launches in great number, threads, processes, signals (:mod:`.soak`)
@@ -40,6 +41,7 @@ from lockstep.spec.files import write
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS, resolve
+from lockstep.synth import equivalence
 from lockstep.verif import combinations, exercised, formal, modes, soak, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, Coverage, functional, measure, waived
@@ -47,7 +49,7 @@ from lockstep.verif.mutation import everywhere, mutate, refute
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, kept, record, replayed
 
-LEVELS = ("smoke", "random", "formal", "mutation", "kernels", "soak")
+LEVELS = ("smoke", "random", "formal", "mutation", "gates", "kernels", "soak")
 SMOKE_CYCLES = 300
 MUTANTS = 300
 MUTATED = "odd"  # small enough to decide about survivors, and nothing in it is a power of two
@@ -187,6 +189,8 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
         for configuration in declared.measured:
             if (alone := declared.alone(configuration)).waivers:
                 yield f"waivers, {configuration}", partial(_waivers, alone)
+    elif options.level == "gates":
+        yield "equivalence", partial(_equivalence, declared)
     else:
         yield "mutation", partial(_mutation, declared, options)
         yield "mutation, every register and output", partial(_everywhere, declared, options)
@@ -378,6 +382,15 @@ def _proof(declared: Declaration, name: str) -> Check:
     with tempfile.TemporaryDirectory() as folder:
         outcome = formal.prove(name, proof, Path(folder))
     return Check(declared.block, "", outcome.counterexample.splitlines(), f"{proof.mode} {proof.depth}: {proof.doc}")
+
+
+def _equivalence(declared: Declaration) -> Check:
+    """Of the generic gates and the RTL, at the size of mutants."""
+    if not declared.gates:
+        return Check(declared.block, "", [], "not proved: it would take too long")
+    found = equivalence.compare(declared.component(MUTATED), declared.component(MUTATED))
+    errors = [f"not proved equal: {point}" for point in found.undecided]
+    return Check(declared.block, "", errors, f"{found.points} points of {MUTATED!r} are equal in RTL and gates")
 
 
 def _waivers(declared: Declaration) -> Check:

@@ -12,6 +12,7 @@ from lockstep.spec.parameters import DISPATCHERS, MAX_CTAS
 from lockstep.verif.bench import mask
 
 BLOCK = "cta.cta_dispatcher"
+GATES = True
 CONFIGURATIONS = {
     "short numbers": {"sms": 15, "cta_bits": 8},  # of which the runs reach all
     "paper": {"sms": 15, "cta_bits": 40},

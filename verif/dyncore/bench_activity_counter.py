@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BLOCK = "dyncore.activity_counter"
+GATES = True
 CONFIGURATIONS = {
     "short": {"window": 40},
     "odd": {"window": 301},

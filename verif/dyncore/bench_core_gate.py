@@ -10,6 +10,7 @@ from typing import Any
 from lockstep.verif.bench import mask
 
 BLOCK = "dyncore.core_gate"
+GATES = True
 CONFIGURATIONS = {
     "few": {"sms": 5, "off": 2, "window": 23, "threshold": 76},
     "one": {"sms": 1, "off": 1, "window": 16, "threshold": 10},

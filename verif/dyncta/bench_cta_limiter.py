@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 BLOCK = "dyncta.cta_limiter"
+GATES = True
 _PAPER = {"window": 2048, "idle_high": 16, "memory_low": 128, "memory_high": 384}
 _SHORT = {"window": 16, "idle_high": 3, "memory_low": 5, "memory_high": 9}
 CONFIGURATIONS = {

@@ -11,6 +11,7 @@ from typing import Any
 from lockstep.spec.regless.parameters import Access, groups
 
 BLOCK = "regless.shard_arbiter"
+GATES = True
 CONFIGURATIONS = {
     "small": dict(shards=3, lanes=2, warps=3, registers=5, per_line=2),
     "paper": dict(shards=4, lanes=32, warps=16, registers=255, per_line=15),

@@ -12,6 +12,7 @@ from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import mask
 
 BLOCK = "scheduling.warp_scheduler"
+GATES = True
 
 
 def word(slots: Iterable[int]) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 BLOCK = "sharing.dynamic_warp_execution"
+GATES = True
 CONFIGURATIONS = {
     "short": {"window": 60},
     "one": {"window": 16},

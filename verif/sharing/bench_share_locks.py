@@ -15,6 +15,7 @@ from lockstep.rtl.sharing.share_locks import SIDES
 from lockstep.spec.sharing.parameters import locks_of, pairs_of
 
 BLOCK = "sharing.share_locks"
+GATES = True
 CONFIGURATIONS = {
     "shipped": {"warps": 48, "ctas": 8, "schedulers": 2, "rule": 1},
     "one": {"warps": 1, "ctas": 1, "schedulers": 1, "rule": 1},

@@ -10,6 +10,7 @@ from typing import Any
 from amaranth.hdl import Module, Value
 
 BLOCK = "sharing.share_owner"
+GATES = True
 CONFIGURATIONS = {
     "shipped": {"ctas": 8},
     "one": {"ctas": 1},

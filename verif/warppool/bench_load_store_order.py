@@ -10,6 +10,7 @@ from typing import Any
 from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.load_store_order"
+GATES = True
 CONFIGURATIONS = {
     "paper": dict(warps=48, coalescers=2, merges=4, limit=288),
     "one": dict(warps=1, coalescers=1, merges=1, limit=1),

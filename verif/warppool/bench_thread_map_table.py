@@ -14,6 +14,7 @@ from lockstep.verif.blocks import Waiver
 from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.thread_map_table"
+GATES = True
 LINE, LOAD = range(len(MAP_PER))
 CONFIGURATIONS = {
     "by load": {"lanes": 32, "entries": 8, "coalescers": 2, "map_per": LOAD},

@@ -13,6 +13,7 @@ from lockstep.verif.bench import mask
 from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.writeback"
+GATES = True
 CONFIGURATIONS = {
     "paper": {"lanes": 32, "warps": 48, "tickets": 16, "merges": 4},
     "one": {"lanes": 1, "warps": 1, "tickets": 1, "merges": 1},
