@@ -64,6 +64,7 @@ def test_what_signals_leave_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert struck and words in " ".join(errors) and not place.left()
 
 
+@pytest.mark.exhaustive
 def test_python_may_be_interrupted_before_the_command_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak, "PROGRAM", ["sh", "-c", TRACEBACK.format("<module>")])
     assert soak.strike(soak.Place(tmp_path, ()), "run", "out.json", signal.SIGINT, 0.3) == (True, [])

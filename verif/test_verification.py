@@ -123,6 +123,7 @@ def test_a_wrong_path_names_the_configuration_and_a_remedy(
     assert levels._netlist(declared).errors == errors
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_power_up_finds_what_no_reset_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a reset of their heads, queues work as long as they have initial values, as an FPGA gives them."""

@@ -62,7 +62,8 @@ def test_sums_are_those_of_the_tables() -> None:
     "block",
     [
         METADATA, pytest.param(MANAGER, marks=pytest.mark.exhaustive),
-        pytest.param(STAGING, marks=pytest.mark.exhaustive), COMPRESSOR, ARBITER,
+        pytest.param(STAGING, marks=pytest.mark.exhaustive),
+        pytest.param(COMPRESSOR, marks=pytest.mark.exhaustive), ARBITER,
     ],
 )  # fmt: skip
 def test_storage_is_that_of_the_documentation(block: str) -> None:

@@ -484,6 +484,7 @@ PROOFS = {
         Waiting, "prove", 1,
         "after as many grants to higher classes as its patience, a warp that requests waits for at most one grant to "
         f"each other warp; {_SIZE}, all policies",
+        long=True,
     ),
     "turns": Proof(
         Turns, "prove", 1,
@@ -506,6 +507,7 @@ PROOFS = {
         Active, "prove", 2,
         "two-level: never more than active_warps; who enters and who yields; a warp that alone can issue, paused or "
         f"not, does so in the third such cycle at the latest; {_SIZE}",
+        long=True,
     ),
-    "reached": Proof(Reached, "cover", 10, f"every policy lets a paused warp go first once; {_SIZE}"),
+    "reached": Proof(Reached, "cover", 10, f"every policy lets a paused warp go first once; {_SIZE}", long=True),
 }  # fmt: skip

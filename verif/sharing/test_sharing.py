@@ -225,6 +225,7 @@ def test_blocks_in_a_run(case: str, mode: str, tmp_path: Path) -> None:
     assert result["stats"]["sharing.register_refusals"] + result["stats"]["sharing.scratchpad_refusals"] > 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_kernel_shows_that_hardware_lacks_the_rule(tmp_path: Path) -> None:
     """Only where CTAs contend: with two SMs, the first kernel's locks are taken, and nobody is refused."""

@@ -78,17 +78,11 @@ def elsewhere_with_a_fault(*arguments: Any, **environment: str) -> dict[str, Obs
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.parametrize(
     "mechanism",
-    [
-        pytest.param("", id="baseline"),
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name, each in MECHANISMS.items()
-            if "path" in each.tenants
-        ),
-    ],
+    [pytest.param("", id="baseline"), *(name for name, each in MECHANISMS.items() if "path" in each.tenants)],
 )
 def test_a_register_file_that_refuses_results(mechanism: str) -> None:
     """Results come at other times, and are as right; skipping and interpreting change nothing."""
@@ -104,6 +98,7 @@ def test_a_register_file_that_refuses_results(mechanism: str) -> None:
     assert differences(found, reference) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_same_command_twice() -> None:
     command = [sys.executable, "-m", "lockstep.cli", "run", "bfs", "--size", "tiny", "--json", "-"]

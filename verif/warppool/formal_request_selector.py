@@ -482,7 +482,8 @@ PROOFS = {
         OldestWaits, "prove", 6, f"bounded waiting of the oldest tag, with any policy; {_SIZE}", long=True
     ),
     "stores wait": Proof(
-        lambda: StoresWait(2, 3), "prove", 1, "bounded waiting of overdue stores; 2 tags, 3 coalescers, store_wait 2"
+        lambda: StoresWait(2, 3), "prove", 1, "bounded waiting of overdue stores; 2 tags, 3 coalescers, store_wait 2",
+        long=True,
     ),
     "in order": Proof(Followed, "prove", 1, f"requests leave in the order of the actions, unchanged; {_SIZE}"),
     "policy": Proof(Policy, "prove", 1, f"the policy toggles after a quantum of misses alone; quantum 3, {_SIZE}"),

@@ -26,6 +26,7 @@ from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.study.job import Job
 from lockstep.verif.bench import seeded
+from lockstep.verif.conftest import partly
 from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
 
 COALESCER, SCHEDULER, DISPATCHER, ACCESS = (
@@ -72,9 +73,7 @@ def test_the_struct_has_the_offsets_of_the_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "block", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == SCHEDULER)) for name in sorted(SIZES)]
-)
+@pytest.mark.parametrize("block", partly(sorted(SIZES)))
 def test_the_largest_library_drives_the_whole_record(block: str) -> None:
     lines = library.load(block, SIZES[block][0]).layout.splitlines()
     expected = {path for path, _ in library.elements(blocks.ports(block)) if not re.search(r"\bpad\d", path)}

@@ -146,6 +146,7 @@ def test_a_fault_in_replace_shows_in_the_results() -> None:
     assert any("cycles" in line or "lines" in line for line in result["difference"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_lost_line_in_replace_stops_the_run() -> None:
     """Who waits for it waits for ever."""

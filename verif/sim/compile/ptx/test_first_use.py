@@ -276,6 +276,7 @@ def test_results_are_those_without_the_pass(monkeypatch: pytest.MonkeyPatch, nam
             assert outputs(name) == expected
 
 
+@pytest.mark.exhaustive
 def test_random_programs_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = seeded()
     for _ in range(RANDOM_PROGRAMS):

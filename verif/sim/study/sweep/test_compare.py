@@ -174,6 +174,7 @@ def test_csv_and_parquet_have_everything(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------------------- the command
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_compare(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
     """Two processes, a bad combination, a wrong result, and the same in every form of output."""
