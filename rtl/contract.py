@@ -126,11 +126,13 @@ def alone(component: wiring.Component, block: str) -> str:
 
 # The last value tells changes from triggers of a simulator that sees the output being what it was.
 _STILL = """\
+  // verilator lint_off SYNCASYNCNET
   reg {range}{name}_last;
   always @({name}) begin
     if (running && !rst && {name} !== {name}_last) {name}_follows_clock: assert (clk !== 1'b0);
     {name}_last = {name};
   end
+  // verilator lint_on SYNCASYNCNET
 """
 
 

@@ -162,7 +162,9 @@ def test_every_contract_is_clean(block: str) -> None:
     declared = declaration(block)
     for configuration in declared.configurations:
         text = declared.verilog(configuration) + declared.contract(configuration)
-        assert verilated.lint(text, declared.name) == []
+        warnings = verilated.lint(text, declared.name)
+        # A contract looks at outputs whenever they change; Verilator may say so at the register behind one.
+        assert [line for line in warnings if "SYNCASYNCNET" not in line] == []
 
 
 def test_every_port_is_spoken_of() -> None:
