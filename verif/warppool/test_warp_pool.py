@@ -91,7 +91,7 @@ FAULTS = {
     "misses are not connected": ("selector.miss.eq(self.miss)", "selector.miss.eq(0)"),
     "room without end": ("merging.room.eq(selector.room)", "merging.room.eq(~0)"),
     "metadata without end": ("selector.metadata_free.eq(metadata.free)", "selector.metadata_free.eq(~0)"),
-    "one id for all": ("access.p.id.eq(metadata.id)", "access.p.id.eq(0)"),
+    "one id for all": ("Mux(selector.access.p.store, 0, metadata.id)", "0"),
     "answers are always taken": ("answer.ready.eq(writeback.answer.ready)", "answer.ready.eq(1)"),
     "results are always taken": ("writeback.result.ready.eq(result.ready)", "writeback.result.ready.eq(1)"),
     "metadata of an answer that waits": (
