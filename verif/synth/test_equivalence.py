@@ -7,6 +7,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.sim.errors import UsageError
 from lockstep.synth import equivalence
 from lockstep.verif import levels
 from lockstep.verif.blocks import blocks, declaration
@@ -39,7 +40,14 @@ def test_other_gates_are_not_proved_equal() -> None:
 def test_the_level_tells_what_it_proves() -> None:
     check = levels._equivalence(declaration("dyncore.core_gate"))
     assert check.passed and check.detail == "22 points of 'odd' are equal in RTL and gates"
-    assert "not proved" in levels._equivalence(declaration("regless.regless_shard")).detail
+
+
+def test_blocks_that_are_not_proved_are_no_success() -> None:
+    options = levels.Options("gates", 1)
+    planned = levels._planned(["dyncore.core_gate", "regless.regless_shard", "modes"], options)
+    assert [block for block, _ in planned] == ["dyncore.core_gate"]
+    with pytest.raises(UsageError, match=r"regless_shard: its gates are not proved, .*; those of .*core_gate"):
+        list(levels._planned(["regless.regless_shard"], options))
 
 
 @pytest.mark.exhaustive
