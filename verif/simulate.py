@@ -183,11 +183,14 @@ def _results(path: Path) -> list[str]:
 
 def _broken(folder: Path) -> str:
     """What a simulator says of the first assertion or assumption that fails."""
-    log = (folder / "simulator.log").read_text(encoding="utf-8")
-    found = re.search(r"\[(\d+)\].*Assertion failed in \S*\.(\w+)\.(\w+)", log)
+    found = re.search(r"\[(\d+)\].*Assertion failed in \S*\.(\w+)\.(\w+)", _log(folder))
     return f"the contract is broken at {found[1]} ns: {found[3]}" if found else ""
 
 
 def _tail(folder: Path) -> str:
+    return "\n".join(_log(folder).splitlines()[-30:])
+
+
+def _log(folder: Path) -> str:
     log = folder / "simulator.log"
-    return "\n".join(log.read_text(encoding="utf-8").splitlines()[-30:]) if log.exists() else "(no log)"
+    return log.read_text(encoding="utf-8") if log.exists() else "(no log)"

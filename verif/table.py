@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from lockstep.rtl import integration
 from lockstep.verif.blocks import Parameters, complete, declaration
 from lockstep.verif.trace import Run, record
@@ -24,5 +26,5 @@ def table(block: str, parameters: Parameters) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _integer(row: object) -> int:
-    return int.from_bytes(row.tobytes(), "little")  # type: ignore[attr-defined]
+def _integer(row: np.ndarray) -> int:
+    return int.from_bytes(row.tobytes(), "little")
