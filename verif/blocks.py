@@ -8,12 +8,12 @@ A bench declares::
     class Environment: ...                                          # see below
     BINS = {"two lines of one instruction": lambda parameters, i, o, c: ...}   # functional coverage
 
-and, if need be, ``IN_KERNELS`` and ``CONTENDED`` (bins that kernels must hit, too, and kernels that do:
-:mod:`.exercised`), ``UNREACHABLE`` (bin to a predicate on the parameters: where it cannot be hit), ``CYCLES`` per run,
-``WAIVERS`` (:class:`Waiver`: code coverage that cannot be reached), and ``protocol(m, parameters, ports)``: a value
-that is 1 in the cycles whose inputs are legal, given the signals of all ports by their flat names; it may add registers
-to ``m``. Every configuration must hit each bin that it can. Code coverage is measured, and must be complete, in the
-first configuration and in those that ``MEASURED`` names. The configuration ``odd`` is the one that is mutated.
+and, if need be, ``IN_KERNELS`` (bins that kernels must hit, too: :mod:`.exercised`), ``UNREACHABLE`` (bin to a
+predicate on the parameters: where it cannot be hit), ``CYCLES`` per run, ``WAIVERS`` (:class:`Waiver`: code coverage
+that cannot be reached), and ``protocol(m, parameters, ports)``: a value that is 1 in the cycles whose inputs are legal,
+given the signals of all ports by their flat names; it may add registers to ``m``. Every configuration must hit each bin
+that it can. Code coverage is measured, and must be complete, in the first configuration and in those that ``MEASURED``
+names. The configuration ``odd`` is the one that is mutated.
 
 ``GATES = True``: ``lockstep verify --level gates`` proves that synthesis keeps the block's meaning.
 
@@ -103,7 +103,6 @@ class Declaration:
     idle_changes: Sequence[str] = ()
     gates: bool = False
     in_kernels: Sequence[str] = ()
-    contended: Sequence[tuple[str, str, Mapping[str, int]]] = ()
     measured: Sequence[str] = ()
 
     @property
@@ -208,7 +207,6 @@ def declaration(block: str) -> Declaration:
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
         gates=getattr(bench, "GATES", False),
         in_kernels=getattr(bench, "IN_KERNELS", ()),
-        contended=getattr(bench, "CONTENDED", ()),
         measured=(next(iter(configurations)), *getattr(bench, "MEASURED", ())),
     )
 

@@ -2,12 +2,13 @@
 
 A bench knows more than a block's ports carry, and some of its bins ask for that; here count the bins that ports decide.
 A bench says with ``IN_KERNELS`` which of them kernels must hit: what is contended for, refused, full and empty. At size
-tiny, two SMs have room for all CTAs of most kernels, queues never fill, and nobody is refused; so ``CONTENDED`` has
-kernels with settings that leave less: mechanism, kernel, settings.
+tiny, two SMs have room for all CTAs of most kernels, and most queues never fill; so an area may have a file
+``contended.py``, whose ``CONTENDED`` has kernels with settings that leave less: mechanism, kernel, settings.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -18,7 +19,7 @@ import numpy as np
 from lockstep.models.blocks import ports
 from lockstep.models.jit import view
 from lockstep.sim.cosim.replay import Replay, load
-from lockstep.verif.blocks import Declaration, declaration
+from lockstep.verif.blocks import FOLDER, Declaration, declaration
 
 Bins = dict[str, dict[str, int]]
 """By block, in how many cycles each bin was hit."""
@@ -65,12 +66,11 @@ def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def contended(mechanism: str, blocks: Sequence[str]) -> list[tuple[str, Mapping[str, int]]]:
-    """The kernels with a mechanism, and their settings, that the benches of its blocks ask for; each once."""
-    found: list[tuple[str, Mapping[str, int]]] = []
-    for own, kernel, settings in chain.from_iterable(declaration(block).contended for block in blocks):
-        if own == mechanism and (kernel, settings) not in found:
-            found.append((kernel, settings))
-    return found
+    """The kernels with a mechanism, and their settings, that the areas of its blocks have."""
+    areas = sorted({block.partition(".")[0] for block in blocks})
+    files = [name for name in areas if (FOLDER / name / "contended.py").is_file()]
+    modules = [importlib.import_module(f"lockstep.verif.{name}.contended") for name in files]
+    return [(kernel, settings) for module in modules for own, kernel, settings in module.CONTENDED if own == mechanism]
 
 
 def missed(declared: Declaration, bins: Mapping[str, int]) -> list[str]:

@@ -240,8 +240,7 @@ BINS: dict[str, Bin] = {
     "C_idle at its largest": lambda p, i, o, c: o.idles == largest(p["window"]),
     "C_mem at its largest": lambda p, i, o, c: o.memories == largest(p["window"]),
 }
-_PAUSING = {"core.sms": 1, "dyncta.window": 64, "dyncta.idle_high": 60, "dyncta.memory_low": 1, "dyncta.memory_high": 2}
-CONTENDED = (("dyncta", "spmv", _PAUSING), ("dyncta", "histogram-atomics", _PAUSING))
+
 IN_KERNELS = ("a paused CTA ends", "another one ends, and a paused one resumes")
 
 UNREACHABLE: Mapping[str, Callable[[dict[str, int]], bool]] = {

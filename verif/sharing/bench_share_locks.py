@@ -497,14 +497,6 @@ def _one_lock(p: dict[str, int]) -> bool:
     return locks_of(p["warps"]) == 1
 
 
-CONTENDED = (
-    ("register-sharing", "hotspot", {"core.sms": 1, "core.registers": 16384}),
-    (
-        "scratchpad-sharing",
-        "convolutionSeparable",
-        {"core.sms": 1, "scratchpad.bytes": 16384, "scratchpad.bytes_per_cta": 16384},
-    ),
-)
 IN_KERNELS = (
     "refused for a register lock", "refused for a scratchpad lock", "all schedulers ask", "a release wakes",
     "a refusal in the cycle of a release", "all warps of a CTA wait", "nobody holds and nobody asks",

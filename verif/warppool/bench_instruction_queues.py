@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.verif.blocks import Waiver
-from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.instruction_queues"
 CONFIGURATIONS = {
@@ -167,9 +166,10 @@ BINS: dict[str, Predicate] = {
     **{f"size {size}": _enters("size", size) for size in range(5)},
     **{kind: _enters(kind, 1) for kind in ("store", "atomic", "bypass")},
 }
-# A queue of one place is either empty or full; a lower queue than another, or a second coalescer, there must be.
+
 IN_KERNELS = ("enters the last place", "a full queue is popped", "two coalescers could take one", "nothing waits")
 
+# A queue of one place is either empty or full; a lower queue than another, or a second coalescer, there must be.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "enters a lower queue than any that waits": lambda p: p["warps"] <= p["warps_per_queue"],
     "enters the queue that is popped": lambda p: p["depth"] == 1,

@@ -10,7 +10,6 @@ from typing import Any
 from lockstep.spec.mapping import Mapping
 from lockstep.spec.parameters import FERMI, FOLD, LINEAR
 from lockstep.spec.warppool.parameters import MAX_TAGS
-from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.inter_warp_queues"
 CONFIGURATIONS = {
@@ -366,10 +365,10 @@ BINS: dict[str, Bin] = {
     "nothing happens": lambda p, i, o, c: not (_transferred(i, o) or _inserted(o) or i.pop.valid or o.request.valid),
 }  # fmt: skip
 
-# A queue takes one line per cycle; a tag without further slots takes no second line; a port has one line at a time; a
-# tag that was popped is allocated in the next cycle at the earliest, and popped in the one after that.
 IN_KERNELS = ("a port refuses", "no room", "the last room is taken", "merge without room", "nothing happens")
 
+# A queue takes one line per cycle; a tag without further slots takes no second line; a port has one line at a time; a
+# tag that was popped is allocated in the next cycle at the earliest, and popped in the one after that.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "merge": lambda p: p["merges"] == 1,
     "merge into the tag that is popped": lambda p: p["merges"] == 1,

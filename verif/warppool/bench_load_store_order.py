@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
-
 BLOCK = "warppool.load_store_order"
 GATES = True
 CONFIGURATIONS = {
@@ -272,9 +270,9 @@ def _one(p: dict[str, int]) -> bool:
     return p["limit"] == 1
 
 
-# With one warp, coalescer or merged request there are no two.
 IN_KERNELS = ("a line is refused", "a request is refused", "no warp is drained", "every warp is drained")
 
+# With one warp, coalescer or merged request there are no two.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "several instructions enter": lambda p: p["warps"] == 1,
     "loads and others enter": lambda p: p["warps"] == 1,

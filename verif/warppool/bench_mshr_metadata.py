@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.spec.mapping import Mapping
-from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.mshr_metadata"
 CONFIGURATIONS = {

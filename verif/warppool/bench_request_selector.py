@@ -11,7 +11,6 @@ from amaranth.utils import bits_for
 
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
-from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 from lockstep.verif.warppool.quantum import EXACTLY, MORE, Quantum, Threshold
 
 BLOCK = "warppool.request_selector"
@@ -477,11 +476,11 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     MORE: lambda p, i, o, c: o.quantum == MORE,
 }  # fmt: skip
 
-# With one tag, a position that waits is the only one, and the order is full.
 IN_KERNELS = (
     "the L1 refuses", "the order is full", "a pop by age because the order is full", "no metadata", "nothing waits",
 )  # fmt: skip
 
+# With one tag, a position that waits is the only one, and the order is full.
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **{name: lambda p: p["tags"] == 1 for name in ("a pop by warp", BEFORE, SINCE)},
     "a pop by warp before others of its warp": lambda p: p["tags"] < 3,

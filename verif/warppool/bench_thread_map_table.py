@@ -11,7 +11,6 @@ from lockstep.spec.mapping import Mapping
 from lockstep.spec.warppool.parameters import MAP_PER
 from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
-from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.thread_map_table"
 GATES = True

@@ -10,7 +10,6 @@ from typing import Any
 
 from lockstep.spec.mapping import Mapping
 from lockstep.verif.bench import mask
-from lockstep.verif.warppool.contended import CONTENDED  # noqa: F401 (declared)
 
 BLOCK = "warppool.writeback"
 GATES = True

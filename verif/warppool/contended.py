@@ -1,4 +1,6 @@
-"""Kernels in which the blocks' queues are full and results wait (``CONTENDED`` of a bench)."""
+"""Kernels in which queues are full and results wait: few MSHRs, small queues, a register file that takes nothing in
+half of the cycles.
+"""
 
 _SMALL = {
     "core.sms": 1, "core.write_refusals": 8, "warppool.queues": 2, "warppool.tags": 1, "warppool.instructions": 1,
