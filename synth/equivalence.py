@@ -8,6 +8,7 @@ points may remain undecided.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from amaranth.lib import wiring
@@ -15,6 +16,8 @@ from amaranth.lib import wiring
 from lockstep.rtl import export, yosys
 
 _TOP = "block"
+FLAT = ("proc -norom", "flatten", "memory_map", "opt_clean")
+"""A design as one module of registers and logic."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +30,19 @@ class Equivalence:
 
 def compare(rtl: wiring.Component, synthesised: wiring.Component) -> Equivalence:
     """The RTL of a component, and the gates of another one like it; neither may have been elaborated."""
-    coarse = [f"hierarchy -top {_TOP}", "proc -norom", "flatten", "memory_map", "opt_clean"]
     gates = [f"synth -top {_TOP} -nordff", "opt_clean -purge"]
+    files = {"rtl.il": export.rtlil(rtl, _TOP), "gates.il": export.rtlil(synthesised, _TOP)}
+    read = [f"hierarchy -top {_TOP}", *FLAT]
+    return equal(_TOP, ["read_rtlil rtl.il", *read], ["read_rtlil gates.il", *read, *gates], files)
+
+
+def equal(top: str, gold: Sequence[str], gate: Sequence[str], files: Mapping[str, str]) -> Equivalence:
+    """Compare the two designs that these commands of Yosys make of files; each is one module, ``top``."""
     script = [
-        "read_rtlil rtl.il", *coarse, f"rename {_TOP} gold", "design -stash gold",
-        "read_rtlil gates.il", *coarse, *gates, f"rename {_TOP} gate", "design -stash gate",
+        *gold, f"rename {top} gold", "design -stash gold", *gate, f"rename {top} gate", "design -stash gate",
         "design -copy-from gold gold", "design -copy-from gate gate", "equiv_make gold gate equiv",
         "hierarchy -top equiv", "opt_clean", "equiv_simple", "equiv_induct", "tee -q -o status equiv_status",
     ]  # fmt: skip
-    files = {"rtl.il": export.rtlil(rtl, _TOP), "gates.il": export.rtlil(synthesised, _TOP)}
     status = yosys.run(script, files, ["status"])["status"]
     points = re.search(r"Found (\d+) \$equiv cells", status)
     if not points:
