@@ -75,7 +75,7 @@ def _beside(block: str, gpu: Gpu, verilog: str) -> dict[str, str]:
         "_bench.hex": table(block, parameters),
         "_instance.v": integration.instance(made(), block),
         ".sdc": integration.constraints(made(), block, 1000 / gpu.clocks.core),
-        ".sby.j2": integration.proof(block),
+        ".sby.j2": integration.bounded(block),
         ".md": integration.report(made(), block),
         ".core": integration.core(made(), block),
     }

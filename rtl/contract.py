@@ -96,13 +96,13 @@ def systemverilog(
     groups = [*_streams(ports), *_constant(getattr(component, "constant", ()), ports)]
     legal = made = ""
     if protocol:
-        joined = ", ".join(f".{port}({port})" for port in [*export.CLOCK, *(port.name for port in ports)])
+        joined = ", ".join(export.connections(ports))
         legal = f"  wire legal;\n  {name}_protocol protocol ({joined}, .legal(legal));\n"
         groups.append((" ".join((protocol.__doc__ or "").split()), [Property("inputs_legal", "assume", "legal")]))
         part = _Legal(protocol, parameters, ports)
         text = rtlil.convert(part, name=f"{name}_protocol", ports=part.ports, emit_src=False)
         made = "\n" + expressions.readable(export.modules(text, f"{name}_protocol"), f"{name}_protocol")
-    listed = [f"  input wire {_range(port.bits)}{port.name}" for port in ports]
+    listed = [f"  input wire {port.range}{port.name}" for port in ports]
     concurrent = [f"\n  // {title}\n{''.join(each.concurrent for each in properties)}" for title, properties in groups]
     whole = _MODULE.format(
         block=block, name=name, ports=",\n".join(["  input wire clk", "  input wire rst", *listed]), legal=legal,
@@ -115,8 +115,8 @@ def systemverilog(
 def alone(component: wiring.Component, block: str) -> str:
     """A block and its contract in a module whose inputs are free: the top of a proof with Yosys."""
     name, ports = block.rpartition(".")[2], flat_ports(component)
-    listed = [f"  {'input' if port.is_input else 'output'} wire {_range(port.bits)}{port.name}" for port in ports]
-    joined = ", ".join(f".{port}({port})" for port in [*export.CLOCK, *(port.name for port in ports)])
+    listed = [f"  {'input' if port.is_input else 'output'} wire {port.range}{port.name}" for port in ports]
+    joined = ", ".join(export.connections(ports))
     lines = [
         f"module {name}_alone(", ",\n".join(["  input wire clk", "  input wire rst", *listed]), ");",
         f"  {name} block ({joined});", f"  {name}_contract contract ({joined});", "endmodule", "",
@@ -134,10 +134,6 @@ _STILL = """\
   end
   // verilator lint_on SYNCASYNCNET
 """
-
-
-def _range(bits: int) -> str:
-    return f"[{bits - 1}:0] " if bits > 1 else ""
 
 
 def _streams(ports: Sequence[FlatPort]) -> Iterator[tuple[str, list[Property]]]:
@@ -185,9 +181,9 @@ def _combinational(component: wiring.Component, ports: Sequence[FlatPort]) -> It
             "\n  // These follow the clock alone, so they are still while it is low.\n"
             "  // (In a netlist with delays, they may be late.)\n"
         )
-        yield from (_STILL.format(name=port.name, range=_range(port.bits)) for port in registered)
+        yield from (_STILL.format(name=port.name, range=port.range) for port in registered)
     for output, inputs in declared.items():
-        driven = [port.name for port in ports if port.path[0] == "c" and port.is_below(output)]
+        driven = [port for port in ports if port.path[0] == "c" and port.is_below(output)]
         sources = [port for port in ports if port.is_input and any(port.is_below(path) for path in inputs)]
         bits = sum(port.bits for port in sources)
         label = output.replace(".", "_")
@@ -198,10 +194,9 @@ def _combinational(component: wiring.Component, ports: Sequence[FlatPort]) -> It
             f"  reg [{bits - 1}:0] {label}_sources;\n"
             f"  always @(negedge clk) {label}_sources <= {_joined([port.name for port in sources])};\n"
         )
-        for name in driven:
-            width = next(port.bits for port in ports if port.name == name)
-            same = f"running && {label}_sources == {_joined([port.name for port in sources])}"
-            yield f"  reg {_range(width)}{name}_low;\n  always @(negedge clk) {name}_low <= {name};\n"
+        for port in driven:
+            name, same = port.name, f"running && {label}_sources == {_joined([each.name for each in sources])}"
+            yield f"  reg {port.range}{name}_low;\n  always @(negedge clk) {name}_low <= {name};\n"
             yield Property(f"{name}_follows", "assert", f"{name} == {name}_low", same).concurrent
 
 

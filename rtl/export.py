@@ -124,6 +124,11 @@ def _replaced(names: Mapping[str, str], found: re.Match[str]) -> str:
     return names.get(found[0], found[0])
 
 
+def connections(ports: Iterable[FlatPort]) -> list[str]:
+    """Each port of an instance, clock and reset among them, on a wire of its name."""
+    return [f".{name}({name})" for name in (*CLOCK, *(port.name for port in ports))]
+
+
 def verilog(component: wiring.Component, block: str, parameters: Mapping[str, int]) -> str:
     """The Verilog text of a block; ``parameters`` are those that the component was made with, for the header.
 

@@ -55,6 +55,11 @@ class FlatPort:
         """Whether it is this member, or in it."""
         return self.member == member or self.member.startswith(f"{member}.")
 
+    @property
+    def range(self) -> str:
+        """What stands before the name where it is declared in Verilog; nothing for one bit."""
+        return f"[{self.bits - 1}:0] " if self.bits > 1 else ""
+
 
 def flat_ports(component: wiring.Component) -> list[FlatPort]:
     """All ports of a component, but for its clock and reset: inputs, outputs, combinational outputs."""

@@ -67,8 +67,8 @@ def _delays(patterns: Sequence[str], way: str, delay: str) -> list[str]:
 def instance(component: wiring.Component, block: str) -> str:
     """An instance with a wire for each port, to copy."""
     name, ports = block.rpartition(".")[2], flat_ports(component)
-    wires = [f"wire {f'[{port.bits - 1}:0] ' if port.bits > 1 else ''}{port.name};" for port in ports]
-    joined = ",\n".join(f"  .{each}({each})" for each in [*export.CLOCK, *(port.name for port in ports)])
+    wires = [f"wire {port.range}{port.name};" for port in ports]
+    joined = ",\n".join(f"  {each}" for each in export.connections(ports))
     return "\n".join([f"// An instance of {block}, to copy.", *wires, f"{name} {name}_0 (", joined, ");", ""])
 
 
@@ -118,7 +118,7 @@ def _described(memory: Memory) -> str:
 
 
 def core(component: wiring.Component, block: str) -> str:
-    """The FuseSoC description (CAPI 2) of a block: its files, and targets for lint, simulation, proof and synthesis."""
+    """The FuseSoC description (CAPI 2) of a block: its files, and targets to lint, simulate, check and map it."""
     area, _, name = block.partition(".")
     purpose = export.Documentation.of(type(component)).purpose
     return _CORE.format(area=area, name=name, version=export.version(), purpose=json.dumps(purpose))
@@ -172,12 +172,12 @@ targets:
 """
 
 
-def proof(block: str) -> str:
-    """A template of SymbiYosys's configuration: the contract within some cycles from a reset."""
-    return _PROOF.format(name=block.rpartition(".")[2])
+def bounded(block: str) -> str:
+    """A template of SymbiYosys's configuration, which looks for a broken contract within 8 cycles from a reset."""
+    return _BOUNDED.format(name=block.rpartition(".")[2])
 
 
-_PROOF = """\
+_BOUNDED = """\
 [options]
 mode bmc
 depth 8
@@ -203,7 +203,7 @@ def bench(component: wiring.Component, block: str, cycles: int) -> str:
     return _BENCH.format(
         name=name, cycles=cycles, width=1 + sum(bits), outputs=bits[1],
         declared="\n".join(declared),
-        joined=", ".join(f".{each}({each})" for each in [*export.CLOCK, *(port.name for port in ports)]),
+        joined=", ".join(export.connections(ports)),
         driven=", ".join(["rst", *(port.name for port in inputs), "expected"]),
         found=", ".join(port.name for port in outputs),
         told="\n".join(_checked(outputs)),
