@@ -1,9 +1,10 @@
-"""`lockstep synth`: cells, area, logic depth and critical path of blocks, and their state beside the papers'."""
+"""`lockstep synth`: cells, area, depth and clock of blocks, on an FPGA too, and their state beside the papers'."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from lockstep.cli import options as shared
@@ -17,7 +18,7 @@ from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import DECLARATIONS, MECHANISMS
-from lockstep.synth import paper
+from lockstep.synth import fpga, paper
 from lockstep.synth.paper import Row
 from lockstep.synth.synthesis import Synthesis, synthesise
 
@@ -29,6 +30,8 @@ def arguments(to: ArgumentParser) -> None:
     to.add_argument("--liberty", metavar="FILE", help="standard cells to map to; otherwise generic gates")
     to.add_argument("--period", metavar="NS", type=float, default=0.0, help="with --liberty: the clock period for "
                     "which cells are chosen (default: the shortest)")  # fmt: skip
+    to.add_argument("--fpga", choices=fpga.FAMILIES, metavar="FAMILY", help=f"also place and route on an FPGA, ecp5: "
+                    f"{fpga.DEVICE}; tables, memories, and MHz with wires")  # fmt: skip
     to.add_argument("--build", action="store_true", help="build memories with asynchronous reads from flip-flops")
     shared.json(to)
 
@@ -40,6 +43,8 @@ def command(options: Namespace) -> int:
     library = read(options.liberty) if options.liberty else None
     if options.period < 0 or (options.period and library is None):
         raise UsageError(f"--period {options.period}: needs --liberty, the cells that it is for")
+    if options.fpga and not fpga.installed():
+        raise UsageError(f"--fpga {options.fpga} needs nextpnr: pip install 'lockstep-sm[fpga]'")
     components = {block: (build(block, gpu), build(block, gpu)) for block in names}
     with Display() as watch:
         watch.phase(f"synthesis of {', '.join(names)}")
@@ -50,25 +55,34 @@ def command(options: Namespace) -> int:
             done = dict(zip(components, results, strict=True))
         except yosys.YosysError as error:
             raise UsageError(f"synthesis{f' with {options.liberty}' if options.liberty else ''}: {error}") from None
+        placed = dict(zip(names, _placed(names, gpu), strict=True)) if options.fpga else {}
     shares = _shares(gpu, done)
     states = {block: (result.registers, result.memories) for block, result in done.items()}
     tables = [(mechanism, paper.table(mechanism, gpu, states)) for mechanism in MECHANISMS.values()]
     if options.json != "-":
-        _show_synthesis(gpu, options, done)
+        _show_synthesis(gpu, options, done, placed)
         _show_shares(shares, next(iter(done.values())).area_unit)
         for mechanism, rows in tables:
             _show_paper(mechanism, rows)
     blocks = [
-        {"block": block, "parameters": configuration.parameters(block, gpu), **result.json()}
+        {"block": block, "parameters": configuration.parameters(block, gpu), **result.json(),
+         "fpga": asdict(placed[block]) if block in placed else None}
         for block, result in done.items()
-    ]
+    ]  # fmt: skip
     asked = {"period_nanoseconds": options.period, "built": options.build}
     result = {"gpu": gpu.name, "liberty": options.liberty, **asked, "blocks": blocks, "shares": shares}
     shared.write(options, {**result, "paper": [row.json() for _, rows in tables for row in rows]})
     return 0
 
 
-def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis]) -> None:
+def _placed(names: list[str], gpu: Gpu) -> Iterator[fpga.Placed]:
+    try:
+        yield from side_by_side(fpga.place, [build(block, gpu) for block in names])
+    except (yosys.YosysError, fpga.PlaceError) as error:
+        raise UsageError(f"--fpga: {error}") from None
+
+
+def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis], placed: dict[str, fpga.Placed]) -> None:
     liberty = options.liberty
     unit = next(iter(done.values())).area_unit
     columns = ["block", "cells", f"area, {unit}", "flip-flops' %", "register bits", "memory bits", "levels"]
@@ -83,6 +97,11 @@ def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis]) ->
         for row, result in zip(rows, done.values(), strict=True):
             period = result.critical_path.nanoseconds if result.critical_path else 0
             row += [period, round(1000 / period)] if period else ["", ""]
+    if placed:
+        columns += ["FPGA LUTs", "FPGA flip-flops", "FPGA block RAMs", "FPGA MHz"]
+        for row, on in zip(rows, placed.values(), strict=True):
+            clock = ("" if on.megahertz is None else round(on.megahertz)) if on.fits else "does not fit"
+            row += [on.luts, on.flip_flops, on.block_rams, clock]
     table(f"synthesis for {gpu.name}, {liberty or 'generic gates'}", columns, rows)
     apart = "memories that are read with the clock" if options.build else "memories"
     say(f"Area: logic and flip-flops, without wires, clock tree and {apart}. Levels: cells on the longest path, where "
@@ -92,6 +111,9 @@ def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis]) ->
             f"it includes neither the reset nor the access times of {apart}.")  # fmt: skip
     elif liberty:
         say("No critical path: OpenSTA (`sta`) is not installed.")
+    if placed:
+        say(f"FPGA: {fpga.DEVICE}, speed grade 6, by Yosys and nextpnr, with wires but without pins and clock network. "
+            "LUTs: tables of four inputs, also those of carries and small memories.")  # fmt: skip
     memories = [(block, memory) for block, result in done.items() if block not in UNITS for memory in result.memories]
     if memories:
         columns = ["block", "memory", "words", "bits each", "write ports", "read ports", "of these asynchronous"]

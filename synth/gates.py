@@ -78,8 +78,7 @@ def insert_buffers(module: Module, buffer: Buffer, ideal: Collection[str]) -> in
                 for index, bit in enumerate(bits):
                     if isinstance(bit, int) and bit not in skipped:
                         sinks[bit].append((bits, index))
-    fresh = 1 + max(_nets(module), default=1)
-    count = 0
+    number, count = fresh(module), 0
     for bit in sorted(bit for bit, users in sinks.items() if len(users) > FANOUT):
         users = sinks[bit]
         while len(users) > FANOUT:
@@ -87,16 +86,21 @@ def insert_buffers(module: Module, buffer: Buffer, ideal: Collection[str]) -> in
             users = []
             for group in groups:
                 for bits, index in group:
-                    bits[index] = fresh
-                connections: dict[str, list[Bit]] = {buffer.input: [bit], buffer.output: [fresh]}
+                    bits[index] = number
+                connections: dict[str, list[Bit]] = {buffer.input: [bit], buffer.output: [number]}
                 module["cells"][f"fanout_{count}"] = {
                     "type": buffer.cell, "parameters": {}, "attributes": {},
                     "port_directions": {buffer.input: "input", buffer.output: "output"}, "connections": connections,
                 }  # fmt: skip
                 users.append((connections[buffer.input], 0))
-                fresh += 1
+                number += 1
                 count += 1
     return count
+
+
+def fresh(module: Module) -> int:
+    """The number of a net that the module does not have; it has none above it either."""
+    return 1 + max(_nets(module), default=1)
 
 
 def _nets(module: Module) -> Iterator[int]:
