@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import math
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -19,8 +20,9 @@ from lockstep.spec.parameters import Gpu
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import DECLARATIONS, MECHANISMS
 from lockstep.synth import fpga, paper
+from lockstep.synth.liberty import Library
 from lockstep.synth.paper import Row
-from lockstep.synth.synthesis import Synthesis, synthesise
+from lockstep.synth.synthesis import Margins, Synthesis, synthesise
 
 UNITS = frozenset(each.unit for each in DECLARATIONS)  # which have other blocks inside
 
@@ -28,12 +30,28 @@ UNITS = frozenset(each.unit for each in DECLARATIONS)  # which have other blocks
 def arguments(to: ArgumentParser) -> None:
     shared.blocks_of_a_gpu(to)
     to.add_argument("--liberty", metavar="FILE", help="standard cells to map to; otherwise generic gates")
-    to.add_argument("--period", metavar="NS", type=float, default=0.0, help="with --liberty: the clock period for "
+    to.add_argument("--period", metavar="NS", type=_amount, default=0.0, help="with --liberty: the clock period for "
                     "which cells are chosen (default: the shortest)")  # fmt: skip
+    to.add_argument("--wires", metavar="PERCENT", type=_amount, default=0.0, help="with --liberty: what wires add to "
+                    "the delay of each cell (default: 0)")  # fmt: skip
+    to.add_argument("--uncertainty", metavar="NS", type=_amount, default=0.0, help="with --liberty: of the clock; the "
+                    "critical path includes it (default: 0)")  # fmt: skip
+    to.add_argument("--slow", metavar="FILE|FACTOR", help="with --liberty: the library at its slow corner, or how much "
+                    "longer delays are there, such as 1.6; also times the block so")  # fmt: skip
     to.add_argument("--fpga", choices=fpga.FAMILIES, metavar="FAMILY", help=f"also place and route on an FPGA, ecp5: "
                     f"{fpga.DEVICE}; tables, memories, and MHz with wires")  # fmt: skip
     to.add_argument("--build", action="store_true", help="build memories with asynchronous reads from flip-flops")
     shared.json(to)
+
+
+def _amount(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < math.inf:
+        raise ArgumentTypeError(f"{text!r}: must be a number, 0 or more")
+    return value
 
 
 def command(options: Namespace) -> int:
@@ -41,8 +59,7 @@ def command(options: Namespace) -> int:
     names = chosen(options.block)
     gpu = description.load(options.gpu, shared.settings(options))
     library = read(options.liberty) if options.liberty else None
-    if options.period < 0 or (options.period and library is None):
-        raise UsageError(f"--period {options.period}: needs --liberty, the cells that it is for")
+    margins = _margins(options, library)
     if options.fpga and not fpga.installed():
         raise UsageError(f"--fpga {options.fpga} needs nextpnr: pip install 'lockstep-sm[fpga]'")
     components = {block: (build(block, gpu), build(block, gpu)) for block in names}
@@ -50,7 +67,7 @@ def command(options: Namespace) -> int:
         watch.phase(f"synthesis of {', '.join(names)}")
         try:
             results = side_by_side(
-                lambda both: synthesise(*both, library, options.period, options.build), components.values()
+                lambda both: synthesise(*both, library, options.period, options.build, margins), components.values()
             )
             done = dict(zip(components, results, strict=True))
         except yosys.YosysError as error:
@@ -69,10 +86,35 @@ def command(options: Namespace) -> int:
          "fpga": asdict(placed[block]) if block in placed else None}
         for block, result in done.items()
     ]  # fmt: skip
-    asked = {"period_nanoseconds": options.period, "built": options.build}
+    asked = {"period_nanoseconds": options.period, "wires_percent": options.wires,
+             "uncertainty_nanoseconds": options.uncertainty, "slow": options.slow, "built": options.build}  # fmt: skip
     result = {"gpu": gpu.name, "liberty": options.liberty, **asked, "blocks": blocks, "shares": shares}
     shared.write(options, {**result, "paper": [row.json() for _, rows in tables for row in rows]})
     return 0
+
+
+def _margins(options: Namespace, library: Library | None) -> Margins:
+    if library is None:
+        for name in ("period", "wires", "uncertainty", "slow"):
+            if value := getattr(options, name):
+                raise UsageError(f"--{name} {value}: needs --liberty, the cells that it is for")
+    if options.period and options.uncertainty >= options.period:
+        raise UsageError(f"--uncertainty {options.uncertainty}: leaves nothing of --period {options.period}")
+    slow = _slow(options.slow, library) if options.slow and library else None
+    return Margins(options.wires / 100, options.uncertainty, slow)
+
+
+def _slow(text: str, library: Library) -> Library | float:
+    try:
+        factor = float(text)
+    except ValueError:
+        slow = read(text, "--slow")
+        if missing := sorted(library.areas.keys() - slow.areas.keys()):
+            raise UsageError(f"--slow {text}: has no cell {missing[0]}, which --liberty has") from None
+        return slow
+    if not 1 <= factor < math.inf:
+        raise UsageError(f"--slow {text}: must be a file, or a factor of 1 or more")
+    return factor
 
 
 def _placed(names: list[str], gpu: Gpu) -> Iterator[fpga.Placed]:
@@ -97,6 +139,10 @@ def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis], pl
         for row, result in zip(rows, done.values(), strict=True):
             period = result.critical_path.nanoseconds if result.critical_path else 0
             row += [period, round(1000 / period)] if period else ["", ""]
+        if options.slow:
+            columns += ["at the slow corner, ns"]
+            for row, result in zip(rows, done.values(), strict=True):
+                row += [result.slow_path.nanoseconds if result.slow_path else ""]
     if placed:
         columns += ["FPGA LUTs", "FPGA flip-flops", "FPGA block RAMs", "FPGA MHz"]
         for row, on in zip(rows, placed.values(), strict=True):
@@ -107,7 +153,10 @@ def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis], pl
     say(f"Area: logic and flip-flops, without wires, clock tree and {apart}. Levels: cells on the longest path, where "
         "an asynchronous read of a memory that is not made of flip-flops counts log2(words).")  # fmt: skip
     if timed:
-        say("Critical path: by OpenSTA, with wires that have no delay, between flip-flops, ports and memories' ports; "
+        wires = f"with {options.wires:g} % more delay of each cell for its wire" if options.wires else (
+            "with wires that have no delay")  # fmt: skip
+        clock = f" and {options.uncertainty:g} ns for the clock's uncertainty" if options.uncertainty else ""
+        say(f"Critical path: by OpenSTA, {wires}{clock}, between flip-flops, ports and memories' ports; "
             f"it includes neither the reset nor the access times of {apart}.")  # fmt: skip
     elif liberty:
         say("No critical path: OpenSTA (`sta`) is not installed.")

@@ -9,7 +9,7 @@ Without a library, cells are generic gates; the area is in gate equivalents, a q
 transistors, so that a NAND of two inputs is 1. With one, abc maps for delay, puts buffers where a cell drives many, and
 chooses cells of the size that the clock needs; where it cannot do this with a library, trees of buffers are ours, and
 sizes are as mapped. Then, if a period is given, cells on the longest path get stronger until OpenSTA finds that the
-clock is met. No figure includes wires or a clock tree.
+clock is met. No figure includes wires or a clock tree, but what :class:`Margins` allow for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.lib import wiring
 
@@ -83,8 +83,24 @@ _TOP = "block"
 
 
 @dataclass(frozen=True)
+class Margins:
+    """What the clock must leave besides the cells' delays and setup times as the library has them.
+
+    ``wires``: the part of a cell's delay that its wire adds. ``uncertainty``: of the clock, in nanoseconds. ``slow``:
+    the library at its slow corner, or by what factor cells are slower there; cells are chosen without it.
+    """
+
+    wires: float = 0.0
+    uncertainty: float = 0.0
+    slow: Library | float | None = None
+
+
+NONE = Margins()
+
+
+@dataclass(frozen=True)
 class CriticalPath:
-    """The slowest path between flip-flops, ports and memories' ports, with the end's setup time."""
+    """The slowest path between flip-flops, ports and memories' ports, with the end's setup time and the margins."""
 
     nanoseconds: float
     start: str
@@ -97,6 +113,7 @@ class Synthesis:
     """Of one block. ``area`` is in ``area_unit``; ``sequential_area`` is the flip-flops' share of it.
 
     ``registers`` and ``memories`` are those of the RTL; ``flip_flops`` are what optimisation left of the registers.
+    ``slow_path`` is the critical path at the slow corner.
     """
 
     cells: int
@@ -107,6 +124,7 @@ class Synthesis:
     area_unit: str
     levels: int
     critical_path: CriticalPath | None
+    slow_path: CriticalPath | None
     registers: list[Register]
     memories: list[Memory]
 
@@ -131,6 +149,7 @@ def synthesise(
     library: Library | None = None,
     period: float = 0.0,
     build: bool = False,
+    margins: Margins = NONE,
 ) -> Synthesis:
     """Synthesise a component; ``copy`` is another one like it, since a component can be elaborated once.
 
@@ -141,7 +160,7 @@ def synthesise(
     module, arcs = _coarse(component, build)
     if library is None:
         return _generic(module, arcs, netlist)
-    return _mapped(module, arcs, netlist, library, period, getattr(component, "constant", ()))
+    return _mapped(module, arcs, netlist, library, period, getattr(component, "constant", ()), margins)
 
 
 def _coarse(component: wiring.Component, build: bool) -> tuple[gates.Module, list[gates.Arc]]:
@@ -176,7 +195,7 @@ def _generic(module: gates.Module, arcs: list[gates.Arc], netlist: Netlist) -> S
         cells=sum(types.values()), flip_flops=flops, cells_by_type=types, area=transistors / _TRANSISTORS_PER_GATE,
         sequential_area=16 * flops / _TRANSISTORS_PER_GATE, area_unit="gate equivalents",
         levels=gates.depth(_module(files["out.json"]), lambda kind: kind.startswith(("$_DFF", "$_DLATCH")), arcs),
-        critical_path=None, registers=netlist.registers(), memories=netlist.memories(),
+        critical_path=None, slow_path=None, registers=netlist.registers(), memories=netlist.memories(),
     )  # fmt: skip
 
 
@@ -187,11 +206,13 @@ def _mapped(
     library: Library,
     period: float,
     constant: Sequence[str],
+    margins: Margins,
 ) -> Synthesis:
     cells = {"cells.lib": library.text}
     driver = f"set_driving_cell {library.buffers[len(library.buffers) // 2].cell}\n" if library.buffers else ""
     inputs = {"in.json": _pack(module), "drivers": driver, **cells}
-    sized = _SIZED.format(max(1, round(1000 * _PATH * period)))
+    left = (period - margins.uncertainty) / (1 + margins.wires)
+    sized = _SIZED.format(max(1, round(1000 * _PATH * left)))
     try:
         mapped = _module(yosys.run(_mapping(sized), inputs, ["out.json"])["out.json"])
     except yosys.YosysError:  # there are libraries that abc maps to, but cannot buffer and size
@@ -205,8 +226,8 @@ def _mapped(
     ]  # fmt: skip
     files = yosys.run(script, {"in.json": _pack(mapped), **cells}, ["stat.json", "net.v"])
     counts = Counter(_types(files["stat.json"])[0])
-    critical_path, replaced = _timing(files["net.v"], library, constant, period)
-    for old, new in replaced:
+    timing = _timing(files["net.v"], library, constant, period, margins)
+    for old, new in timing.replaced:
         counts[old] -= 1
         counts[new] += 1
     types = dict(sorted((+counts).items()))
@@ -215,8 +236,8 @@ def _mapped(
     return Synthesis(
         cells=sum(types.values()), flip_flops=sum(types[kind] for kind in sequential), cells_by_type=types,
         area=sum(areas.values()), sequential_area=sum(areas[kind] for kind in sequential), area_unit="um^2",
-        levels=gates.depth(mapped, library.sequential.__contains__, arcs), critical_path=critical_path,
-        registers=netlist.registers(), memories=netlist.memories(),
+        levels=gates.depth(mapped, library.sequential.__contains__, arcs), critical_path=timing.path,
+        slow_path=timing.slow, registers=netlist.registers(), memories=netlist.memories(),
     )  # fmt: skip
 
 
@@ -243,34 +264,58 @@ def steady(constant: Sequence[str]) -> str:
     return f"^({'|'.join(('rst', *constant))})(\\[[0-9]+\\])?$"
 
 
-def _timing(
-    verilog: str, library: Library, constant: Sequence[str], period: float
-) -> tuple[CriticalPath | None, list[tuple[str, str]]]:
-    """OpenSTA's critical path, none if ``sta`` is not installed or there is no path; the cells replaced, by what."""
+class Timing(NamedTuple):
+    """OpenSTA's critical paths, none if ``sta`` is not installed or there is no path; the cells replaced, by what."""
+
+    path: CriticalPath | None
+    replaced: list[tuple[str, str]]
+    slow: CriticalPath | None
+
+
+def _timing(verilog: str, library: Library, constant: Sequence[str], period: float, margins: Margins) -> Timing:
     if shutil.which("sta") is None:
-        return None, []
+        return Timing(None, [], None)
+    path, said, chosen = _sta(
+        verilog, library, constant, margins, 1.0, f"set period {period}\n{_STRENGTHEN}" if period else ""
+    )
+    if path is None:
+        return Timing(None, [], None)
+    slow = None
+    if isinstance(margins.slow, Library):
+        slow, *_ = _sta(chosen, margins.slow, constant, margins)
+    elif margins.slow is not None:
+        slow, *_ = _sta(chosen, library, constant, margins, margins.slow)
+    return Timing(path, re.findall(r"^stronger: (\S+) (\S+)$", said, re.MULTILINE), slow)
+
+
+def _sta(
+    verilog: str, library: Library, constant: Sequence[str], margins: Margins, slower: float = 1.0, change: str = ""
+) -> tuple[CriticalPath | None, str, str]:
+    """The critical path of a netlist after a ``change``; what OpenSTA said, and the netlist then."""
     commands = [
         "read_liberty cells.lib", "read_verilog net.v", f"link_design {_TOP}", "set_cmd_units -time ns",
         "create_clock -name clk -period 0 [get_ports clk]",
+        f"set_clock_uncertainty -setup {margins.uncertainty} [get_clocks clk]",
+        f"set_timing_derate -late -cell_delay {(1 + margins.wires) * slower}",
+        f"set_timing_derate -late -cell_check {slower}",
         "foreach port [all_inputs] {",
         "set name [get_property $port full_name]",
         'if {$name != "clk"} {set_input_delay 0 -clock clk $port}',
         f"if {{[regexp {{{steady(constant)}}} $name]}} {{set_false_path -from $port}}",
         "}",
-        "set_output_delay 0 -clock clk [all_outputs]",
-        f"set period {period}\n{_STRENGTHEN}" if period else "",
-        "report_checks -path_delay max -digits 4",
+        "set_output_delay 0 -clock clk [all_outputs]", change, "report_checks -path_delay max -digits 4",
+        "write_verilog chosen.v",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "cells.lib").write_text(library.text, encoding="utf-8")
         (folder / "net.v").write_text(verilog, encoding="utf-8")
         (folder / "run.tcl").write_text("\n".join(commands) + "\nexit\n", encoding="utf-8")
-        command = ["sta", "-no_splash", "-exit", "run.tcl"]
-        done = processes.run(command, folder)
-    ends = {key: re.search(rf"^{key}: (\S+)", done.stdout, re.MULTILINE) for key in ("Startpoint", "Endpoint")}
-    slack = re.search(r"(-?[\d.]+)\s+slack", done.stdout)
+        said = processes.run(["sta", "-no_splash", "-exit", "run.tcl"], folder).stdout
+        chosen = (folder / "chosen.v").read_text(encoding="utf-8") if (folder / "chosen.v").exists() else ""
+    ends = {key: re.search(rf"^{key}: (\S+)", said, re.MULTILINE) for key in ("Startpoint", "Endpoint")}
+    slack = re.search(r"(-?[\d.]+)\s+slack", said)
     if not slack or not ends["Startpoint"] or not ends["Endpoint"]:
-        return None, []
-    replaced = re.findall(r"^stronger: (\S+) (\S+)$", done.stdout, re.MULTILINE)
-    return CriticalPath(-float(slack[1]), ends["Startpoint"][1], ends["Endpoint"][1], "OpenSTA"), replaced
+        return None, said, chosen
+    start, end = (re.sub(r"\\+", r"\\", found[1]) for found in ends.values() if found)  # each file escapes once more
+    return CriticalPath(-float(slack[1]), start, end, "OpenSTA"), said, chosen

@@ -21,8 +21,8 @@ _COMPRESSED: dict[bytes, Callable[..., Any]] = {  # what opens a file, by how it
 _MOST = 1 << 30  # bytes of a library
 
 
-def read(path: str) -> Library:
-    """A Liberty file, also one compressed by gzip, bzip2 or xz.
+def read(path: str, option: str = "--liberty") -> Library:
+    """A Liberty file that an option names, also one compressed by gzip, bzip2 or xz.
 
     Raises :class:`UsageError` for one that cannot be read, is larger than a GiB, or has no flip-flops.
     """
@@ -31,12 +31,12 @@ def read(path: str) -> Library:
     try:
         content = _content(Path(path))
         if len(content) > _MOST:
-            raise UsageError(f"--liberty {path}: has more than {_MOST:,} bytes")
+            raise UsageError(f"{option} {path}: has more than {_MOST:,} bytes")
         library = Library.parse(content.decode())
     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
-        raise UsageError(f"--liberty {path}: cannot be read: {error}") from None
+        raise UsageError(f"{option} {path}: cannot be read: {error}") from None
     if not library.sequential:
-        raise UsageError(f"--liberty {path}: has no flip-flops, so it is not a library of standard cells")
+        raise UsageError(f"{option} {path}: has no flip-flops, so it is not a library of standard cells")
     return library
 
 

@@ -28,7 +28,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.spec.registry import MECHANISMS
 from lockstep.synth import gates, paper, synthesis
 from lockstep.synth.liberty import Buffer, Library
-from lockstep.synth.synthesis import Synthesis, steady, synthesise
+from lockstep.synth.synthesis import NONE, CriticalPath, Margins, Synthesis, Timing, steady, synthesise
 
 pytestmark = pytest.mark.hardware
 
@@ -95,8 +95,9 @@ def synthesised(
     width: int = 8,
     build: bool = False,
     period: float = 0.0,
+    margins: Margins = NONE,
 ) -> Synthesis:
-    return synthesise(Made(body, width), Made(body, width), library, period, build)
+    return synthesise(Made(body, width), Made(body, width), library, period, build, margins)
 
 
 def delay(m: Module, c: Made) -> None:
@@ -155,7 +156,7 @@ def test_with_a_library() -> None:
 def test_cells_that_the_timing_tool_replaces_are_counted_as_what_they_became(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library.parse(WITH_FAST)
     before = synthesised(parity, library, width=1)
-    monkeypatch.setattr(synthesis, "_timing", lambda *_: (None, [("DFF", "DFF2"), ("DFF", "DFF2")]))
+    monkeypatch.setattr(synthesis, "_timing", lambda *_: Timing(None, [("DFF", "DFF2")] * 2, None))
     after = synthesised(parity, library, width=1)
     assert before.cells_by_type["DFF"] == after.cells_by_type["DFF2"] == 2 and "DFF" not in after.cells_by_type
     assert (after.cells, after.flip_flops) == (before.cells, before.flip_flops)
@@ -187,9 +188,9 @@ def test_no_path_is_timed_from_a_constant_input(monkeypatch: pytest.MonkeyPatch)
     asked: list[tuple[str, ...]] = []
     timing = synthesis._timing
 
-    def noted(verilog: str, library: Library, constant: tuple[str, ...], period: float) -> Any:
+    def noted(verilog: str, library: Library, constant: tuple[str, ...], *rest: Any) -> Timing:
         asked.append(constant)
-        return timing(verilog, library, constant, period)
+        return timing(verilog, library, constant, *rest)
 
     monkeypatch.setattr(synthesis, "_timing", noted)
     library = Library.parse(LIBRARY)
@@ -201,6 +202,52 @@ def test_no_path_is_timed_from_a_constant_input(monkeypatch: pytest.MonkeyPatch)
         assert from_input is not None and from_input.start.startswith("a")
         assert from_state is not None and from_state.start.startswith("x")
         assert from_state.nanoseconds < from_input.nanoseconds
+
+
+SLOW = re.sub(r'"0\.1, .*?"', '"0.3, 0.35, 0.4"', LIBRARY)
+
+
+@pytest.mark.skipif(
+    not shutil.which("sta"),
+    reason="needs the program sta (OpenSTA), which is not in PyPI; what it is told is tested everywhere",
+)
+@pytest.mark.parametrize(
+    ("margins", "paths"),  # of a flip-flop and eight gates of a tenth of a nanosecond each
+    [
+        (Margins(wires=0.5), [1.35]),
+        (Margins(uncertainty=0.25), [1.15]),
+        (Margins(slow=2.0), [0.9, 1.8]),
+        (Margins(slow=Library.parse(SLOW)), [0.9, 2.7]),
+        (Margins(wires=0.5, uncertainty=0.25, slow=2.0), [1.6, 2.95]),
+    ],
+)
+def test_margins(margins: Margins, paths: list[float]) -> None:
+    found = synthesised(parity, Library.parse(LIBRARY), margins=margins)
+    assert found.levels == 8
+    assert [path.nanoseconds for path in (found.critical_path, found.slow_path) if path] == pytest.approx(
+        paths, abs=5e-3
+    )
+
+
+def test_what_the_timing_tool_is_told_of_margins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both corners, the second with the netlist that the first has made."""
+    told: list[dict[str, str]] = []
+
+    def run(command: list[str], folder: Path) -> Any:
+        told.append({path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()})
+        (folder / "chosen.v").write_text("made", encoding="utf-8")
+        return SimpleNamespace(stdout="Startpoint: a\nEndpoint: x\n -1.5  slack (VIOLATED)\n")
+
+    monkeypatch.setattr(shutil, "which", lambda _: "sta")
+    monkeypatch.setattr(synthesis.processes, "run", run)
+    timing = synthesis._timing("net", Library.parse(LIBRARY), (), 0.0, Margins(0.5, 0.25, Library.parse(SLOW)))
+    assert timing == (CriticalPath(1.5, "a", "x", "OpenSTA"), [], CriticalPath(1.5, "a", "x", "OpenSTA"))
+    synthesis._timing("net", Library.parse(LIBRARY), (), 0.0, Margins(slow=2.0))
+    assert [files["net.v"] for files in told] == ["net", "made"] * 2
+    assert [files["cells.lib"] for files in told] == [LIBRARY, SLOW, LIBRARY, LIBRARY]
+    value = r"^set_(?:clock_uncertainty -setup|timing_derate -late -cell_\w+) ([\d.]+)"
+    asked = [re.findall(value, files["run.tcl"], re.MULTILINE) for files in told]
+    assert asked == [["0.25", "1.5", "1.0"]] * 2 + [["0.0", "1.0", "1.0"], ["0.0", "2.0", "2.0"]]
 
 
 def fans_out(m: Module, c: Made) -> None:
@@ -343,12 +390,31 @@ def test_a_library_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read(str(file))
 
 
-@pytest.mark.parametrize("options", [["--period", "2"], ["--period", "-1", "--liberty", "cells.lib"]])
-def test_a_wrong_period(options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    (tmp_path / "cells.lib").write_text(LIBRARY, encoding="utf-8")
-    options = [str(tmp_path / option) if option.endswith(".lib") else option for option in options]
-    assert cli.main(["synth", "cta", *options]) == 2
-    assert "--period" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--period 2", "--period 2.0: needs --liberty"),
+        ("--slow 2", "--slow 2: needs --liberty"),
+        ("--wires 20", "--wires 20.0: needs --liberty"),
+        ("--liberty cells.lib --period=-1", "--period: '-1': must be a number, 0 or more"),
+        ("--liberty cells.lib --wires much", "--wires: 'much': must be a number, 0 or more"),
+        ("--liberty cells.lib --wires inf", "--wires: 'inf': must be a number, 0 or more"),
+        ("--liberty cells.lib --uncertainty nan", "--uncertainty: 'nan': must be a number, 0 or more"),
+        ("--liberty cells.lib --period 2 --uncertainty 2", "--uncertainty 2.0: leaves nothing of --period 2.0"),
+        ("--liberty cells.lib --slow 0.9", "--slow 0.9: must be a file, or a factor of 1 or more"),
+        ("--liberty cells.lib --slow none.lib", "--slow none.lib: cannot be read"),
+        ("--liberty more.lib --slow cells.lib", "--slow cells.lib: has no cell DFF2, which --liberty has"),
+    ],
+)
+def test_wrong_options(
+    options: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cells.lib").write_text(LIBRARY, encoding="utf-8")
+    Path("more.lib").write_text(WITH_FAST, encoding="utf-8")
+    assert cli.main(["synth", "cta", *options.split()]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
 
 
 def test_blocks_command(capsys: pytest.CaptureFixture) -> None:
