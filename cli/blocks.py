@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from typing import Any
 
 from lockstep.cli import options as shared
@@ -17,6 +18,9 @@ from lockstep.sim.output import check_writable, say, table
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.words import closest
 
+KINDS = {"prove": "proof", "bmc": "bounded check", "cover": "cover"}
+"""What the modes of SymbiYosys are called; only the first has no bound."""
+
 
 def arguments(to: ArgumentParser) -> None:
     to.add_argument("block", metavar="BLOCK|AREA|all", nargs="?", default="all")
@@ -27,9 +31,9 @@ def command(options: Namespace) -> int:
     check_writable(options.json)
     rows = [_describe(block) for block in chosen(options.block)]
     if options.json != "-":
-        columns = ("block", "purpose", "proofs")
+        columns = ("block", "purpose", *(f"{kind}s" for kind in KINDS.values()))
         table("blocks; parameters and ports of one by its name, or all with --json", columns, [
-            (row["block"], row["purpose"], len(row["proofs"])) for row in rows
+            (row["block"], row["purpose"], *_counts(row).values()) for row in rows
         ])  # fmt: skip
         if len(rows) == 1:
             [row] = rows
@@ -39,8 +43,8 @@ def command(options: Namespace) -> int:
             table("parameters", ("name", "default", "largest"), [
                 (key, value, row["largest"][key]) for key, value in row["parameters"].items()
             ])  # fmt: skip
-            for proof, doc in row["proofs"].items():
-                say(f"proof {proof}: {doc}", others="  ")
+            for proof, item in row["proofs"].items():
+                say(f"{KINDS[item['mode']]} {proof}: {item['shown']}: {item['doc']}", others="  ")
             table("ports, beside clk and rst", ("port", "direction", "elements", "bits of each"), [
                 (port["name"], port["direction"], port["count"], port["width"]) for port in row["ports"]
             ])  # fmt: skip
@@ -66,9 +70,14 @@ def build(block: str, gpu: Gpu) -> Any:
 
 
 def _checks(row: dict[str, Any]) -> list[str]:
-    proofs = len(row["proofs"])
     kinds = [kind for kind in row["verification"] if kind != "formal"]
-    return [*kinds, *([f"{proofs} proof{'s' if proofs > 1 else ''}"] if proofs else [])]
+    return [*kinds, *(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in _counts(row).items() if count)]
+
+
+def _counts(row: dict[str, Any]) -> dict[str, int]:
+    """How many properties of each kind are checked."""
+    modes = Counter(item["mode"] for item in row["proofs"].values())
+    return {kind: modes[mode] for mode, kind in KINDS.items()}
 
 
 def _describe(block: str) -> dict[str, Any]:
@@ -102,7 +111,10 @@ def _direction(path: tuple[str | int, ...]) -> str:
     return {"i": "in", "o": "out", "c": "out, combinational"}[str(path[0])]
 
 
-def _proofs(area: str, name: str) -> dict[str, str]:
-    """The proofs by name, each with its first sentence."""
+def _proofs(area: str, name: str) -> dict[str, dict[str, str]]:
+    """What is proved, by name: in which mode, how far, and what holds."""
     module = importlib.import_module(f"lockstep.verif.{area}.formal_{name}")
-    return {proof: " ".join(item.doc.split()) for proof, item in module.PROOFS.items()}
+    return {
+        proof: {"mode": item.mode, "shown": item.shown, "doc": " ".join(item.doc.split())}
+        for proof, item in module.PROOFS.items()
+    }

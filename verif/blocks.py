@@ -13,7 +13,8 @@ predicate on the parameters: where it cannot be hit), ``CYCLES`` per run, ``WAIV
 that cannot be reached), and ``protocol(m, parameters, ports)``: a value that is 1 in the cycles whose inputs are legal,
 given the signals of all ports by their flat names; it may add registers to ``m``. Every configuration must hit each bin
 that it can. Code coverage is measured, and must be complete, in the first configuration and in those that ``MEASURED``
-names. The configuration ``odd`` is the one that is mutated.
+names, with the seeds that each takes. ``TRANSITIONS`` are those that registers with an enumeration make. The
+configuration ``odd`` is the one that is mutated.
 
 ``GATES = True``: ``lockstep verify --level gates`` proves that synthesis keeps the block's meaning.
 
@@ -34,7 +35,7 @@ import importlib
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,6 +48,7 @@ from lockstep.rtl.configuration import parameters as parameters_of
 from lockstep.rtl.flat import FlatPort, flat_ports
 from lockstep.sim.cosim import build
 from lockstep.sim.device import description
+from lockstep.verif import transitions
 
 if TYPE_CHECKING:
     from lockstep.verif.formal import Proof
@@ -103,7 +105,10 @@ class Declaration:
     idle_changes: Sequence[str] = ()
     gates: bool = False
     in_kernels: Sequence[str] = ()
-    measured: Sequence[str] = ()
+    measured: Mapping[str, int] = field(default_factory=dict)
+    """Seeds for each configuration whose code coverage is to be complete."""
+    transitions: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    """Of registers that hold an enumeration, by a regular expression of their names: what may follow each member."""
 
     @property
     def constant(self) -> Sequence[str]:
@@ -125,7 +130,7 @@ class Declaration:
         """The same block with one configuration, and the waivers that concern it."""
         parameters = self.configurations[configuration]
         waivers = [waiver for waiver in self.waivers if waiver.where(parameters)]
-        return replace(self, configurations={configuration: parameters}, waivers=waivers, measured=(configuration,))
+        return replace(self, configurations={configuration: parameters}, waivers=waivers, measured={configuration: 1})
 
     @property
     def name(self) -> str:
@@ -175,6 +180,16 @@ class Declaration:
         parameters = self.configurations[configuration]
         return build.kept(self.block, parameters, "operators", make, Path(export.__file__))
 
+    def counted(self, configuration: str) -> str:
+        """The same, which also tells of the transitions of enumerations: what code coverage counts."""
+
+        def make() -> str:
+            rtlil = export.rtlil(self.component(configuration), self.name)
+            return transitions.told(self.operators(configuration), rtlil)
+
+        parameters = self.configurations[configuration]
+        return build.kept(self.block, parameters, "counted", make, Path(export.__file__), Path(transitions.__file__))
+
     def model(self) -> ModuleType:
         return importlib.import_module(f"lockstep.models.{self.block}")
 
@@ -207,7 +222,8 @@ def declaration(block: str) -> Declaration:
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
         gates=getattr(bench, "GATES", False),
         in_kernels=getattr(bench, "IN_KERNELS", ()),
-        measured=(next(iter(configurations)), *getattr(bench, "MEASURED", ())),
+        measured={next(iter(configurations)): 1, **getattr(bench, "MEASURED", {})},
+        transitions=getattr(bench, "TRANSITIONS", {}),
     )
 
 

@@ -1,15 +1,17 @@
-"""How much of a block the runs reach: functional bins, and lines, branches and toggles of its Verilog.
+"""How much of a block the runs reach: functional bins, and lines, branches, toggles and transitions of its Verilog.
 
 Every configuration by itself must hit each bin that it can: what another one hits says nothing of a fault that shows in
 one alone.
 
 So is code coverage, in the first configuration and in those that the bench names. It is that of the Verilog with a wire
 for each operator (:func:`lockstep.rtl.export.operators`): inside an expression, a simulator does not look at what is
-not chosen. Counted are all statements and branches, and the toggles, up and down, of every bit of every port (clock and
-reset apart) and of every register. Not counted are wires, whose values the former determine and of which most have no
-name, and memories, of which Verilator counts none. A block that joins others is measured with all that is inside it.
+not chosen. Counted are all statements and branches; the toggles, up and down, of every bit of every port (clock and
+reset apart) and of every register; and the transitions of registers that hold an enumeration. What an environment
+presets counts too. Not counted are wires, whose values the former determine and of which most have no name, and
+memories, of which Verilator counts none. A block that joins others is measured with all that is inside it.
 
-What cannot be reached is waived by the bench, with the reason. A waiver that matches nothing, or a point that is
+The transitions to reach are those that the bench names; another one must not be. What else cannot be reached is waived
+by the bench, with the reason. A waiver that matches nothing, or a point that is
 reached, is an error, and so is one that is not proved (:mod:`lockstep.verif.waivers`).
 """
 
@@ -23,17 +25,20 @@ from typing import Any
 
 import numpy as np
 
-from lockstep.verif import verilated
+from lockstep.verif import transitions, verilated
 from lockstep.verif.blocks import Declaration, Waiver
-from lockstep.verif.state import modules, registers
+from lockstep.verif.state import modules, registers, state
 from lockstep.verif.trace import Trace, joined
 
-KINDS = ("line", "branch", "toggle")
+KINDS = ("line", "branch", "toggle", "transition")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One thing to cover. ``name``: for a toggle ``signal[bit] 0->1``, otherwise ``kind: text of the line``.
+    """One thing to cover.
+
+    ``name``: for a toggle ``signal[bit] 0->1``, for a transition ``register OLD->NEW``, otherwise ``kind: text of the
+    line``.
 
     Inside a part of a joined unit, the name of the part and a dot come before it. ``line`` is that of the Verilog.
     """
@@ -89,7 +94,9 @@ class Coverage:
 def measure(declared: Declaration, traces: Sequence[Trace]) -> Coverage:
     """What traces of a block's first configuration reach."""
     equal, points = _played(declared, joined(traces))
-    coverage = Coverage(declared.block, points, {})
+    coverage = Coverage(declared.block, [point for point in points if _able(declared, point)], {})
+    unable = [point for point in points if point not in coverage.points]
+    coverage.errors += [f"not in TRANSITIONS, but reached: {point.name}" for point in unable if point.count]
     if not equal:
         coverage.errors.append(f"{declared.first}: the hardware differs from its model")
     for waiver in declared.waivers:
@@ -100,6 +107,15 @@ def measure(declared: Declaration, traces: Sequence[Trace]) -> Coverage:
             coverage.errors.append(f"waiver {waiver.points!r} matches nothing")
     coverage.errors += [f"not reached: {point.name}" for point in coverage.missing()]
     return coverage
+
+
+def _able(declared: Declaration, point: Point) -> bool:
+    """Whether a point is one to reach: of transitions, those that the bench names."""
+    if point.kind != "transition":
+        return True
+    register, _, change = point.name.rpartition(".")[2].partition(" ")
+    old, new = change.split("->")
+    return any(re.fullmatch(name, register) and new in then.get(old, ()) for name, then in declared.transitions.items())
 
 
 def waived(declared: Declaration) -> list[Point]:
@@ -115,8 +131,10 @@ def _matched(waiver: Waiver, points: Sequence[Point]) -> list[Point]:
 
 def _played(declared: Declaration, trace: Trace) -> tuple[bool, list[Point]]:
     """Whether the first configuration's hardware equals the trace, and its points."""
-    verilog, ports = declared.operators(declared.first), declared.ports(declared.first)
-    player = verilated.player(verilog, declared.name, ports, coverage=True)
+    verilog, ports = declared.counted(declared.first), declared.ports(declared.first)
+    preset = {path for values in trace.presets.values() for path in values}
+    inner = [each for each in state(verilog, declared.name) if each.path in preset]
+    player = verilated.player(verilog, declared.name, ports, coverage=True, inner=inner)
     found, data = verilated.play(player, [trace], ports)
     return found == [-1], list(_points(data, declared.name, verilog, {port.name for port in ports}))
 
@@ -151,5 +169,10 @@ def _points(data: str, top: str, verilog: str, ports: set[str]) -> Iterator[Poin
             signal, _, change = what.replace("___05F", "__").partition(":")
             if signal.partition("[")[0] in counted[module]:
                 yield Point(kind, f"{part}{signal} {change}", number, count)
+        elif transition := transitions.LINE.fullmatch(text[number - 1]):
+            if what == "if":
+                yield Point("transition", f"{part}{transition[1]}", number, count)
+        elif transitions.BEFORE.fullmatch(text[number - 1]):
+            continue
         elif not text[number - 1].lstrip().startswith("reg "):  # an initial value
             yield Point(kind, f"{part}{what}: {text[number - 1].strip()}", number, count)

@@ -57,6 +57,15 @@ class Proof:
     long: bool = False
     small: Callable[[], Elaboratable] | None = None
 
+    @property
+    def shown(self) -> str:
+        """What it shows, for users: a proof has no bound."""
+        return {
+            "prove": "proved",
+            "bmc": f"not refuted in {self.depth} cycles",
+            "cover": f"reached within {self.depth} cycles",
+        }[self.mode]
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -352,19 +352,21 @@ def _random(declared: Declaration, options: Options) -> Check:
         cycles += declared.cycles * len(planned)
     errors += functional(declared, bins)
     measured: dict[str, Coverage] = {}
-    for configuration in declared.measured:
-        traces = [record(declared, run) for run in runs(declared, configuration, options.seed, options.seeds)]
+    for configuration, seeds in declared.measured.items():
+        planned = runs(declared, configuration, options.seed, max(seeds, options.seeds))
+        traces = [record(declared, run, simulated=True) for run in planned]
         coverage = measured[configuration] = measure(declared.alone(configuration), traces)
         errors += [f"{configuration}: {error}" for error in coverage.errors]
         if options.folder:
             name = declared.block if configuration == declared.first else f"{declared.block}.{configuration}"
             source = options.folder / f"{name}.v"
-            write(source, declared.operators(configuration))
+            write(source, declared.counted(configuration))
             write(options.folder / f"{name}.info", coverage.lcov(str(source)))
     able = [counts[name] for configuration, counts in bins.items() for name in declared.able(configuration)]
     detail = f"{cycles:,} cycles; bins {sum(map(bool, able))} of {len(able)}"
     for configuration, coverage in measured.items():
-        shares = ", ".join("{} {} of {}".format(kind, *coverage.share(kind)) for kind in KINDS)
+        counts = {kind: coverage.share(kind) for kind in KINDS}
+        shares = ", ".join(f"{kind} {reached} of {able}" for kind, (reached, able) in counts.items() if able)
         detail += f"; {configuration!r}: {shares}; {len(coverage.waived)} waived"
     if shipped:
         reached, of = (sum(port[key] for port in shipped.values()) for key in ("reached", "of"))
@@ -392,7 +394,7 @@ def _proof(declared: Declaration, name: str) -> Check:
     proof = proofs(declared.block)[name]
     with tempfile.TemporaryDirectory() as folder:
         outcome = formal.prove(name, proof, Path(folder))
-    return Check(declared.block, "", outcome.counterexample.splitlines(), f"{proof.mode} {proof.depth}: {proof.doc}")
+    return Check(declared.block, "", outcome.counterexample.splitlines(), f"{proof.shown}: {proof.doc}")
 
 
 def _equivalence(declared: Declaration) -> Check:

@@ -24,10 +24,11 @@ from lockstep.models import cache
 from lockstep.rtl import export
 from lockstep.sim.cosim import build
 from lockstep.sim.cosim.replay import Replay
+from lockstep.sim.errors import UsageError
 from lockstep.spec.registry import MECHANISMS
 from lockstep.verif import coverage, levels, verilated, waivers
 from lockstep.verif.bench import Bench
-from lockstep.verif.blocks import Declaration, Waiver, blocks, declaration
+from lockstep.verif.blocks import Declaration, Waiver, blocks, declaration, proofs
 from lockstep.verif.formal import Proof, prove
 from lockstep.verif.mutation import everywhere, mutate
 from lockstep.verif.planted import Fault, component
@@ -399,11 +400,37 @@ def test_code_is_measured_in_each_configuration_that_a_bench_names(declared: Dec
     """By itself, and with the waivers that concern it: the other one says nothing of a port with a single value."""
     configurations = {name: declared.configurations[name] for name in ("odd", "one")}
     waivers = [*declared.waivers, Waiver("line_warp .*", "there is one", lambda parameters: parameters["warps"] == 1)]
-    small = replace(declared, configurations=configurations, cycles=300, waivers=waivers, measured=("odd", "one"))
+    small = replace(declared, configurations=configurations, cycles=300, waivers=waivers, measured={"odd": 1, "one": 1})
     check = levels._random(small, levels.Options("random", 1))
     assert "one: not reached: request_warp 0->1" in check.errors
     assert not any(error.startswith("odd: ") or "line_warp" in error for error in check.errors)
     assert check.data["coverage"].keys() == {"odd", "one"}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.hardware
+def test_code_is_measured_with_what_environments_preset() -> None:
+    """Of a window of 2,048 cycles, runs of 2,000 see the end."""
+    declared = declaration("dyncore.activity_counter").alone("shipped")
+    trace = record(declared, Run("shipped", "busy", 1), simulated=True)
+    differs = "shipped: the hardware differs from its model"
+    assert trace.presets and differs not in coverage.measure(declared, [trace, trace]).errors
+    assert differs in coverage.measure(declared, [replace(trace, presets={})]).errors
+    with pytest.raises(UsageError, match=r"cycle has 11 bits, and is to be 2048"):
+        coverage.measure(declared, [replace(trace, presets={30: {"cycle": 2048}})])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.hardware
+def test_transitions_of_enumerations_are_those_that_are_declared() -> None:
+    declared = declaration("regless.region_metadata").alone("one")
+    traces = [record(declared, Run("one", shape, 1)) for shape in declared.shapes]
+    then = dict(declared.transitions[r"phase_\d+"])
+    assert not any("->" in error and "phase" in error for error in coverage.measure(declared, traces).errors)
+    wrong = replace(declared, transitions={r"phase_\d+": then | {"STARTED": ("BETWEEN",)}})
+    errors = coverage.measure(wrong, traces).errors
+    assert "not in TRANSITIONS, but reached: phase_0 STARTED->RUNNING" in errors
+    assert "not reached: phase_0 STARTED->BETWEEN" in errors
 
 
 @pytest.mark.exhaustive
@@ -573,6 +600,16 @@ def test_a_proof_that_takes_too_long_fails_and_says_so(tmp_path: Path) -> None:
     outcome = prove("hard", Proof(Hard, "bmc", 2, ""), tmp_path, timeout=3)
     assert not outcome.passed and outcome.undecided
     assert "TIMEOUT (3 seconds)" in outcome.counterexample
+
+
+def test_only_what_has_no_bound_is_called_a_proof(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["blocks", "regless.operand_staging_unit"]) == 0
+    told = capsys.readouterr().out
+    bounded = [proof for proof in proofs("regless.operand_staging_unit").values() if proof.mode == "bmc"]
+    assert bounded and f"{len(bounded)} bounded check" in told
+    assert told.count("not refuted in ") == len(bounded)
+    check = levels._proof(declaration("dyncore.core_gate"), next(iter(proofs("dyncore.core_gate"))))
+    assert check.passed and check.detail.startswith("proved: ")
 
 
 def test_nothing_to_prove(tmp_path: Path) -> None:

@@ -198,5 +198,11 @@ def joined(traces: Sequence[Trace]) -> Trace:
     for reset in resets:
         reset[-1:] = True
     bins = sum((trace.bins for trace in traces), Counter[str]())
-    io = np.concatenate([trace.io for trace in traces])
-    return Trace("; ".join(trace.name for trace in traces), traces[0].parameters, io, np.concatenate(resets), bins)
+    io, reset = np.concatenate([trace.io for trace in traces]), np.concatenate(resets)
+    starts = np.cumsum([0, *(len(trace) for trace in traces)])
+    presets = {
+        int(start) + cycle: values
+        for start, trace in zip(starts, traces, strict=False)
+        for cycle, values in trace.presets.items()
+    }
+    return Trace("; ".join(trace.name for trace in traces), traces[0].parameters, io, reset, bins, presets)

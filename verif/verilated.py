@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +27,8 @@ def simulator(verilog: str, top: str, ports: Sequence[FlatPort], inner: Sequence
     main = Path(cocotb.share_dir) / "lib" / "verilator" / "verilator.cpp"
     names = [(top, name) for name in ("clk", "rst", *(port.name for port in ports))]
     names += [(state.module, state.name) for state in inner]
-    public = "".join(f'public_flat_rw -module "{module}" -var "{name}"\n' for module, name in dict.fromkeys(names))
     libraries = Path(cocotb.libs_dir)
-    files = {"public.vlt": f"`verilator_config\n{public}", "Vtop.h": '#include "program.h"\nusing Vtop = Block;\n'}
+    files = {"public.vlt": _public(names), "Vtop.h": '#include "program.h"\nusing Vtop = Block;\n'}
     program = Program(
         verilog, top, main.read_text(encoding="utf-8"), top, files={**files, **_program()},
         verilate=["--vpi", "public.vlt"],
@@ -38,19 +37,38 @@ def simulator(verilog: str, top: str, ports: Sequence[FlatPort], inner: Sequence
     return build("cocotb", program)
 
 
-def player(verilog: str, top: str, ports: Sequence[FlatPort], selector: str = "", coverage: bool = False) -> Path:
-    """A folder with the executable ``player`` (see ``player.cpp``). ``selector`` is the input that selects a mutant."""
+def _public(names: Iterable[tuple[str, str]]) -> str:
+    """That these signals of modules can be read and written by name."""
+    lines = (f'public_flat_rw -module "{module}" -var "{name}"' for module, name in dict.fromkeys(names))
+    return "\n".join(["`verilator_config", *lines, ""])
+
+
+def player(
+    verilog: str,
+    top: str,
+    ports: Sequence[FlatPort],
+    selector: str = "",
+    coverage: bool = False,
+    inner: Sequence[State] = (),
+) -> Path:
+    """A folder with the executable ``player`` (see ``player.cpp``).
+
+    ``selector`` is the input that selects a mutant, ``inner`` what traces may preset.
+    """
     header = "".join(
         f"#define {side} {' '.join(f'P({port.name})' for port in ports if port.is_input == is_input)}\n"
         for side, is_input in (("INPUTS", True), ("OUTPUTS", False))
     )
+    header += f'#define TOP "{top}"\n'
     defines = [*(["-DVM_COVERAGE=1"] if coverage else []), *([f"-DMUTANT={selector}"] if selector else [])]
     files = {"ports.h": header, **_program()}
     if coverage:
         files["coverage.vlt"] = _uncovered(verilog, top, {port.name for port in ports})
+    files["public.vlt"] = _public((state.module, state.name) for state in inner)
     program = Program(
         verilog, top, (NATIVE / "player.cpp").read_text(encoding="utf-8"), "player", files=files,
-        optimise=UNOPTIMISED if coverage else OPTIMISED, verilate=COVERAGE if coverage else (), compile=defines,
+        optimise=UNOPTIMISED if coverage else OPTIMISED,
+        verilate=[*(COVERAGE if coverage else ()), "public.vlt"], compile=defines,
     )  # fmt: skip
     return build("player", program)
 
@@ -89,7 +107,12 @@ def write_trace(path: Path, trace: Trace, ports: Sequence[FlatPort]) -> None:
         space = np.zeros((len(trace), _bytes(port.bits) - packed.shape[1]), np.uint8)
         columns += [packed, space]
     rows = np.concatenate(columns, axis=1)
-    path.write_bytes(len(trace).to_bytes(8, "little") + rows.tobytes())
+    presets = [
+        f"{cycle} {register} {value}\n"
+        for cycle, values in sorted(trace.presets.items())
+        for register, value in values.items()
+    ]
+    path.write_bytes(len(trace).to_bytes(8, "little") + rows.tobytes() + "".join(presets).encode())
 
 
 def _bytes(bits: int) -> int:

@@ -38,7 +38,7 @@ def prove(declared: Declaration, points: Sequence[Point], folder: Path) -> Outco
     ValueError
         for a point of another kind than those above.
     """
-    lines = declared.operators(declared.first).split("\n")
+    lines = declared.counted(declared.first).split("\n")
     for number, point in sorted(enumerate(points), key=lambda item: -item[1].line):  # lines above stay where they are
         end = lines.index("endmodule", point.line)
         lines[end:end] = claim(point, "\n".join(lines[:end]), number)

@@ -21,6 +21,7 @@ CONFIGURATIONS = {
     "two words": {"sms": 66, "cta_bits": 40},
     "largest": {"sms": 128, "cta_bits": 40},
 }
+MEASURED = {"paper": 1}
 IDLE_CHANGES = ("wait_",)
 CYCLES = 2000
 

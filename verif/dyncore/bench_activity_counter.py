@@ -15,6 +15,7 @@ CONFIGURATIONS = {
     "shipped": {"window": 2048},
     "largest": {"window": 65535},
 }
+MEASURED = {"shipped": 1, "largest": 1}
 IDLE_CHANGES = (r"cycle", r"so_far")
 
 LONG = 400  # a window of more cycles is cut short in a simulator

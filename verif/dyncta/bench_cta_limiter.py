@@ -20,6 +20,7 @@ CONFIGURATIONS = {
     "odd": {"ctas": 7, "first": 2, "window": 23, "idle_high": 5, "memory_low": 7, "memory_high": 13},
     "largest": {"ctas": 32, "first": 2, "window": 65535, "idle_high": 2047, "memory_low": 2047, "memory_high": 2047},
 }
+MEASURED = {"shipped": 1, "largest": 1}
 IDLE_CHANGES = (r"cycle", r"idles", r"memories")
 
 LONG = 200  # a window of more cycles is cut short in a simulator
@@ -45,6 +46,7 @@ class Shape:
     near: float = 0.5
     moods: tuple[tuple[float, float], ...] = ((0, 0), (1, 0), (0, 1), (0.3, 0.3), (0.02, 0.6), (0, 0.4))
     calm: float = 0.0  # of the cycles: nothing changes
+    full: float = 0.0  # of the grids: as many CTAs fit as there are places
 
 
 _SHAPES = {
@@ -52,7 +54,7 @@ _SHAPES = {
     "crowded": Shape(start=0.9, finish=0.02),
     "together": Shape(start=0.9, finish=0.9),
     "memory": Shape(start=0.5, finish=0.01, moods=((0, 1), (0, 0.9), (0, 0.6)), near=0.2, launch=0.0005),
-    "idle": Shape(start=0.3, finish=0.01, moods=((0.5, 0), (0, 0), (0.6, 1)), near=0.1, launch=0.001),
+    "idle": Shape(start=0.3, finish=0.01, moods=((0.5, 0), (0, 0), (0.6, 1)), near=0.1, launch=0.001, full=0.5),
     "long": Shape(start=0.05, finish=0.002, launch=0.0005, calm=0.9),
     "launches": Shape(start=0.5, launch=0.1),
 }
@@ -97,6 +99,8 @@ class Environment:
         i.launch = rng.random() < shape.launch + 0.05 * ends or (self.most == 0 and rng.random() < 0.2)
         often_one = self.p["ctas"] > 8  # where one of all sizes would come too seldom
         i.most = 1 if often_one and rng.random() < 0.2 else rng.randint(1, self.p["ctas"])
+        if shape.full and rng.random() < shape.full:
+            i.most = self.p["ctas"]
         self.starts, self.finishes = [], []
         if self.cycle == 0:
             self._mood()

@@ -8,12 +8,15 @@
 //
 // A trace: the number of cycles (8 bytes), then per cycle the reset, the inputs, the outputs, each as Verilator keeps
 // it (1, 2, 4, 8 bytes, or words of 4), in the order of ports.h, which defines INPUTS and OUTPUTS as lists of P(name).
+// Then, as text, the registers that get a value before a cycle, in the order of the cycles: cycle, path below TOP, value.
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "program.h"
@@ -40,6 +43,26 @@ std::vector<char> contents(const char* path) {
     return bytes;
 }
 
+struct Preset {
+    uint64_t cycle;
+    std::string path;
+    int64_t value;
+};
+
+void set(VerilatedContext& context, const Preset& preset) {
+    const std::string path = "top." TOP "." + preset.path;
+    const size_t dot = path.rfind('.');
+    const VerilatedScope* scope = context.scopeFind(path.substr(0, dot).c_str());
+    const VerilatedVar* variable = scope ? scope->varFind(path.c_str() + dot + 1) : nullptr;
+    const int bits = variable ? variable->entBits() : 0;
+    if (bits < 1 || bits > 64 || (bits < 64 && (preset.value >= 1LL << bits || preset.value < -(1LL << (bits - 1))))) {
+        std::fprintf(stderr, "%s has %d bits, and is to be %lld\n", path.c_str(), bits, (long long)preset.value);
+        std::exit(3);
+    }
+    const uint64_t value = bits < 64 ? preset.value & ((1ULL << bits) - 1) : preset.value;
+    std::memcpy(variable->datap(), &value, bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8);
+}
+
 // The first cycle in which an output differs, or -1.
 int64_t play(VerilatedContext& context, const std::vector<char>& trace, uint32_t mutant) {
     const auto top = std::make_unique<Block>(&context, "top");
@@ -57,8 +80,16 @@ int64_t play(VerilatedContext& context, const std::vector<char>& trace, uint32_t
         top->clk = clock;
         top->eval();
     }
+    size_t row = 0;
+    for (const std::vector<Wire>& wires : {inputs, outputs})
+        for (const Wire& wire : wires) row += wire.bytes;
+    std::istringstream presets(std::string(at + cycles * row, trace.data() + trace.size()));
+    Preset next{};
+    const auto read = [&] { return bool(presets >> next.cycle >> next.path >> next.value); };
+    bool more = read();
     int64_t found = -1;
     for (uint64_t cycle = 0; cycle < cycles && found < 0; cycle++) {
+        for (; more && next.cycle == cycle; more = read()) set(context, next);
         top->clk = 0;
         for (const Wire& wire : inputs) {
             std::memcpy(wire.where, at, wire.bytes);

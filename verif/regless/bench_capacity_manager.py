@@ -20,6 +20,18 @@ CONFIGURATIONS = {
     "most warps": dict(warps=64, registers=256, banks=2, lines=256, patience=15),
     "odd": dict(warps=5, registers=7, banks=2, lines=11, patience=1),
 }
+MEASURED = {"gtx480": 3}
+TRANSITIONS = {
+    r"state_\d+": {
+        "ABSENT": ("UNKNOWN",),
+        "UNKNOWN": ("KNOWN",),
+        "KNOWN": ("STACKED",),
+        "STACKED": ("PRELOADING",),
+        "PRELOADING": ("ACTIVE",),
+        "ACTIVE": ("DRAINING",),
+        "DRAINING": ("ABSENT", "UNKNOWN", "KNOWN"),
+    }
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,7 @@ class Shape:
     bar: float = 0.02
     end: float = 0.1
     need: float = 1.0  # of what a region may need, at most
+    entries: tuple[int, ...] = (0, 2, 8, 256)  # of a region, at most
 
 
 _SHAPES = {
@@ -54,6 +67,13 @@ _SHAPES = {
     # All warps wait for regions, most of which need little or nothing.
     "late regions": Shape(
         begin=1.0, region=0.02, need=0.08, send=1.0, answer=1.0, issue=1.0, deliver=1.0, write=1.0, end=0.0
+    ),
+    "late answers": Shape(
+        begin=1.0, region=1.0, need=0.1, send=1.0, answer=0.15, issue=1.0, reserve=0.1, deliver=1.0, write=1.0,
+        end=0.02, entries=(256,),
+    ),
+    "all lines reserved": Shape(
+        begin=1.0, region=1.0, send=1.0, answer=1.0, issue=0.3, reserve=1.0, deliver=1.0, write=0.5, entries=(2,)
     ),
 }
 SHAPES = tuple(_SHAPES)
@@ -190,7 +210,7 @@ class Environment:
             payload, banks = i.region.payload, len(self.banks)
             w = int(payload.warp)
             need = [int(payload.usage[(b - w) % banks]) for b in self.banks]
-            most = min(self.parameters["registers"], self.rng.choice([0, 2, 8, 256]))
+            most = min(self.parameters["registers"], self.rng.choice(self.shape.entries))
             pending = self.warps[w].pending or [0] * banks
             self.warps[w] = Warp("ready", need, pending, unsent=self.rng.randint(0, most), delivered=True)
         self.alive(i)

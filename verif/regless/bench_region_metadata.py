@@ -35,7 +35,12 @@ CONFIGURATIONS = {
     "one": dict(warps=1, registers=1, banks=1, words=2),
     "odd": dict(warps=5, registers=11, banks=2, words=4),
 }
-MEASURED = ("gtx480",)
+MEASURED = {"gtx480": 1}
+TRANSITIONS = {
+    r"phase_\d+": {
+        "BETWEEN": ("ANNOUNCED",), "ANNOUNCED": ("STARTED",), "STARTED": ("RUNNING",), "RUNNING": ("BETWEEN",),
+    }
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

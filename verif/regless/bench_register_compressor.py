@@ -20,6 +20,16 @@ CONFIGURATIONS = {
     "one": dict(lanes=1, warps=1, registers=1, lines=1, per_line=1, compressed_by=BY_NUMBER),
     "odd": dict(lanes=3, warps=3, registers=17, lines=3, per_line=3, compressed_by=BY_WARP),
 }
+TRANSITIONS = {
+    "step": {
+        "IDLE": ("LOOK", "INSTALL"),
+        "LOOK": ("IDLE", "READ", "WRITE"),
+        "READ": ("IDLE", "EXPAND"),
+        "WRITE": ("IDLE",),
+        "INSTALL": ("IDLE", "EXPAND"),
+        "EXPAND": ("IDLE",),
+    }
+}
 
 
 @dataclass(frozen=True)

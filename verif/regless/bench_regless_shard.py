@@ -32,6 +32,7 @@ from lockstep.spec.register_regions import (
     Entry,
 )
 from lockstep.spec.regless.parameters import BY_NUMBER, BY_WARP, FIRST_RELEASED, IN_TURN, POISON, Access
+from lockstep.verif.regless import bench_capacity_manager, bench_region_metadata, bench_register_compressor
 
 BLOCK = "regless.regless_shard"
 CONFIGURATIONS = {
@@ -544,6 +545,11 @@ BINS: dict[str, Bin] = {
     "an access waits": lambda p, i, o, c: any(
         i.access[bank].valid and not o.access[bank].ready for bank in range(p["banks"])
     ),
+}
+TRANSITIONS = {
+    name: then
+    for part in (bench_capacity_manager, bench_region_metadata, bench_register_compressor)
+    for name, then in part.TRANSITIONS.items()
 }
 
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {

@@ -19,7 +19,7 @@ CONFIGURATIONS = {
     "one": dict(shards=1, lanes=1, warps=1, registers=1, per_line=1),
     "odd": dict(shards=3, lanes=3, warps=5, registers=7, per_line=3),
 }
-MEASURED = ("gtx480",)
+MEASURED = {"gtx480": 1}
 _RATES = {"mixed": (0.6, 0.7), "full": (1.0, 1.0), "refused": (0.9, 0.1), "sparse": (0.05, 0.6), "alone": (0.3, 0.5)}
 SHAPES = tuple(_RATES)
 

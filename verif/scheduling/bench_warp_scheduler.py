@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, Value
 
 from lockstep.rtl.scheduling.warp_scheduler import ALL_POLICIES
 from lockstep.spec.parameters import SCHEDULERS
 from lockstep.verif.bench import mask
+from lockstep.verif.blocks import Waiver
 
 BLOCK = "scheduling.warp_scheduler"
 GATES = True
@@ -40,6 +45,7 @@ CONFIGURATIONS = {
     },
     "largest": {"warps": 64, "schedulers": 1, "patience": 4095, "classes": 1, "policies": ALL_POLICIES},
 }  # fmt: skip
+MEASURED = {"shipped": 1}
 CYCLES = 2500
 # A count that begins anew is cleared a cycle later, and so is added to the active warps the one that entered.
 IDLE_CHANGES = (r"passes_\d+", "anew", "filled", "entered")
@@ -328,6 +334,25 @@ def _left_out(policy: str, *, several: bool = False) -> Callable[[dict[str, int]
     number = SCHEDULERS.index(policy)
     return lambda p: not p["policies"] >> number & 1 or (several and p["warps"] == 1)
 
+
+def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal]) -> Value:
+    """The policy is one that is built, and without classes nobody is of one."""
+    built = (number for number in range(len(SCHEDULERS)) if parameters["policies"] >> number & 1)
+    legal = reduce(or_, (ports["policy"] == number for number in built))
+    if not parameters["classes"]:
+        legal &= ~Cat(ports[name] for name in _CLASSES).any()
+    return legal
+
+
+def _gto_alone(parameters: dict[str, int]) -> bool:
+    return parameters["policies"] == policies("gto")
+
+
+WAIVERS = (
+    Waiver(r"(paused|secondary|owner|non_owner)(\[\d+\])? .*", "there are no classes", lambda p: not p["classes"]),
+    Waiver(r"policy\[[02]\] .*|policy\[1\] 1->0", "there is one policy", _gto_alone),
+    Waiver(r"cond_else: assign first = 1'h1 \? greedy : .*", "no other policy chooses", _gto_alone),
+)
 
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **{f"{policy} grants": _left_out(policy) for policy in SCHEDULERS},

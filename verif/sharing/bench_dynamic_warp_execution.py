@@ -20,6 +20,7 @@ CONFIGURATIONS = {
     "shipped": {"window": 1000},
     "largest": {"window": 65535},
 }
+MEASURED = {"shipped": 1, "largest": 1}
 IDLE_CHANGES = (r"cycle",)
 
 LONG = 200  # a window of more cycles is cut short in a simulator

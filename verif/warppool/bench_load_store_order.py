@@ -15,7 +15,7 @@ CONFIGURATIONS = {
     "odd": dict(warps=5, coalescers=3, merges=3, limit=21),
     "large": dict(warps=64, coalescers=4, merges=8, limit=1023),
 }
-MEASURED = ("large",)
+MEASURED = {"large": 1}
 SHAPES = ("steady", "stalled", "single", "ordered", "crowd")
 CYCLES = 5000  # "crowd" takes so many to fill all counters and to empty them
 

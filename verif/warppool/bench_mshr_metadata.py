@@ -15,7 +15,7 @@ CONFIGURATIONS = {
     "odd": {"lanes": 5, "warps": 11, "tickets": 7, "entries": 13, "merges": 3},
     "largest": {"lanes": 32, "warps": 64, "tickets": 16, "entries": 1024, "merges": 8},
 }
-MEASURED = ("largest",)
+MEASURED = {"largest": 1}
 SHAPES = ("balanced", "full", "phases", "stores")
 
 # For each shape: the share of cycles in which a request is offered, of stores among them, of cycles with an answer.

@@ -19,7 +19,7 @@ CONFIGURATIONS = {
     "odd": {"lanes": 5, "warps": 11, "tickets": 7, "merges": 3},
     "largest": {"lanes": 32, "warps": 64, "tickets": 16, "merges": 8},
 }
-MEASURED = ("largest",)
+MEASURED = {"largest": 1}
 SHAPES = ("mixed", "single slots", "all slots", "stalled", "sparse")
 
 # For each shape: the share of cycles with an answer, and of cycles that take a result.
