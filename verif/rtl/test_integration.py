@@ -145,7 +145,7 @@ def test_the_instance_fits(block: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.long
-@pytest.mark.parametrize("block", registry.blocks())
+@pytest.mark.parametrize("block", ["warppool.writeback", "warppool.thread_map_table", "regless.region_metadata"])
 def test_the_report_counts_what_the_netlist_has(block: str) -> None:
     text = integration.report(configuration.build(block, GPU), block)
     netlist = Netlist(configuration.build(block, GPU))
