@@ -31,9 +31,9 @@ def command(options: Namespace) -> int:
     check_writable(options.json)
     rows = [_describe(block) for block in chosen(options.block)]
     if options.json != "-":
-        columns = ("block", "purpose", *(f"{kind}s" for kind in KINDS.values()))
+        columns = ("block", "purpose", "proofs")
         table("blocks; parameters and ports of one by its name, or all with --json", columns, [
-            (row["block"], row["purpose"], *_counts(row).values()) for row in rows
+            (row["block"], row["purpose"], _modes(row)["prove"]) for row in rows
         ])  # fmt: skip
         if len(rows) == 1:
             [row] = rows
@@ -70,14 +70,17 @@ def build(block: str, gpu: Gpu) -> Any:
 
 
 def _checks(row: dict[str, Any]) -> list[str]:
-    kinds = [kind for kind in row["verification"] if kind != "formal"]
-    return [*kinds, *(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in _counts(row).items() if count)]
+    return [*(kind for kind in row["verification"] if kind != "formal"), *_properties(row)]
 
 
-def _counts(row: dict[str, Any]) -> dict[str, int]:
+def _properties(row: dict[str, Any]) -> list[str]:
     """How many properties of each kind are checked."""
-    modes = Counter(item["mode"] for item in row["proofs"].values())
-    return {kind: modes[mode] for mode, kind in KINDS.items()}
+    counts = _modes(row)
+    return [f"{counts[mode]} {kind}{'s' * (counts[mode] > 1)}" for mode, kind in KINDS.items() if counts[mode]]
+
+
+def _modes(row: dict[str, Any]) -> Counter[str]:
+    return Counter(item["mode"] for item in row["proofs"].values())
 
 
 def _describe(block: str) -> dict[str, Any]:
