@@ -127,6 +127,7 @@ def _grant(state, io, candidates):
     if candidates == 0:
         io.c.grant.valid = 0
         io.c.grant.warp = 0
+        io.c.granted = 0
         return
     policy = io.i.policy
     greedy = policy == GREEDY_RR or policy == GTO
@@ -138,6 +139,7 @@ def _grant(state, io, candidates):
         warp = _first(state, candidates)
     io.c.grant.valid = 1
     io.c.grant.warp = warp
+    io.c.granted = i64(1) << warp
 
 
 @jit

@@ -79,8 +79,8 @@ class WarpScheduler(wiring.Component):
         Schedulers of the SM. Scheduler k serves the slots k, k + ``schedulers`` and so on, and sees zeros in the other
         bits of all ports; which k it is it need not know.
     patience : int
-        The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and two bits more: for 1,024
-        and 48 warps of two schedulers 288 bits. 0: no counters, and nobody looks at the port.
+        The largest ``patience``. Each slot has a counter of as many bits as 1 less has, and three bits more: for 1,024
+        and 48 warps of two schedulers 312 bits. 0: no counters, and nobody looks at the port.
     classes : int
         1: there are classes. 0: neither what compares them nor patience is built, and the ports of the classes must be
         zero.
@@ -115,6 +115,8 @@ class WarpScheduler(wiring.Component):
         The granted instruction does not issue.
     grant : Out
         ``valid`` and ``warp``, the slot granted; 0 while not valid. Combinational.
+    granted : Out, one bit per slot
+        The same as a mask, for what is too late with a number. Combinational.
 
     Raises
     ------
@@ -126,7 +128,7 @@ class WarpScheduler(wiring.Component):
         "warps": MAX_WARPS, "schedulers": MAX_SCHEDULERS, "patience": MAX_PATIENCE, "classes": 1,
         "policies": ALL_POLICIES,
     }  # fmt: skip
-    combinational: Mapping[str, tuple[str, ...]] = {"grant": ("policy", "request")}
+    combinational: Mapping[str, tuple[str, ...]] = dict.fromkeys(("grant", "granted"), ("policy", "request"))
     constant: ClassVar = ("policy", "active_warps", "patience")
 
     def __init__(
@@ -142,7 +144,7 @@ class WarpScheduler(wiring.Component):
                 raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
         self._built = [name for index, name in enumerate(SCHEDULERS) if policies >> index & 1]
         if len({(name in GREEDY, name in BY_SLOT, name == "two-level") for name in self._built}) == 1:
-            self.combinational = {"grant": ("request",)}
+            self.combinational = dict.fromkeys(self.combinational, ("request",))
         self._schedulers = schedulers
         self._warps = warps
         self._classes = classes
@@ -165,6 +167,7 @@ class WarpScheduler(wiring.Component):
                 "hint": In(1),
                 "refused": In(1),
                 "grant": Out(wiring.Signature({"valid": Out(1), "warp": Out(bits_for(warps - 1))})),
+                "granted": Out(warps),
             }
         )
         # The state; proofs speak of it.
@@ -181,7 +184,8 @@ class WarpScheduler(wiring.Component):
         self.urgent = Signal(own)  # their patience has ended
         bits = (patience - 1).bit_length() if self._patience else 0
         self.passes = [Signal(own, name=f"passes_{bit}") for bit in range(bits)]  # bits of the slots' counts
-        self.anew = Signal(own)  # the slots whose count is zero, whatever ``passes`` says
+        self.anew = Signal(own)  # the slots whose count is zero, whatever ``passes`` says, ...
+        self.added = Signal(own)  # ... and those whose count is one more: a refusal comes late in its cycle
         # What is between two slots is in the row of the higher one, from slot 1 on: the slots below it that are older,
         # and those that were in a higher and in a lower class a cycle ago. Of slots that are not both live, ``older``
         # says nothing; only starts write it, so that it needs neither counters nor the order of finishes.
@@ -233,7 +237,8 @@ class WarpScheduler(wiring.Component):
         issued = Signal()
         m.d.comb += [
             self.grant.valid.eq(candidates.any()),
-            self.grant.warp.eq(index_of(of_all[: self._warps] & self.request)),
+            self.granted.eq(of_all[: self._warps] & self.request),
+            self.grant.warp.eq(index_of(self.granted)),
             issued.eq(self.grant.valid & ~self.refused),
         ]
 
@@ -322,18 +327,20 @@ class WarpScheduler(wiring.Component):
     def _pass_over(self, m: Module, passing: Value, cleared: Value) -> None:
         """Count once more for the slots that are passed over, and forget the counts of those cleared."""
         warps = self.own_warps
-        passed = Signal(warps)
-        m.d.comb += passed.eq(passing)
-        carry, reached = ~Const(0, warps), ~Const(0, warps)
+        passed, others = Signal(warps), Signal(len(self.passes))
+        m.d.comb += [passed.eq(passing), others.eq(self.patience - 1)]  # what has been counted before the last one
+        carry, reached = self.added, ~Const(0, warps)
         for bit, passes in enumerate(self.passes):
-            count, more = Signal(warps, name=f"count_{bit}"), Signal(warps, name=f"more_{bit}")  # and one more
-            m.d.comb += [count.eq(passes & ~self.anew), more.eq(count ^ carry)]
-            m.d.sync += passes.eq(count ^ passed & carry)
-            reached = reached & ~(more ^ self.patience[bit].replicate(warps))
-            carry = count & carry
-        if len(self.patience) > len(self.passes):  # a power of two
-            reached = reached & ~(carry ^ self.patience[-1].replicate(warps))
-        m.d.sync += [self.anew.eq(cleared), self.urgent.eq((self.urgent | passed & reached) & ~cleared)]
+            kept, count = Signal(warps, name=f"kept_{bit}"), Signal(warps, name=f"count_{bit}")
+            m.d.comb += [kept.eq(passes & ~self.anew), count.eq(kept ^ carry)]
+            m.d.sync += passes.eq(count)
+            reached = reached & ~(count ^ others[bit].replicate(warps))
+            carry = kept & carry
+        m.d.sync += [
+            self.anew.eq(cleared),
+            self.added.eq(passed & ~cleared),
+            self.urgent.eq((self.urgent | passed & reached) & ~cleared),
+        ]
 
     def _activate(self, m: Module, staying: Value) -> None:
         """Two-level: choose the active warps of the next cycle."""

@@ -47,8 +47,8 @@ CONFIGURATIONS = {
 }  # fmt: skip
 MEASURED = {"shipped": 1}
 CYCLES = 2500
-# A count that begins anew is cleared a cycle later, and so is added to the active warps the one that entered.
-IDLE_CHANGES = (r"passes_\d+", "anew", "filled", "entered")
+# A count begins anew, or goes on, a cycle later, and so is added to the active warps the one that entered.
+IDLE_CHANGES = (r"passes_\d+", "anew", "added", "filled", "entered")
 
 
 @dataclass(frozen=True)
@@ -275,6 +275,7 @@ class Environment:
         got = c.grant.warp if c.grant.valid else None
         assert got == expected, f"granted {got}, not {expected}"
         assert got is not None or c.grant.warp == 0
+        assert c.granted == (0 if got is None else 1 << got)
         self.reference.step(
             None if i.refused else expected, request, slots(i.start), slots(i.finish), slots(i.long_latency),
             slots(i.global_wait), bool(i.hint),

@@ -125,6 +125,7 @@ class Scheduler(Elaboratable):
         rank = chosen(self.rank, dut.grant.warp)
         overdue = self.urgent.bit_select(dut.grant.warp, 1)
         for slot, passes in enumerate(self.passes):
+            count = Mux(dut.anew[slot], 0, Cat(bits[slot] for bits in dut.passes)) + dut.added[slot]
             passed = self.issued & ~overdue & dut.request[slot] & self.live[slot] & (self.rank[slot] > rank)
             with m.If(self.gone[slot] | self.issuing[slot]):
                 m.d.sync += passes.eq(0)
@@ -135,7 +136,7 @@ class Scheduler(Elaboratable):
                 Assert(passes <= dut.patience),
                 Assert(self.live[slot] | (passes == 0)),
                 Assert(dut.urgent[slot] == self.urgent[slot]),
-                Assert(self.urgent[slot] | (Mux(dut.anew[slot], 0, Cat(bits[slot] for bits in dut.passes)) == passes)),
+                Assert(self.urgent[slot] | (count == passes)),
             ]
 
 
@@ -152,6 +153,7 @@ class Grants(Scheduler):
             Assert(~grant.valid | self.question.bit_select(grant.warp, 1)),
             Assert(grant.warp < WARPS),
             Assert(grant.valid | (grant.warp == 0)),
+            Assert(dut.granted == (grant.valid << grant.warp)),
             Assert(~one_class | self.urgent.any() | (self.question == self.candidates)),
         ]
         return m
@@ -324,7 +326,7 @@ def registers(dut: WarpScheduler) -> list[Signal]:
     """The whole state of a scheduler."""
     names = (
         "live", "active", "waiting", "filled", "entered", "after_last", "greedy", "after_promoted", "holder",
-        "before_holder", "urgent", "anew",
+        "before_holder", "urgent", "anew", "added",
     )  # fmt: skip
     return [*(getattr(dut, name) for name in names), *dut.passes, *dut.older, *dut.higher, *dut.lower]
 
@@ -345,7 +347,7 @@ class Served(Elaboratable):
         m.d.sync += [started.eq(1), before.eq(which)]
         m.d.comb += [Assume(~started | (which == before)), Assume(dut.active_warps <= WARPS), *same_state(dut, alone)]
         for name in dut.signature.members:
-            if name == "grant":
+            if name in ("grant", "granted"):
                 continue
             mine, its = getattr(dut, name), getattr(alone, name)
             if len(mine) != 2 * WARPS - 1:
@@ -354,7 +356,12 @@ class Served(Elaboratable):
             m.d.comb += its.eq(Mux(which, mine[1::2], mine[::2]))
             m.d.comb += Assume(Mux(which, mine[::2], mine[1::2]) == 0)
         same = dut.grant.warp == Mux(dut.grant.valid, Cat(which, alone.grant.warp), 0)
-        m.d.comb += [Assert(dut.grant.valid == alone.grant.valid), Assert(same)]
+        m.d.comb += [
+            Assert(dut.grant.valid == alone.grant.valid),
+            Assert(same),
+            Assert(Mux(which, dut.granted[1::2], dut.granted[::2]) == alone.granted),
+            Assert(Mux(which, dut.granted[::2], dut.granted[1::2]) == 0),
+        ]
         return m
 
 
@@ -366,7 +373,7 @@ class Refused(Elaboratable):
         m.submodules.dut = dut = WarpScheduler(warps=WARPS, schedulers=1, patience=PATIENCE)
         m.submodules.other = other = WarpScheduler(warps=WARPS, schedulers=1, patience=PATIENCE)
         for name in dut.signature.members:
-            if name not in ("grant", "request", "refused"):
+            if name not in ("grant", "granted", "request", "refused"):
                 m.d.comb += getattr(other, name).eq(getattr(dut, name))
         m.d.comb += [other.request.eq(Mux(dut.refused, 0, dut.request)), other.refused.eq(0)]
         m.d.comb += same_state(dut, other)
