@@ -78,7 +78,7 @@ def first_after(m: Module, mask: Value, index: Value, name: str, *, itself: Valu
 
 
 def select(onehot: Value, values: Sequence[Value]) -> Value:
-    """The value at the only bit set; zero if there is none."""
+    """The value at the only bit set, or those of all bits set, together; zero if there is none."""
     return reduce(or_, (Mux(chosen, value, 0) for chosen, value in zip(onehot, values, strict=True)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.blocks import ports
-from lockstep.models.jit import clear, i64, jit, record, slots
+from lockstep.models.jit import clear, ctz, i64, jit, record, slots, without_lowest
 from lockstep.models.time import NEVER
 
 PORTS = ports("sharing.share_locks")
@@ -29,63 +29,88 @@ def _bit(mask, index):
 
 
 @jit
-def _needs(ask):
-    return i64(ask.valid & (ask.payload.registers | ask.payload.scratchpad))
+def _needs(io):
+    """The slots whose instruction needs a lock."""
+    return i64(io.i.registers) | i64(io.i.scratchpad)
 
 
 @jit
-def _barred(state, io, port):
+def _slot(state, io, port):
+    """The slot that a scheduler has granted, if its instruction needs a lock; else -1."""
+    granted = i64(io.i.granted) & i64(_needs(io))
+    for slot in range(port, state.warps, state.schedulers):
+        if _bit(granted, slot) != 0:
+            return slot
+    return -1
+
+
+@jit
+def _barred(state, io, slot):
     """Whether the other CTA holds what an instruction needs; with the rule, whether it holds any lock of the pair."""
-    ask = io.i.ask[port]
-    need, other = ask.payload, 1 - i64(ask.payload.side)
-    if _needs(ask) == 0:
-        return False
+    seat = io.i.seat[slot]
+    other = 1 - i64(seat.side)
     if state.rule != 0:
-        return _bit(io.o.holds[other], need.pair) != 0
-    if need.registers != 0 and _bit(io.o.held[other], need.lock) != 0:
-        return True
-    return need.scratchpad != 0 and _bit(io.o.scratchpads[other], need.pair) != 0
+        return _bit(io.o.holds[other], seat.pair) != 0
+    for partner in range(state.warps):
+        theirs = io.i.seat[partner]
+        holds = _bit(io.i.registers, slot) & _bit(io.o.held, partner)
+        if holds != 0 and theirs.side == other and theirs.lock == seat.lock:
+            return True
+    return _bit(io.i.scratchpad, slot) & _bit(io.o.scratchpads[other], seat.pair) != 0
 
 
 @jit
 def _compete(state, io, one, other):
     """Whether two instructions are of the two CTAs of a pair, and ask for what only one of them may have."""
-    a, b = io.i.ask[one].payload, io.i.ask[other].payload
-    if _needs(io.i.ask[one]) & _needs(io.i.ask[other]) == 0 or a.pair != b.pair or a.side == b.side:
+    a, b = io.i.seat[one], io.i.seat[other]
+    if a.pair != b.pair or a.side == b.side:
         return False
     if state.rule != 0:
         return True
-    return (a.registers & b.registers != 0 and a.lock == b.lock) or a.scratchpad & b.scratchpad != 0
+    registers, scratchpad = i64(io.i.registers), i64(io.i.scratchpad)
+    same_lock = a.lock == b.lock and _bit(registers, one) & _bit(registers, other) != 0
+    return same_lock or _bit(scratchpad, one) & _bit(scratchpad, other) != 0
 
 
 @jit
-def _gives_way(state, io, port, other):
-    """Whether a port's instruction is refused for that of another one."""
-    ask = io.i.ask[other].payload
-    older = _bit(io.i.older, ask.pair) == ask.side
-    return older and _compete(state, io, port, other) and not _barred(state, io, other)
+def _gives_way(state, io, slot, port):
+    """Whether a granted instruction is refused for that of another scheduler."""
+    other = _slot(state, io, port)
+    if other < 0 or not _compete(state, io, slot, other) or _barred(state, io, other):
+        return False
+    seat = io.i.seat[other]
+    return _bit(io.i.older, seat.pair) == seat.side
 
 
 @jit
 def comb(state, io):
     """The instructions that must not issue in this cycle."""
     refuse = i64(0)
-    for port in range(state.schedulers):
-        refused = _barred(state, io, port)
-        for other in range(state.schedulers):
-            refused = refused or _gives_way(state, io, port, other)
-        refuse |= i64(refused) << port
+    if i64(io.i.granted) & i64(_needs(io)) != 0:
+        for port in range(state.schedulers):
+            refuse |= i64(_is_refused(state, io, port)) << port
     io.c.refuse = refuse
     return i64(0)
 
 
 @jit
-def _waits(state, io, port):
+def _is_refused(state, io, port):
+    slot = _slot(state, io, port)
+    if slot < 0:
+        return False
+    refused = _barred(state, io, slot)
+    for other in range(state.schedulers):
+        refused = refused or _gives_way(state, io, slot, other)
+    return refused
+
+
+@jit
+def _waits(state, io, slot):
     """Whether a refused instruction's warp may wait: someone holds a lock of its pair, or takes one in this cycle."""
-    if _barred(state, io, port):
+    if _barred(state, io, slot):
         return True
     for other in range(state.schedulers):
-        if _gives_way(state, io, port, other) and _bit(io.i.refused, other) == 0:
+        if _gives_way(state, io, slot, other) and _bit(io.i.refused, other) == 0:
             return True
     return False
 
@@ -94,35 +119,28 @@ def _waits(state, io, port):
 def _wait(state, io):
     """Let the warps of refused instructions wait."""
     for port in range(state.schedulers):
-        if _waits(state, io, port):
-            need = io.i.ask[port].payload
-            io.o.waiting[need.side] = i64(io.o.waiting[need.side]) | i64(1) << i64(need.lock)
-
-
-@jit
-def _locks(state, io, pair):
-    """The register locks of a pair; none if there are not enough for it."""
-    per_cta = i64(io.i.per_cta)
-    if (pair + 1) * per_cta > max(i64(1), state.warps // 2):
-        return i64(0)
-    return (i64(1) << per_cta) - 1 << pair * per_cta
+        slot = _slot(state, io, port)
+        if slot >= 0 and _waits(state, io, slot):
+            io.o.waiting = i64(io.o.waiting) | i64(1) << slot
 
 
 @jit
 def _release(state, io):
     """Give back what warps and CTAs that end hold, and wake the warps of the pairs that get something back."""
-    given_back = i64(io.o.held[0] & io.i.finish[0] | io.o.held[1] & io.i.finish[1])
-    left = i64(io.o.scratchpads[0] & io.i.leave[0] | io.o.scratchpads[1] & io.i.leave[1])
-    woken = i64(0)
-    for pair in range(max(i64(1), state.ctas // 2)):
-        locks = _locks(state, io, pair)
-        if given_back & locks | _bit(left, pair) != 0:
-            woken |= locks
+    finish = i64(io.i.finish)
+    given_back = i64(io.o.held) & finish
+    released = i64(io.o.scratchpads[0] & io.i.leave[0] | io.o.scratchpads[1] & io.i.leave[1])
+    while given_back != 0:
+        released |= i64(1) << i64(io.i.seat[ctz(given_back)].pair)
+        given_back = without_lowest(given_back)
+    io.o.held = i64(io.o.held) & ~finish
+    waiting = i64(io.o.waiting) & ~finish
+    for slot in range(state.warps):
+        if _bit(released, io.i.seat[slot].pair) != 0:
+            waiting &= ~(i64(1) << slot)
+    io.o.waiting = waiting
     for side in range(2):
-        finish = i64(io.i.finish[side])
-        io.o.held[side] = i64(io.o.held[side]) & ~finish
         io.o.scratchpads[side] = i64(io.o.scratchpads[side]) & ~i64(io.i.leave[side])
-        io.o.waiting[side] = i64(io.o.waiting[side]) & ~(finish | woken)
 
 
 @jit
@@ -130,22 +148,24 @@ def _take(state, io):
     """Take the locks of the instructions that issue."""
     refused = i64(io.i.refused | io.c.refuse)
     for port in range(state.schedulers):
-        ask = io.i.ask[port]
-        if ask.valid != 0 and _bit(refused, port) == 0:
-            need = ask.payload
-            side = i64(need.side)
-            io.o.held[side] = i64(io.o.held[side]) | i64(need.registers) << i64(need.lock)
-            io.o.scratchpads[side] = i64(io.o.scratchpads[side]) | i64(need.scratchpad) << i64(need.pair)
+        slot = _slot(state, io, port)
+        if slot >= 0 and _bit(refused, port) == 0:
+            seat = io.i.seat[slot]
+            io.o.held = i64(io.o.held) | i64(io.i.registers) & i64(1) << slot
+            scratchpad = _bit(io.i.scratchpad, slot) << i64(seat.pair)
+            io.o.scratchpads[seat.side] = i64(io.o.scratchpads[seat.side]) | scratchpad
 
 
 @jit
 def _tell(state, io):
     """Which CTAs hold a lock."""
     for side in range(2):
-        holds = i64(io.o.scratchpads[side])
-        for pair in range(max(i64(1), state.ctas // 2)):
-            holds |= i64(i64(io.o.held[side]) & _locks(state, io, pair) != 0) << pair
-        io.o.holds[side] = holds
+        io.o.holds[side] = io.o.scratchpads[side]
+    held = i64(io.o.held)
+    while held != 0:
+        seat = io.i.seat[ctz(held)]
+        io.o.holds[seat.side] = i64(io.o.holds[seat.side]) | i64(1) << i64(seat.pair)
+        held = without_lowest(held)
 
 
 @jit
@@ -161,9 +181,7 @@ def step(state, io):
 @jit
 def idle(state, io):
     """Steps that change nothing while these inputs are held: nobody needs a lock, and nobody ends."""
-    work = i64(io.i.finish[0] | io.i.finish[1]) | i64(io.i.leave[0] | io.i.leave[1])
-    for port in range(state.schedulers):
-        work |= _needs(io.i.ask[port])
+    work = i64(io.i.granted) & i64(_needs(io)) | i64(io.i.finish) | i64(io.i.leave[0] | io.i.leave[1])
     return i64(0) if work != 0 else i64(NEVER)
 
 

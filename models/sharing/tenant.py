@@ -74,7 +74,8 @@ STATE = record(
         ("claim", "i8"),
         ("order", "i8"),
         ("began", "i8"),  # 1: the clock edge of a cycle is still to come
-        ("starts", "i8", (SIDES,)),  # pairs of which a CTA has started before its SM's step
+        ("starts", "i8", (SIDES,)),  # pairs of which a CTA has started before its SM's step, ...
+        ("seated", "i8"),  # ... and warp slots
         ("owners", "i8"),  # pairs with both CTAs, and their owners, ...
         ("both", "i8"),
         ("reserved", "i8", (SIDES,)),  # pairs whose scratchpad is one CTA's before it has the lock
@@ -124,16 +125,18 @@ def _lock(grid, pair, warp):
 
 
 @jit
-def _slots(sm, grid, locks, side):
-    """The warp slots of one side whose locks are in a mask."""
-    found = i64(0)
-    warps = i64(grid.warps)
-    while locks != 0:
-        lock = ctz(locks)
-        locks = without_lowest(locks)
-        cta = sm.ctas[_place(grid, lock // warps, side)]
-        found |= i64(1) << ctz(i64(cta.slots)) + lock % warps
-    return found
+def _sit(state, sm, grid):
+    """Tell ``share_locks`` the places of the warps that have started."""
+    seated = i64(state.seated)
+    while seated != 0:
+        slot = ctz(seated)
+        seated = without_lowest(seated)
+        warp, place = sm.warps[slot], state.share_locks.io.i.seat[slot]
+        seat = i64(_seat(grid, i64(warp.cta)))
+        place.pair = seat >> 1
+        place.side = seat & 1
+        place.lock = _lock(grid, seat >> 1, warp)
+    state.seated = 0
 
 
 # ------------------------------------------------------------------------------------------------- CTAs come and go
@@ -160,15 +163,16 @@ def hear(state, sm):
         cta.pair_shared = i64(launch.pair_scratchpad) + number * i64(grid.shared_stride)
         cta.pair_marks = launch.pair_marks
     elif kind == WARP_START:
+        state.seated |= i64(1) << i64(events.slot)
         warp = sm.warps[events.slot]
         if grid.own_registers < grid.registers:
             warp.own_registers = grid.own_registers
             place = (i64(sm.index) * (MAX_WARPS // 2) + _lock(grid, pair, warp)) * i64(grid.registers)
             warp.pair_regs = i64(at_launch(i64(sm.launch)).pair_registers) + place * REGISTER_BYTES
     elif kind == WARP_END:
-        bit = i64(1) << _lock(grid, pair, sm.warps[events.slot])
-        locks.i.finish[side] |= bit
-        state.counts.released += i64(i64(locks.o.held[side]) & bit != 0)
+        bit = i64(1) << i64(events.slot)
+        locks.i.finish |= bit
+        state.counts.released += i64(i64(locks.o.held) & bit != 0)
     elif kind == CTA_END:
         bit = i64(1) << pair
         locks.i.leave[side] |= bit
@@ -218,13 +222,11 @@ def ask(state, sm):
         access = state.share_access[k]
         _describe(access.io.i, grant, grid, seat)
         different |= call(access.binding.comb, access.binding.handle, addressof(access.io))
-        locks.io.i.ask[k].valid = 1
-        mine = locks.io.i.ask[k].payload
-        mine.pair = max(seat, i64(0)) >> 1
-        mine.side = seat & 1 if seat >= 0 else 0
-        mine.lock = _lock(grid, seat >> 1, warp) if seat >= 0 else 0
-        mine.registers = access.io.c.register_lock
-        mine.scratchpad = i64(access.io.c.scratchpad_lock) | _is_reserved(state, grant, seat)
+        slot = i64(grant.slot)
+        scratchpad = i64(access.io.c.scratchpad_lock) | _is_reserved(state, grant, seat)
+        locks.io.i.granted |= i64(1) << slot
+        locks.io.i.registers |= i64(access.io.c.register_lock) << slot
+        locks.io.i.scratchpad |= scratchpad << slot
     different |= call(locks.binding.comb, locks.binding.handle, addressof(locks.io))
     if different != 0:
         sm.fault = Fault.DIFFERENCE
@@ -262,21 +264,22 @@ def commit(state, sm):
     frame, grid, locks, counts = sm.frame, _grid(sm), state.share_locks.io, state.counts
     refused = i64(0)
     for k in range(MAX_SCHEDULERS):
-        grant, mine = frame.grants[k], locks.i.ask[k].payload
+        grant = frame.grants[k]
         if grant.valid == 0:
             continue
+        bit = i64(1) << i64(grant.slot)
+        registers = i64(locks.i.registers) & bit != 0
         if grant.refused != 0:
             refused |= i64(1) << k
             if (i64(locks.c.refuse) >> k) & 1 != 0:
-                counts.register_refusals += mine.registers
-                counts.scratchpad_refusals += i64(mine.registers == 0)
+                counts.register_refusals += i64(registers)
+                counts.scratchpad_refusals += i64(not registers)
             continue
-        side = i64(mine.side)
-        if mine.registers != 0 and (i64(locks.o.held[side]) >> mine.lock) & 1 == 0:
+        if registers and i64(locks.o.held) & bit == 0:
             counts.register_locks += 1
             own = i64(grid.own_registers) * REGISTER_BYTES
             poison(i64(sm.warps[grant.slot].pair_regs) + own, i64(grid.registers) * REGISTER_BYTES - own, i64(0))
-        if mine.scratchpad != 0 and (i64(locks.o.scratchpads[side]) >> mine.pair) & 1 == 0 and not _taken(locks, k):
+        if i64(locks.i.scratchpad) & bit != 0 and not _has_scratchpad(frame, locks, k):
             counts.scratchpad_locks += 1
             cta, own = sm.ctas[sm.warps[grant.slot].cta], i64(grid.own_shared)
             poison(i64(cta.pair_shared) + own, i64(grid.shared_stride) - own, i64(cta.pair_marks))
@@ -285,12 +288,15 @@ def commit(state, sm):
 
 
 @inline
-def _taken(locks, k):
-    """Whether a scheduler before this one takes the same lock of scratchpad in this cycle."""
-    mine = locks.i.ask[k].payload
+def _has_scratchpad(frame, locks, k):
+    """Whether the CTA of a grant has the lock of scratchpad, or takes it in this cycle with a scheduler before."""
+    mine = locks.i.seat[frame.grants[k].slot]
+    if (i64(locks.o.scratchpads[mine.side]) >> i64(mine.pair)) & 1 != 0:
+        return True
     for before in range(k):
-        other = locks.i.ask[before].payload
-        takes = locks.i.ask[before].valid & other.scratchpad != 0
+        slot = i64(frame.grants[before].slot)
+        other = locks.i.seat[slot]
+        takes = frame.grants[before].valid != 0 and (i64(locks.i.scratchpad) >> slot) & 1 != 0
         if takes and other.pair == mine.pair and other.side == mine.side:
             return True
     return False
@@ -328,7 +334,7 @@ def update(state, sm):
             state.stale = 1
         state.starts[side] = 0
     grid = _grid(sm)
-    locks.io.i.per_cta = grid.warps
+    _sit(state, sm, grid)
     locks.io.i.older = owner.io.o.older
     different |= call(locks.binding.comb, locks.binding.handle, addressof(locks.io))
     if different != 0:
@@ -353,12 +359,11 @@ def _edge(state, sm):
     different |= call(owner.binding.step, owner.binding.handle, addressof(owner.io))
     both = i64(owner.io.o.present[0]) & i64(owner.io.o.present[1])
     state.counts.handovers += popcount((before ^ i64(owner.io.o.owner)) & both)
-    for k in range(MAX_SCHEDULERS):
-        locks.io.i.ask[k].valid = 0
-    locks.io.i.refused = 0
+    inputs = locks.io.i
+    inputs.granted = inputs.registers = inputs.scratchpad = 0
+    inputs.refused = inputs.finish = 0
     for side in range(SIDES):
-        locks.io.i.finish[side] = 0
-        locks.io.i.leave[side] = 0
+        inputs.leave[side] = 0
         owner.io.i.finish[side] = 0
     return different
 
@@ -377,10 +382,7 @@ def _classes(state, sm, grid):
             side = (owners >> pair) & 1
             state.owner |= i64(sm.ctas[_place(grid, pair, side)].slots)
             state.non_owner |= i64(sm.ctas[_place(grid, pair, 1 - side)].slots)
-    state.waiting = 0
-    for side in range(SIDES):
-        if locks.waiting[side] != 0:
-            state.waiting |= _slots(sm, grid, i64(locks.waiting[side]), i64(side))
+    state.waiting = locks.waiting
     sm.frame.claim[state.claim].waiting = state.waiting
 
 
@@ -415,7 +417,7 @@ def see(state, sm):
     if state.waiting != 0:
         counts.waiting_cycles += cycles
         counts.waiters += popcount(i64(state.waiting)) * cycles
-        counts.both_wait += _pairs_that_wait(state, _grid(sm)) * cycles
+        counts.both_wait += _pairs_that_wait(state) * cycles
     block = state.dynamic_warp_execution
     io, binding = block.io, block.binding
     io.i.first = i64(sm.index == 0)
@@ -439,15 +441,18 @@ def see(state, sm):
 
 
 @jit
-def _pairs_that_wait(state, grid):
+def _pairs_that_wait(state):
     """How many pairs have warps of both CTAs that wait for locks."""
-    locks, warps = state.share_locks.io.o, i64(grid.warps)
-    own = (i64(1) << warps) - 1
-    count = i64(0)
-    for pair in range(i64(grid.pairs)):
-        one, other = i64(locks.waiting[0]) >> pair * warps & own, i64(locks.waiting[1]) >> pair * warps & own
-        count += i64(one != 0 and other != 0)
-    return count
+    first = second = i64(0)
+    waiting = i64(state.waiting)
+    while waiting != 0:
+        seat = state.share_locks.io.i.seat[ctz(waiting)]
+        waiting = without_lowest(waiting)
+        if seat.side == 0:
+            first |= i64(1) << i64(seat.pair)
+        else:
+            second |= i64(1) << i64(seat.pair)
+    return popcount(first & second)
 
 
 @jit
@@ -475,11 +480,11 @@ def waits(state: Any, sm: Any, slot: int) -> str:
     grid = view(launch["grids"][0, 0:1].reshape(()))
     pair, side = divmod(int(_seat(grid, int(sm["warps"][slot]["cta"]))), 2)
     partner = sm["ctas"][int(_place(grid, pair, 1 - side))]
-    locks, own = state["share_locks"]["io"]["o"], grid.warps
-    held = int(locks["held"][1 - side]) >> pair * own & (1 << own) - 1
-    kind = " and ".join(["registers"] * bool(held) + ["scratchpad"] * (int(locks["scratchpads"][1 - side]) >> pair & 1))
+    locks, slots = state["share_locks"]["io"]["o"], int(partner["slots"])
+    registers = bool(int(locks["held"]) & slots)
+    kind = " and ".join(["registers"] * registers + ["scratchpad"] * (int(locks["scratchpads"][1 - side]) >> pair & 1))
     text = f"a lock: its partner, CTA {tuple(int(v) for v in partner['ctaid'])}, holds those of {kind}"
-    if int(locks["waiting"][1 - side]) >> pair * own & (1 << own) - 1:
+    if int(locks["waiting"]) & slots:
         text += ", and waits for locks as well: a deadlock"
     return text
 

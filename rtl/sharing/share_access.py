@@ -1,4 +1,4 @@
-"""Tells which locks a granted instruction needs: beside each warp scheduler, before the instruction issues.
+"""Tells which locks an instruction needs: beside each warp scheduler, before its warp requests.
 
 Jatala et al., figure 4: a warp that shares nothing goes on, and so does an access to what is the warp's own; only the
 rest asks for a lock. The paper counts registers from 1, and has two comparators, (b) and (c). Scratchpad is decided in

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import combinations
 from operator import or_
 from typing import ClassVar, Literal
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.signatures import event
+from lockstep.rtl.bits import select
 from lockstep.spec.parameters import MAX_CTAS, MAX_SCHEDULERS, MAX_WARPS
 from lockstep.spec.sharing.parameters import locks_of, pairs_of
 
@@ -26,9 +27,8 @@ class ShareLocks(wiring.Component):
     """Refuses the granted instructions whose locks are not to be had, and takes the locks of those that issue.
 
     A pair of CTAs has two sides, one CTA each. Warp i of one side shares registers with warp i of the other, under a
-    *register lock*; of pair p it has the number p * ``per_cta`` + i. A warp holds it until it ends. The CTAs of a pair
-    share scratchpad under the pair's *scratchpad lock*, which a CTA holds until it ends. Pair p exists if all its
-    locks do.
+    *register lock*, which a warp holds until it ends. The CTAs of a pair share scratchpad under the pair's *scratchpad
+    lock*, which a CTA holds until it ends.
 
     **The rule against deadlock.** An instruction that needs a lock is refused if the other CTA of its pair holds any
     lock of the pair, of either kind. So whoever holds locks is never refused, and does not wait while it keeps others
@@ -42,50 +42,56 @@ class ShareLocks(wiring.Component):
     again. It does not wait if one is released in the cycle of its refusal, or if it was refused for an older CTA's
     instruction that did not issue either: there may be nobody left to wake it.
 
-    Latency: ``refuse`` answers in the cycle of ``ask``. What issues or ends in a cycle is seen in the other outputs in
-    the next one; after reset they are zero.
+    **Before the grant.** Which warp is kept from issuing by what is held, and which one goes before its partners, is
+    known before one is granted. With the grant it remains to be seen whether two schedulers want the same.
 
-    The environment asks at most once per warp and cycle, for pairs that exist, and neither for a warp that waits nor
-    for one that ends, or whose CTA ends, in the same cycle. Only warps that exist end, and CTAs whose warps have all
-    ended by then.
+    Latency: ``refuse`` answers in the cycle of ``granted``. What issues or ends in a cycle is seen in the other outputs
+    in the next one; after reset they are zero.
+
+    The environment grants neither a warp that waits nor one that ends, or whose CTA ends, in the same cycle. Only warps
+    that exist end, and CTAs whose warps have all ended by then.
 
     Parameters
     ----------
     warps : int
-        Warp slots of the SM. There are half as many register locks, and at least 1.
+        Warp slots of the SM.
     ctas : int
         CTA slots of the SM. There are half as many pairs, and at least 1.
     schedulers : int
-        Schedulers of the SM, each of which may grant an instruction in a cycle.
+        Schedulers of the SM, each of which may grant an instruction in a cycle: scheduler k to one of the slots k, k +
+        ``schedulers`` and so on.
     rule : int
         1: the rule against deadlock. 0: without it, to show what it is for.
 
     Members
     -------
-    per_cta : In
-        Warps of a CTA, 1 to ``warps``; constant.
     older : In, one bit per pair
         The side of the older CTA.
-    ask : In, array of events
-        What each scheduler has granted: an instruction of a warp with register lock ``lock``, of ``side`` of ``pair``,
-        that needs ``registers``, the warp's register lock, or ``scratchpad``, the pair's scratchpad lock, or both, or
-        neither.
+    seat : In, one per slot
+        The place of a warp of a pair, from its start to its end: ``pair`` and ``side`` of its CTA, and the number of
+        its register ``lock``, which only its partner has as well; with the rule nobody looks at this one. Of other
+        slots anything.
+    registers, scratchpad : In, one bit per slot
+        The instruction that the warp has next needs its register lock, or its pair's scratchpad lock. Looked at where
+        one is granted, and then 0 for a warp of no pair.
+    granted : In, one bit per slot
+        What the schedulers have granted.
     refused : In, one bit per scheduler
         The instruction does not issue, whatever the reason. One that this block refuses does not in any case.
-    finish : In, array by side of one bit per register lock
-        The lock's warp ends: it gives back the lock, and does not wait any more.
+    finish : In, one bit per slot
+        The warp ends: it gives back its register lock, and does not wait any more.
     leave : In, array by side of one bit per pair
         The CTA ends, with the last of its warps: it gives back the scratchpad lock.
     refuse : Out, one bit per scheduler, combinational
         The instruction must not issue: its lock is not to be had. 0 for one that needs none.
-    held : Out, array by side of one bit per register lock
-        The register locks that each side holds.
+    held : Out, one bit per slot
+        The warp holds its register lock.
     scratchpads : Out, array by side of one bit per pair
         The scratchpad locks that each side holds.
     holds : Out, array by side of one bit per pair
         The CTA holds a lock of the pair, of either kind.
-    waiting : Out, array by side of one bit per register lock
-        The lock's warp waits for one of its pair, and must not ask.
+    waiting : Out, one bit per slot
+        The warp waits for a lock of its pair, and must not be granted.
 
     Raises
     ------
@@ -94,8 +100,7 @@ class ShareLocks(wiring.Component):
     """
 
     LARGEST: ClassVar = {"warps": MAX_WARPS, "ctas": MAX_CTAS, "schedulers": MAX_SCHEDULERS, "rule": 1}
-    combinational: Mapping[str, tuple[str, ...]] = {"refuse": ("ask", "older")}
-    constant: ClassVar = ("per_cta",)
+    combinational: Mapping[str, tuple[str, ...]] = {"refuse": ("granted", "seat", "registers", "scratchpad", "older")}
 
     def __init__(self, *, warps: int = 48, ctas: int = 8, schedulers: int = 2, rule: int = 1) -> None:
         for what, value, least in (
@@ -105,120 +110,130 @@ class ShareLocks(wiring.Component):
                 raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
         self._rule = rule
         if schedulers == 1:  # of which nobody is ahead
-            self.combinational = {"refuse": ("ask",)}
+            self.combinational = {"refuse": ("granted", "seat", "registers", "scratchpad")}
+        self._schedulers = schedulers
         pairs, locks = pairs_of(ctas), locks_of(warps)
-        need = {"pair": bits_for(pairs - 1), "side": 1, "lock": bits_for(locks - 1), "registers": 1, "scratchpad": 1}
+        seat = {"pair": bits_for(pairs - 1), "side": 1, "lock": bits_for(locks - 1)}
         super().__init__(
             {
-                "per_cta": In(range(warps + 1)),
                 "older": In(pairs),
-                "ask": In(event(data.StructLayout(need))).array(schedulers),
+                "seat": In(data.StructLayout(seat)).array(warps),
+                "registers": In(warps),
+                "scratchpad": In(warps),
+                "granted": In(warps),
                 "refused": In(schedulers),
-                "finish": In(locks).array(2),
+                "finish": In(warps),
                 "leave": In(pairs).array(2),
                 "refuse": Out(schedulers),
-                "held": Out(locks).array(2),
+                "held": Out(warps),
                 "scratchpads": Out(pairs).array(2),
                 "holds": Out(pairs).array(2),
-                "waiting": Out(locks).array(2),
+                "waiting": Out(warps),
             }
         )
+        self._locks = locks
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        registers, scratchpad, barred, first, waits = (
-            Signal.like(self.refuse, name=name) for name in ("registers", "scratchpad", "barred", "first", "waits")
-        )
-        for port, ask in enumerate(self.ask):
-            older = self.older.bit_select(ask.payload.pair, 1) == ask.payload.side
-            m.d.comb += [
-                registers[port].eq(ask.valid & ask.payload.registers),
-                scratchpad[port].eq(ask.valid & ask.payload.scratchpad),
-                barred[port].eq(self._barred(port, registers[port], scratchpad[port])),
-                first[port].eq(older & ~barred[port]),
-            ]
-        for port in range(len(self.ask)):
-            ahead = Signal.like(self.refuse, name=f"ahead_of_{port}")  # the ports to which this one gives way
-            for other in range(len(self.ask)):
-                if other != port:
-                    m.d.comb += ahead[other].eq(first[other] & self._compete(port, other, registers, scratchpad))
-            m.d.comb += [
-                self.refuse[port].eq(barred[port] | ahead.any()),
-                waits[port].eq(barred[port] | (ahead & ~self.refused).any()),
-            ]
-        issue = ~(self.refuse | self.refused)
-        self._keep(m, registers & issue, scratchpad & issue, waits)
+        pairs = [self._seated(m, "pair", side, len(self.older)) for side in SIDES]
+        needs, barred, first = (Signal.like(self.held, name=name) for name in ("needs", "barred", "first"))
+        asks = [self._granted_of(m, "asks", masks, needs) for masks in pairs]
+        claims = [self._granted_of(m, "claims", masks, self.scratchpad) for masks in pairs]
+        if self._rule:
+            stopped = needs & _partner_has(pairs, self.holds)
+            wants = asks  # what only one of the sides may have
+        else:
+            locks = [self._seated(m, "lock", side, self._locks) for side in SIDES]
+            held = [_have(masks, self.held) for masks in locks]
+            stopped = self.registers & _partner_has(locks, held)
+            stopped |= self.scratchpad & _partner_has(pairs, self.scratchpads)
+            names = [self._granted_of(m, "names", masks, self.registers) for masks in locks]
+            wants = [[Cat(both) for both in zip(claims[side], names[side], strict=True)] for side in SIDES]
+        younger = self.older, ~self.older
+        m.d.comb += [
+            needs.eq(self.registers | self.scratchpad),
+            barred.eq(stopped),
+            first.eq(~barred & _partner_has(pairs, younger)),
+        ]
+        waits = self._refuse(m, wants, barred, first)
+        self._keep(m, pairs, asks, claims, waits)
         return m
 
-    def _barred(self, port: int, registers: Value, scratchpad: Value) -> Value:
-        """Whether what the other side holds keeps a port's instruction from issuing."""
-        need = self.ask[port].payload
+    def _seated(self, m: Module, what: Literal["pair", "lock"], side: int, count: int) -> list[Signal]:
+        """The slots of a side, by pair or by register lock."""
+        masks = [Signal.like(self.held, name=f"{what}_{number}_{side}") for number in range(count)]
+        for number, mask in enumerate(masks):
+            m.d.comb += mask.eq(Cat((seat[what] == number) & (seat.side == side) for seat in self.seat))
+        return masks
 
-        def theirs(masks: Sequence[Value], index: Value) -> Value:
-            return Mux(need.side, masks[0], masks[1]).bit_select(index, 1)
+    def _grants(self, port: int, slots: Value) -> Value:
+        """Whether a scheduler grants one of some slots."""
+        return (slots & self.granted)[port :: self._schedulers].any()
 
-        if self._rule:
-            return (registers | scratchpad) & theirs(self.holds, need.pair)
-        return registers & theirs(self.held, need.lock) | scratchpad & theirs(self.scratchpads, need.pair)
+    def _granted_of(self, m: Module, name: str, masks: Sequence[Signal], slots: Value) -> list[Signal]:
+        """By scheduler, the masks that have the slot that it grants, if this is one of some slots."""
+        found = [Signal(len(masks), name=f"{name}_of_{masks[0].name}_{port}") for port in range(self._schedulers)]
+        for port, places in enumerate(found):
+            m.d.comb += places.eq(Cat(self._grants(port, mask & slots) for mask in masks))
+        return found
 
-    def _compete(self, one: int, other: int, registers: Value, scratchpad: Value) -> Value:
-        """Whether the instructions of two ports are of two sides, and ask for what only one of them may have."""
-        a, b = self.ask[one].payload, self.ask[other].payload
-        same_pair = a.pair == b.pair
-        if self._rule:
-            needs = registers | scratchpad
-            same = needs[one] & needs[other] & same_pair
-        else:
-            same_lock = registers[one] & registers[other] & (a.lock == b.lock)
-            same = same_lock | scratchpad[one] & scratchpad[other] & same_pair
-        return (a.side != b.side) & same
+    def _refuse(self, m: Module, wants: Sequence[Sequence[Value]], barred: Value, first: Value) -> Signal:
+        """Refuse; returns the schedulers whose warps are to wait."""
+        ports = range(self._schedulers)
+        stopped, leads, waits = (Signal.like(self.refuse, name=name) for name in ("stopped", "leads", "waits"))
+        compete = {}
+        for one, other in combinations(ports, 2):
+            compete[one, other] = compete[other, one] = Signal(name=f"compete_{one}_{other}")
+            m.d.comb += compete[one, other].eq(Cat(wants[side][one] & wants[1 - side][other] for side in SIDES).any())
+        for port in ports:
+            ahead = Signal.like(self.refuse, name=f"ahead_of_{port}")  # the ports to which this one gives way
+            m.d.comb += [ahead[other].eq(leads[other] & compete[port, other]) for other in ports if other != port]
+            m.d.comb += [
+                stopped[port].eq(self._grants(port, barred)),
+                leads[port].eq(self._grants(port, first)),
+                self.refuse[port].eq(stopped[port] | ahead.any()),
+                waits[port].eq(stopped[port] | (ahead & ~self.refused).any()),
+            ]
+        return waits
 
-    def _keep(self, m: Module, registers: Value, scratchpad: Value, waits: Value) -> None:
-        """The state, given the ports that take a lock of each kind, and those whose warps are to wait."""
-        locks = [Signal.like(self.held[0], name=f"locks_of_{pair}") for pair in range(len(self.older))]
-        for pair, own in enumerate(locks):
-            m.d.comb += own.eq(self._locks_of(pair))
-
-        given_back, released = Signal.like(self.held[0]), Signal.like(self.older)
-        woken = Signal.like(self.held[0])
+    def _keep(
+        self, m: Module, pairs: Sequence[Sequence[Value]], asks: Sequence[Sequence[Value]],
+        claims: Sequence[Sequence[Value]], waits: Value,
+    ) -> None:  # fmt: skip
+        """The state, given the slots of pairs, the pairs for which locks are asked, and who is to wait."""
+        issues, released = Signal.like(self.refuse), Signal.like(self.older)
+        kept, given_back, woken = (Signal.like(self.held, name=name) for name in ("kept", "given_back", "woken"))
+        back = (self.scratchpads[side] & self.leave[side] | _have(pairs[side], given_back) for side in SIDES)
         m.d.comb += [
-            given_back.eq(reduce(or_, (self.held[side] & self.finish[side] for side in SIDES))),
-            released.eq(
-                Cat((given_back & own).any() for own in locks)
-                | reduce(or_, (self.scratchpads[side] & self.leave[side] for side in SIDES))
-            ),
-            woken.eq(reduce(or_, (Mux(bit, own, 0) for bit, own in zip(released, locks, strict=True)))),
+            issues.eq(~(self.refuse | self.refused)),
+            kept.eq(self.held & ~self.finish),
+            given_back.eq(self.held & self.finish),
+            released.eq(reduce(or_, back)),
+            woken.eq(_partner_has(pairs, (released, released))),
+        ]
+        m.d.sync += [
+            self.held.eq(kept | self.granted & self.registers & self._of_ports(issues)),
+            self.waiting.eq((self.waiting | self.granted & self._of_ports(waits)) & ~(self.finish | woken)),
         ]
         for side in SIDES:
-            held = Signal.like(self.held[side], name=f"held_next_{side}")
-            scratchpads = Signal.like(self.scratchpads[side], name=f"scratchpads_next_{side}")
-            taken, claimed = self._named("lock", side, registers), self._named("pair", side, scratchpad)
-            m.d.comb += [
-                held.eq(self.held[side] & ~self.finish[side] | taken),
-                scratchpads.eq(self.scratchpads[side] & ~self.leave[side] | claimed),
-            ]
-            waiting = self.waiting[side] | self._named("lock", side, waits)
+            stay = Signal.like(self.older, name=f"stay_{side}")
+            m.d.comb += stay.eq(self.scratchpads[side] & ~self.leave[side])
             # What a CTA holds is kept beside its locks, which the issue path would have to look through.
             m.d.sync += [
-                self.held[side].eq(held),
-                self.scratchpads[side].eq(scratchpads),
-                self.holds[side].eq(scratchpads | Cat((held & own).any() for own in locks)),
-                self.waiting[side].eq(waiting & ~(self.finish[side] | woken)),
+                self.scratchpads[side].eq(stay | select(issues, claims[side])),
+                self.holds[side].eq(stay | _have(pairs[side], kept) | select(issues, asks[side])),
             ]
 
-    def _locks_of(self, pair: int) -> Value:
-        """The register locks of a pair: those l with pair * per_cta <= l < (pair + 1) * per_cta, if all exist."""
-        count = len(self.held[0])
-        bits: list[Value] = []
-        for lock in range(count):
-            least, most = lock // (pair + 1) + 1, min(lock // pair if pair else count, count // (pair + 1))
-            bits.append((self.per_cta >= least) & (self.per_cta <= most) if least <= most else Const(0))
-        return Cat(bits)
+    def _of_ports(self, ports: Value) -> Value:
+        """The slots of some schedulers."""
+        return Cat(ports[slot % self._schedulers] for slot in range(len(self.held)))
 
-    def _named(self, what: Literal["lock", "pair"], side: int, ports: Value) -> Value:
-        """The locks, or the pairs, that the instructions of a side at these ports name."""
-        masks = (
-            Mux(chosen & (ask.payload.side == side), Const(1) << ask.payload[what], 0)
-            for chosen, ask in zip(ports, self.ask, strict=True)
-        )
-        return reduce(or_, masks)
+
+def _have(masks: Sequence[Value], slots: Value) -> Value:
+    """The masks that have one of some slots."""
+    return Cat((mask & slots).any() for mask in masks)
+
+
+def _partner_has(masks: Sequence[Sequence[Value]], bits: Sequence[Value]) -> Value:
+    """The slots of masks, by side, whose bit of the other side is set."""
+    return reduce(or_, (select(bits[1 - side], masks[side]) for side in SIDES))

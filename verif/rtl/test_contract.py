@@ -103,10 +103,10 @@ def broken(declared: Declaration, verilog: str = "", change: Callable[[Any], Non
 
 def quiet(inputs: Any) -> None:
     """Has share_locks asked nothing for some cycles, and then a CTA leaves."""
-    if "ask" in inputs.dtype.names:
-        for name in "ask", "older":
+    if "granted" in inputs.dtype.names:
+        for name in "seat", "registers", "scratchpad", "older":
             inputs[name][100:103] = inputs[name][100]
-        inputs["ask"]["valid"][100:103] = 0
+        inputs["granted"][100:103] = 0
         inputs["leave"][100], inputs["leave"][101] = 0, 1
 
 
@@ -117,7 +117,7 @@ def quiet(inputs: Any) -> None:
         ("warppool.writeback", "result_mask", "inner ^ toggle", "result_holds"),
         ("warppool.writeback", "result_valid", "inner & toggle", "result_holds"),
         ("warppool.writeback", "result_mask", "inner ^ result_ready", "result_mask_follows_clock"),
-        ("sharing.share_locks", "refuse", "inner ^ ask_0_lock[0]", ""),
+        ("sharing.share_locks", "refuse", "inner ^ granted[0]", ""),
         ("sharing.share_locks", "refuse", "inner ^ leave[0]", "refuse_follows"),
     ],
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 from lockstep.rtl.sharing.share_locks import SIDES
 from lockstep.spec.sharing.parameters import locks_of, pairs_of
@@ -18,7 +18,7 @@ BLOCK = "sharing.share_locks"
 GATES = True
 CONFIGURATIONS = {
     "shipped": {"warps": 48, "ctas": 8, "schedulers": 2, "rule": 1},
-    "one": {"warps": 1, "ctas": 1, "schedulers": 1, "rule": 1},
+    "one": {"warps": 2, "ctas": 2, "schedulers": 1, "rule": 1},
     "odd": {"warps": 22, "ctas": 7, "schedulers": 3, "rule": 1},
     "without the rule": {"warps": 22, "ctas": 7, "schedulers": 3, "rule": 0},
     "largest": {"warps": 64, "ctas": 32, "schedulers": 4, "rule": 1},
@@ -56,6 +56,7 @@ _BURST, _PERIOD = 12, 240  # cycles of a burst, and from one to the next
 @dataclass(eq=False)
 class Warp:
     lock: int
+    slot: int
     holds: bool = False  # its register lock
     waits: bool = False
 
@@ -99,37 +100,38 @@ class Environment:
         self.per_cta = max(1, min(parameters["warps"], self.shape.per_cta(locks, pairs, rng)))
         self.pairs = min(pairs, locks // self.per_cta)  # that exist
         self.ctas: dict[tuple[int, int], Cta] = {}  # by side and pair
+        self.free = set(range(parameters["warps"]))  # slots
         self.asks: dict[int, Ask] = {}  # by scheduler
         self.ending: list[tuple[Cta, Warp]] = []
         self.leaving: list[Cta] = []  # with the last of their warps
         self.cycle = self.births = self.taken = 0
 
     def drive(self, i: Any, o: Any) -> None:
-        i.per_cta = self.per_cta
         self._start()
         self._ask()
         self._end()
         i.older = self._older()
-        for port in range(self.parameters["schedulers"]):
-            self._drive_ask(i.ask[port], self.asks.get(port))
+        self._drive_slots(i)
+        i.finish = sum(1 << warp.slot for _, warp in self.ending)
         for side in SIDES:
-            ending = [(cta, warp) for cta, warp in self.ending if cta.side == side]
-            i.finish[side] = sum(1 << warp.lock for _, warp in ending)
             i.leave[side] = sum(1 << cta.pair for cta in self.leaving if cta.side == side)
         i.refused = sum(
             1 << port
             for port in range(self.parameters["schedulers"])
             if self.rng.random() < max(self.shape.others, 0.5 if self._reason(port) else 0)
         )
+        o.live = sum(1 << warp.slot for cta in self.ctas.values() for warp in cta.warps)
 
     def _start(self) -> None:
-        for side in self.rng.sample(SIDES, 2):
-            for pair in range(self.pairs):
-                if (side, pair) not in self.ctas and self.rng.random() < 0.5:
-                    first = pair * self.per_cta
-                    warps = [Warp(first + k) for k in range(self.per_cta)]
-                    self.ctas[side, pair] = Cta(side, pair, self.births, warps)
-                    self.births += 1
+        """Let CTAs start in the slots that are free."""
+        places = [(side, pair) for side in SIDES for pair in range(self.pairs) if (side, pair) not in self.ctas]
+        for side, pair in self.rng.sample(places, len(places)):
+            if len(self.free) >= self.per_cta and self.rng.random() < 0.5:
+                slots = self.rng.sample(sorted(self.free), self.per_cta)
+                self.free -= set(slots)
+                warps = [Warp(pair * self.per_cta + k, slot) for k, slot in enumerate(slots)]
+                self.ctas[side, pair] = Cta(side, pair, self.births, warps)
+                self.births += 1
 
     def _ask(self) -> None:
         """Let schedulers have instructions of different warps that do not wait."""
@@ -138,12 +140,13 @@ class Environment:
         if ctas and rng.random() < self.shape.focus:
             pair = rng.choice(ctas).pair
             ctas = [cta for cta in ctas if cta.pair == pair]
-        able = [(cta, warp) for cta in ctas for warp in cta.warps if not warp.waits]
-        rng.shuffle(able)
+        schedulers = self.parameters["schedulers"]
         self.asks = {}
-        for port in range(self.parameters["schedulers"]):
+        for port in range(schedulers):
+            mine = [(cta, warp) for cta in ctas for warp in cta.warps if warp.slot % schedulers == port]
+            able = [(cta, warp) for cta, warp in mine if not warp.waits]
             if able and rng.random() < self.shape.ask:
-                self.asks[port] = Ask(*able.pop(), rng.random() < 0.5, rng.random() < 0.3)
+                self.asks[port] = Ask(*rng.choice(able), rng.random() < 0.5, rng.random() < 0.3)
 
     def _end(self) -> None:
         """Choose the warps that end: of those that ask none, of those that wait a few, as when a launch is given up."""
@@ -169,17 +172,23 @@ class Environment:
                 older = older & ~(1 << pair) | (second.birth < first.birth) << pair
         return older
 
-    def _drive_ask(self, port: Any, ask: Ask | None) -> None:
-        """An instruction, or whatever a scheduler shows without one."""
-        need, rng = port.payload, self.rng
-        port.valid = ask is not None
-        if ask is not None:
-            need.pair, need.side, need.lock = ask.cta.pair, ask.cta.side, ask.warp.lock
-            need.registers, need.scratchpad = ask.registers, ask.scratchpad
-            return
-        need.pair = rng.randrange(pairs_of(self.parameters["ctas"]))
-        need.lock = rng.randrange(locks_of(self.parameters["warps"]))
-        need.side, need.registers, need.scratchpad = (rng.getrandbits(1) for _ in range(3))
+    def _drive_slots(self, i: Any) -> None:
+        """What is said of the slots: anything of those without a warp, and of what is not granted."""
+        rng, warps = self.rng, self.parameters["warps"]
+        i.granted, i.registers, i.scratchpad = 0, rng.getrandbits(warps), rng.getrandbits(warps)
+        for ask in self.asks.values():
+            bit = 1 << ask.warp.slot
+            i.granted |= bit
+            i.registers = i.registers & ~bit | ask.registers * bit
+            i.scratchpad = i.scratchpad & ~bit | ask.scratchpad * bit
+        for slot in self.free:
+            seat = i.seat[slot]
+            seat.pair, seat.lock = rng.randrange(pairs_of(self.parameters["ctas"])), rng.randrange(locks_of(warps))
+            seat.side = rng.getrandbits(1)
+        for cta in self.ctas.values():
+            for warp in cta.warps:
+                seat = i.seat[warp.slot]
+                seat.pair, seat.side, seat.lock = cta.pair, cta.side, warp.lock
 
     def _other(self, cta: Cta) -> Cta | None:
         return self.ctas.get((1 - cta.side, cta.pair))
@@ -235,23 +244,24 @@ class Environment:
 
     def _check_exclusion(self, o: Any) -> None:
         """What must hold of the outputs whoever has asked."""
-        assert o.held[0] & o.held[1] == 0, "a register lock has one holder"
+        locks = [warp.lock for cta in self.ctas.values() for warp in cta.warps if o.held >> warp.slot & 1]
+        assert len({*locks}) == len(locks), "a register lock has one holder"
         assert o.scratchpads[0] & o.scratchpads[1] == 0, "a scratchpad lock has one holder"
         assert not self.rule or o.holds[0] & o.holds[1] == 0, "with the rule, the CTAs of a pair do not both hold"
-        for pair in range(self.pairs):
-            waits = [side for side in SIDES if o.waiting[side] >> pair * self.per_cta & (1 << self.per_cta) - 1]
-            assert not self.rule or len(waits) < 2, "with the rule, the CTAs of a pair do not both wait"
-            assert all(o.holds[1 - side] >> pair & 1 for side in waits), "nobody waits in vain"
+        waits = {place for place, cta in self.ctas.items() for warp in cta.warps if o.waiting >> warp.slot & 1}
+        for side, pair in waits:
+            assert not self.rule or (1 - side, pair) not in waits, "with the rule, the CTAs of a pair do not both wait"
+            assert o.holds[1 - side] >> pair & 1, "nobody waits in vain"
 
     def _check_state(self, o: Any) -> None:
         """The outputs from the state, by the warps and CTAs."""
+        warps = [warp for cta in self.ctas.values() for warp in cta.warps]
+        assert o.held == sum(1 << warp.slot for warp in warps if warp.holds), "register locks"
+        assert o.waiting == sum(1 << warp.slot for warp in warps if warp.waits), "warps that wait"
         for side in SIDES:
             own = [cta for (of, _), cta in self.ctas.items() if of == side]
-            warps = [warp for cta in own for warp in cta.warps]
-            assert o.held[side] == sum(1 << warp.lock for warp in warps if warp.holds), "register locks"
             assert o.scratchpads[side] == sum(1 << cta.pair for cta in own if cta.scratchpad), "scratchpad locks"
             assert o.holds[side] == sum(1 << cta.pair for cta in own if cta.holds), "CTAs that hold a lock"
-            assert o.waiting[side] == sum(1 << warp.lock for warp in warps if warp.waits), "warps that wait"
 
     def _check_issue(self, refused: int) -> None:
         """What issues has its locks to itself."""
@@ -267,6 +277,7 @@ class Environment:
         released |= {cta.pair for cta in self.leaving if cta.scratchpad}
         for cta, warp in self.ending:
             cta.warps.remove(warp)
+            self.free.add(warp.slot)
         for cta in self.leaving:
             del self.ctas[cta.side, cta.pair]
         for cta in self.ctas.values():
@@ -287,34 +298,34 @@ class Environment:
 
 
 def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Value]) -> Value:
-    """The environment's duties, but for which warps exist and when CTAs end: the block does not rely on these."""
-    locks, pairs = locks_of(parameters["warps"]), pairs_of(parameters["ctas"])
-    per_cta = ports["per_cta"]
-    before, began = Signal.like(per_cta), Signal()
-    m.d.sync += [before.eq(per_cta), began.eq(1)]
-    duties: list[Value] = [
-        (per_cta >= 1) & (per_cta <= parameters["warps"]),
-        ~began | (per_cta == before),
-    ]
-    asks = [
-        {name: ports[f"ask_{port}_{name}"] for name in ("valid", "pair", "side", "lock")}
-        for port in range(parameters["schedulers"])
-    ]
+    """The environment's duties, but for when CTAs end: the block does not rely on this."""
+    schedulers, slots, pairs = parameters["schedulers"], range(parameters["warps"]), pairs_of(parameters["ctas"])
+    granted = ports["granted"]
+    seats = [{name: ports[f"seat_{slot}_{name}"] for name in ("pair", "side", "lock")} for slot in slots]
+    duties: list[Value] = [granted & (ports["finish"] | ports["waiting"]) == 0]
+    for port in range(schedulers):
+        mine = Signal(len(slots[port::schedulers]), name=f"granted_{port}")
+        m.d.comb += mine.eq(granted[port::schedulers])
+        duties.append(mine & (mine - 1) == 0)
+    needs = (ports["registers"] | ports["scratchpad"]) & granted
+    for slot in slots:
+        seat, has = seats[slot], (ports["held"] | ports["waiting"])[slot]
+        here = Cat(seat.values())
+        before = Signal.like(here, name=f"seat_before_{slot}")
+        m.d.sync += before.eq(here)
+        leave = Mux(seat["side"], ports["leave"][pairs:], ports["leave"][:pairs]).bit_select(seat["pair"], 1)
+        duties += [~has | (here == before), ~needs[slot] | (seat["pair"] < pairs) & ~leave]
+    # Without the rule: those of a register lock are two, of the two sides of a pair.
+    for a, b in combinations(slots, 2) if not parameters["rule"] else ():
+        one, other = seats[a], seats[b]
+        partners = (one["pair"] == other["pair"]) & (one["side"] != other["side"])
+        duties.append((one["lock"] != other["lock"]) | partners | ~(_has(ports, a) & _has(ports, b)))
+    return Cat(duties).all()
 
-    def of(name: str, ask: dict[str, Value], what: str, bits: int) -> Value:
-        """The bit of an array by side that an instruction names."""
-        masks = ports[name][:bits], ports[name][bits:]
-        return Mux(ask["side"], masks[1], masks[0]).bit_select(ask[what], 1)
 
-    for ask in asks:
-        pair, lock = ask["pair"], ask["lock"]
-        exists = (pair < pairs) & ((pair + 1) * per_cta <= locks)
-        own = (pair * per_cta <= lock) & (lock < (pair + 1) * per_cta)
-        ends = of("finish", ask, "lock", locks) | of("leave", ask, "pair", pairs)
-        duties.append(~ask["valid"] | exists & own & ~ends & ~of("waiting", ask, "lock", locks))
-    for a, b in combinations(asks, 2):
-        duties.append(~(a["valid"] & b["valid"] & (a["lock"] == b["lock"]) & (a["side"] == b["side"])))
-    return Cat(duties, Const(1)).all()
+def _has(ports: Mapping[str, Value], slot: int) -> Value:
+    """A slot has a warp that has, or asks for, a register lock."""
+    return (ports["held"] | ports["granted"] & ports["registers"])[slot]
 
 
 # ----------------------------------------------------------------------------------------------------------------- bins
@@ -322,76 +333,81 @@ def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Value]) 
 Bin = Callable[[dict[str, int], Any, Any, Any], bool]
 
 
-def _asking(p: dict[str, int], i: Any) -> list[tuple[int, Any]]:
-    """The schedulers whose instructions need a lock, and what they need."""
-    ports = [(port, i.ask[port].payload) for port in range(p["schedulers"]) if i.ask[port].valid]
-    return [(port, need) for port, need in ports if need.registers or need.scratchpad]
+class Need(NamedTuple):
+    """What an instruction that is granted needs, and whose it is."""
+
+    port: int
+    slot: int
+    pair: int
+    side: int
+    registers: int
+    scratchpad: int
 
 
-def _issued(p: dict[str, int], i: Any, c: Any) -> list[Any]:
-    return [need for port, need in _asking(p, i) if not (i.refused | c.refuse) >> port & 1]
+def _bits(mask: int) -> list[int]:
+    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
-def _refused(p: dict[str, int], i: Any, o: Any, c: Any) -> Iterator[tuple[int, Any, list[int]]]:
-    """The schedulers that the block refuses, what they need, and the schedulers for which they give way.
+def _asking(p: dict[str, int], i: Any) -> list[Need]:
+    """The instructions that need a lock."""
+    return [
+        Need(slot % p["schedulers"], slot, i.seat[slot].pair, i.seat[slot].side, i.registers >> slot & 1,
+             i.scratchpad >> slot & 1)
+        for slot in _bits(i.granted & (i.registers | i.scratchpad))
+    ]  # fmt: skip
+
+
+def _issued(p: dict[str, int], i: Any, c: Any) -> list[Need]:
+    return [need for need in _asking(p, i) if not (i.refused | c.refuse) >> need.port & 1]
+
+
+def _refused(p: dict[str, int], i: Any, o: Any, c: Any) -> list[tuple[Need, list[int]]]:
+    """What the block refuses, and the schedulers for which it gives way.
 
     With the other CTA's locks in the way these are none.
     """
-    for port, need in _asking(p, i):
-        if c.refuse >> port & 1:
-            against = [
-                other
-                for other, rival in _asking(p, i)
-                if rival.pair == need.pair and rival.side != need.side and not o.holds[rival.side] >> need.pair & 1
-            ]
-            yield port, need, against
+    asking = _asking(p, i)
+    return [
+        (need, [
+            rival.port for rival in asking
+            if rival.pair == need.pair and rival.side != need.side and not o.holds[rival.side] >> need.pair & 1
+        ])
+        for need in asking if c.refuse >> need.port & 1
+    ]  # fmt: skip
 
 
-def _gives_way(p: dict[str, int], i: Any, o: Any, c: Any) -> list[tuple[int, Any, list[int]]]:
-    return [(port, need, against) for port, need, against in _refused(p, i, o, c) if against]
+def _gives_way(p: dict[str, int], i: Any, o: Any, c: Any) -> list[tuple[Need, list[int]]]:
+    return [(need, against) for need, against in _refused(p, i, o, c) if against]
 
 
-def _barred(p: dict[str, int], i: Any, o: Any, c: Any) -> list[tuple[bool, bool]]:
+def _barred(p: dict[str, int], i: Any, o: Any, c: Any) -> list[tuple[int, int]]:
     """What those need that are refused for locks that are held: registers, scratchpad."""
-    return [(need.registers, need.scratchpad) for _, need, against in _refused(p, i, o, c) if not against]
+    return [(need.registers, need.scratchpad) for need, against in _refused(p, i, o, c) if not against]
 
 
-def _locks(i: Any, pair: int) -> int:
-    return (1 << i.per_cta) - 1 << pair * i.per_cta
+Place = tuple[int, int]
 
 
-def _pairs(p: dict[str, int], i: Any) -> range:
-    """The pairs that exist."""
-    return range(min(pairs_of(p["ctas"]), locks_of(p["warps"]) // i.per_cta))
+def _ctas(i: Any, mask: int) -> Counter[Place]:
+    """The CTAs, by side and pair, of the warps in some slots, and how many these are."""
+    return Counter((i.seat[slot].side, i.seat[slot].pair) for slot in _bits(mask))
 
 
-def _released(i: Any, o: Any, pair: int) -> bool:
-    return any(
-        o.held[side] & i.finish[side] & _locks(i, pair) or o.scratchpads[side] & i.leave[side] & 1 << pair
-        for side in SIDES
-    )
+def _released(i: Any, o: Any) -> set[int]:
+    """The pairs of which a lock is given back."""
+    scratchpads = [pair for side in SIDES for pair in _bits(o.scratchpads[side] & i.leave[side])]
+    return {pair for _, pair in _ctas(i, o.held & i.finish)} | {*scratchpads}
 
 
-def _waits(i: Any, o: Any, side: int, pair: int) -> int:
-    return o.waiting[side] & _locks(i, pair)
-
-
-def _some_pair(condition: Callable[[Any, Any, int], Any]) -> Bin:
-    return lambda p, i, o, c: any(condition(i, o, pair) for pair in _pairs(p, i))
-
-
-def _some_cta(condition: Callable[[Any, Any, int, int], Any]) -> Bin:
-    return lambda p, i, o, c: any(condition(i, o, side, pair) for pair in _pairs(p, i) for side in SIDES)
-
-
-def _stays_held(i: Any, o: Any, side: int, pair: int) -> int:
-    """Register locks of a CTA that it does not give back now."""
-    return o.held[side] & ~i.finish[side] & _locks(i, pair)
+def _woken(i: Any, o: Any) -> set[Place]:
+    """The CTAs whose warps are woken."""
+    released = _released(i, o) if o.waiting else set()
+    return {(side, pair) for side, pair in _ctas(i, o.waiting) if pair in released}
 
 
 BINS: dict[str, Bin] = {
     "a register lock is taken": lambda p, i, o, c: any(
-        need.registers and not need.scratchpad and not o.held[need.side] >> need.lock & 1 for need in _issued(p, i, c)
+        need.registers and not need.scratchpad and not o.held >> need.slot & 1 for need in _issued(p, i, c)
     ),
     "a scratchpad lock is taken": lambda p, i, o, c: any(
         need.scratchpad and not need.registers and not o.scratchpads[need.side] >> need.pair & 1
@@ -401,85 +417,78 @@ BINS: dict[str, Bin] = {
         need.registers and need.scratchpad and not o.holds[need.side] >> need.pair & 1 for need in _issued(p, i, c)
     ),
     "a warp uses the register lock that it has": lambda p, i, o, c: any(
-        need.registers and o.held[need.side] >> need.lock & 1 for need in _issued(p, i, c)
+        need.registers and o.held >> need.slot & 1 for need in _issued(p, i, c)
     ),
-    "an instruction needs no lock": lambda p, i, o, c: (
-        sum(i.ask[port].valid for port in range(p["schedulers"])) > len(_asking(p, i))
-    ),
+    "an instruction needs no lock": lambda p, i, o, c: i.granted & ~(i.registers | i.scratchpad) != 0,
     "all schedulers ask": lambda p, i, o, c: len(_asking(p, i)) == p["schedulers"],
     "two warps of a CTA ask": lambda p, i, o, c: any(
-        (a.pair, a.side) == (b.pair, b.side) for (_, a), (_, b) in combinations(_asking(p, i), 2)
+        (a.pair, a.side) == (b.pair, b.side) for a, b in combinations(_asking(p, i), 2)
     ),
-    "the CTAs of two pairs ask": lambda p, i, o, c: len({need.pair for _, need in _asking(p, i)}) > 1,
+    "the CTAs of two pairs ask": lambda p, i, o, c: len({need.pair for need in _asking(p, i)}) > 1,
     "refused for a register lock": lambda p, i, o, c: (1, 0) in _barred(p, i, o, c),
     "refused for a scratchpad lock": lambda p, i, o, c: (0, 1) in _barred(p, i, o, c),
     "refused for both": lambda p, i, o, c: (1, 1) in _barred(p, i, o, c),
-    "refused by others": lambda p, i, o, c: any(
-        i.refused & ~c.refuse & 1 << port for port, _ in _asking(p, i)
-    ),
-    "side 0 goes first": lambda p, i, o, c: any(need.side == 1 for _, need, _ in _gives_way(p, i, o, c)),
-    "side 1 goes first": lambda p, i, o, c: any(need.side == 0 for _, need, _ in _gives_way(p, i, o, c)),
+    "refused by others": lambda p, i, o, c: any(i.refused & ~c.refuse & 1 << need.port for need in _asking(p, i)),
+    "side 0 goes first": lambda p, i, o, c: any(need.side == 1 for need, _ in _gives_way(p, i, o, c)),
+    "side 1 goes first": lambda p, i, o, c: any(need.side == 0 for need, _ in _gives_way(p, i, o, c)),
     "the lower scheduler gives way": lambda p, i, o, c: any(
-        port < min(against) for port, _, against in _gives_way(p, i, o, c)
+        need.port < min(against) for need, against in _gives_way(p, i, o, c)
     ),
     "the higher scheduler gives way": lambda p, i, o, c: any(
-        port > max(against) for port, _, against in _gives_way(p, i, o, c)
+        need.port > max(against) for need, against in _gives_way(p, i, o, c)
     ),
-    "two give way to one": lambda p, i, o, c: any(
-        a[2] == b[2] for a, b in combinations(_gives_way(p, i, o, c), 2)
-    ),
+    "two give way to one": lambda p, i, o, c: any(a[1] == b[1] for a, b in combinations(_gives_way(p, i, o, c), 2)),
     "one gives way to two, of which others refuse one": lambda p, i, o, c: any(
-        {i.refused >> port & 1 for port in against} == {0, 1} for _, _, against in _gives_way(p, i, o, c)
+        {i.refused >> port & 1 for port in against} == {0, 1} for _, against in _gives_way(p, i, o, c)
     ),
     "others refuse the older, and the younger gives way to it": lambda p, i, o, c: any(
-        all(i.refused >> port & 1 for port in against) for _, _, against in _gives_way(p, i, o, c)
+        all(i.refused >> port & 1 for port in against) for _, against in _gives_way(p, i, o, c)
     ),
     "the younger holds and goes first": lambda p, i, o, c: any(
-        c.refuse >> port & 1 and i.older >> need.pair & 1 == need.side and not against
-        for port, need, against in _refused(p, i, o, c)
+        i.older >> need.pair & 1 == need.side and not against
+        for need, against in _refused(p, i, o, c)
         if any(other.pair == need.pair and other.side != need.side for other in _issued(p, i, c))
     ),
-    "a release wakes": _some_cta(lambda i, o, side, pair: _waits(i, o, side, pair) and _released(i, o, pair)),
-    "a release wakes while other locks stay held": _some_cta(
-        lambda i, o, side, pair: (
-            _waits(i, o, side, pair) and _released(i, o, pair) and _stays_held(i, o, 1 - side, pair)
-        )
+    "a release wakes": lambda p, i, o, c: bool(_woken(i, o)),
+    "a release wakes while other locks stay held": lambda p, i, o, c: bool(
+        {(1 - side, pair) for side, pair in _woken(i, o)} & _ctas(i, o.held & ~i.finish).keys()
     ),
     "a refusal in the cycle of a release": lambda p, i, o, c: any(
-        _released(i, o, need.pair) for _, need, against in _refused(p, i, o, c) if not against
+        need.pair in _released(i, o) for need, against in _refused(p, i, o, c) if not against
     ),
     "a taking in the cycle of a release": lambda p, i, o, c: any(
-        _released(i, o, need.pair) for need in _issued(p, i, c)
+        need.pair in _released(i, o) for need in _issued(p, i, c)
     ),
-    "a release of one pair while another waits": lambda p, i, o, c: any(
-        _released(i, o, a) and _waits(i, o, side, b) for a in _pairs(p, i) for b in _pairs(p, i) if a != b
-        for side in SIDES
+    "a release of one pair while another waits": lambda p, i, o, c: (
+        o.waiting != 0 and any({pair for _, pair in _ctas(i, o.waiting)} - {pair} for pair in _released(i, o))
     ),
-    "all warps of a CTA wait": _some_cta(lambda i, o, side, pair: _waits(i, o, side, pair) == _locks(i, pair)),
-    "a warp ends that holds nothing": lambda p, i, o, c: any(i.finish[side] & ~o.held[side] for side in SIDES),
-    "a warp ends while others of its CTA hold": _some_cta(
-        lambda i, o, side, pair: i.finish[side] & _locks(i, pair) and _stays_held(i, o, side, pair)
+    "several warps of a CTA wait": lambda p, i, o, c: max(_ctas(i, o.waiting).values(), default=0) > 1,
+    "all warps of a CTA wait": lambda p, i, o, c: (
+        o.waiting != 0 and any(count == _ctas(i, o.live)[cta] for cta, count in _ctas(i, o.waiting).items())
     ),
-    "a warp ends that waits": lambda p, i, o, c: any(i.finish[side] & o.waiting[side] for side in SIDES),
+    "a warp ends that holds nothing": lambda p, i, o, c: i.finish & ~o.held != 0,
+    "a warp ends while others of its CTA hold": lambda p, i, o, c: bool(
+        _ctas(i, i.finish).keys() & _ctas(i, o.held & ~i.finish).keys()
+    ),
+    "a warp ends that waits": lambda p, i, o, c: i.finish & o.waiting != 0,
     "a CTA gives back its scratchpad lock": lambda p, i, o, c: any(
         i.leave[side] & o.scratchpads[side] for side in SIDES
     ),
     "a CTA ends that holds nothing": lambda p, i, o, c: any(i.leave[side] & ~o.holds[side] for side in SIDES),
     "both CTAs of a pair end": lambda p, i, o, c: i.leave[0] & i.leave[1] != 0,
-    "a CTA holds every lock of its pair": _some_cta(
-        lambda i, o, side, pair: (
-            i.per_cta > 1 and o.scratchpads[side] >> pair & 1 and o.held[side] & _locks(i, pair) == _locks(i, pair)
-        )
+    "a CTA holds every lock of its pair": lambda p, i, o, c: any(
+        o.scratchpads[side] >> pair & 1 and count > 1 and count == _ctas(i, o.live)[side, pair]
+        for (side, pair), count in _ctas(i, o.held).items()
     ),
     "nobody holds and nobody asks": lambda p, i, o, c: not o.holds[0] | o.holds[1] and not _asking(p, i),
-    "no pair exists": lambda p, i, o, c: not _pairs(p, i),
-    "a lock belongs to no pair": lambda p, i, o, c: len(_pairs(p, i)) * i.per_cta < locks_of(p["warps"]),
-    "a pair does not exist": lambda p, i, o, c: 0 < len(_pairs(p, i)) < pairs_of(p["ctas"]),
+    "no warp is of a pair": lambda p, i, o, c: o.live == 0,
     "both CTAs of a pair hold": lambda p, i, o, c: o.holds[0] & o.holds[1] != 0,
-    "one CTA holds a register lock, the other scratchpad": _some_cta(
-        lambda i, o, side, pair: o.held[side] & _locks(i, pair) and o.scratchpads[1 - side] >> pair & 1
+    "one CTA holds a register lock, the other scratchpad": lambda p, i, o, c: any(
+        o.scratchpads[1 - side] >> pair & 1 for side, pair in _ctas(i, o.held)
     ),
-    "both CTAs of a pair wait": _some_pair(lambda i, o, pair: _waits(i, o, 0, pair) and _waits(i, o, 1, pair)),
+    "both CTAs of a pair wait": lambda p, i, o, c: any(
+        (1 - side, pair) in _ctas(i, o.waiting) for side, pair in _ctas(i, o.waiting)
+    ),
 }  # fmt: skip
 
 
@@ -499,7 +508,7 @@ def _one_lock(p: dict[str, int]) -> bool:
 
 IN_KERNELS = (
     "refused for a register lock", "refused for a scratchpad lock", "all schedulers ask", "a release wakes",
-    "a refusal in the cycle of a release", "all warps of a CTA wait", "nobody holds and nobody asks",
+    "a refusal in the cycle of a release", "several warps of a CTA wait", "nobody holds and nobody asks",
 )  # fmt: skip
 
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
@@ -521,8 +530,8 @@ UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     **dict.fromkeys(
         (
             "a release wakes while other locks stay held", "a release of one pair while another waits",
-            "a warp ends while others of its CTA hold", "a CTA holds every lock of its pair", "no pair exists",
-            "a lock belongs to no pair", "a pair does not exist",
+            "a warp ends while others of its CTA hold", "a CTA holds every lock of its pair",
+            "several warps of a CTA wait",
         ),
         _one_lock,
     ),

@@ -1,7 +1,7 @@
 """Proofs about the locks: of any pair of two, and of one pair whose warps also wait at barriers.
 
-Everything is free but for the protocol: how many warps a CTA has, which instructions are granted, what else refuses
-them, who is older, when warps and CTAs end. So a proof does not depend on which warps exist, nor on the older CTA being
+Everything is free but for the protocol: which CTA a warp is of, which instructions are granted, what else refuses them,
+who is older, when warps and CTAs end. So a proof does not depend on which warps exist, nor on the older CTA being
 always the same.
 """
 
@@ -18,81 +18,73 @@ from lockstep.verif.formal import Proof
 from lockstep.verif.sharing.bench_share_locks import protocol
 
 PORTS = range(2)
-TWO_PAIRS = {"warps": 8, "ctas": 4, "schedulers": len(PORTS)}  # four register locks
-ONE_PAIR = {"warps": 4, "ctas": 2, "schedulers": len(PORTS)}  # two of them
+TWO_PAIRS = {"warps": 8, "ctas": 4, "schedulers": len(PORTS)}
+ONE_PAIR = {"warps": 4, "ctas": 2, "schedulers": len(PORTS)}
 
 
 def flat(dut: ShareLocks) -> dict[str, Value]:
     """The ports that the protocol speaks of, by their flat names."""
-    ports = {"per_cta": dut.per_cta} | {name: Cat(getattr(dut, name)) for name in ("finish", "leave", "waiting")}
-    for port, ask in enumerate(dut.ask):
-        ports[f"ask_{port}_valid"] = ask.valid
-        ports |= {f"ask_{port}_{name}": ask.payload[name] for name in ("pair", "side", "lock")}
-    return ports
+    ports = {name: getattr(dut, name) for name in ("registers", "scratchpad", "granted", "finish", "held", "waiting")}
+    for slot, seat in enumerate(dut.seat):
+        ports |= {f"seat_{slot}_{name}": seat[name] for name in ("pair", "side", "lock")}
+    return ports | {"leave": Cat(dut.leave)}
 
 
 class Locks(Elaboratable):
-    """The block within its protocol, seen from some pair that exists and one of its register locks."""
+    """The block within its protocol, seen from some pair, one of its register locks, and some slot."""
 
     def __init__(self, rule: int = 1, size: dict[str, int] = TWO_PAIRS) -> None:
         self.parameters = {**size, "rule": rule}
         self.rule = rule
-        pairs, locks = pairs_of(size["ctas"]), locks_of(size["warps"])
+        warps = size["warps"]
         self.dut = ShareLocks(**self.parameters)
-        self.pair, self.lock = Signal(range(pairs)), Signal(range(locks))
-        self.held, self.waiting, self.finish = Signal(2), Signal(2), Signal(2)  # by side: the lock
+        self.pair, self.lock = Signal(range(pairs_of(size["ctas"]))), Signal(range(locks_of(warps)))
+        self.slot = Signal(range(warps))
+        self.of = [Signal(warps, name=f"of_{side}") for side in SIDES]  # the slots of the pair, by side
+        self.held = Signal(2)  # by side: the register lock
         self.scratchpads, self.holds, self.leave = Signal(2), Signal(2), Signal(2)  # the pair
-        self.mine = Signal(locks)  # the pair's register locks
-        # By port: it asks for a lock of the pair, for the register lock, for the pair's scratchpad lock.
-        self.asks, self.registers, self.scratchpad = Signal(2), Signal(2), Signal(2)
+        # By port: an instruction of the pair, that asks for a lock, and whose side is 1.
+        self.mine, self.asks, self.side = Signal(2), Signal(2), Signal(2)
+        self.issued = Signal(warps)  # by slot
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = dut = self.dut
-        pair, lock = self.pair, self.lock
-        # The same pair and lock in every cycle.
-        before, began = Signal(len(pair) + len(lock)), Signal()
-        m.d.sync += [before.eq(Cat(pair, lock)), began.eq(1)]
-        per_cta = dut.per_cta
-        first = Signal(range((len(dut.older) + 1) * (len(dut.held[0]) + 1)))
+        chosen = Cat(self.pair, self.lock, self.slot)  # the same in every cycle
+        before, began = Signal.like(chosen), Signal()
+        m.d.sync += [before.eq(chosen), began.eq(1)]
         m.d.comb += [
             Assume(protocol(m, self.parameters, flat(dut))),
-            Assume(~began | (before == Cat(pair, lock))),
-            first.eq(pair * per_cta),
-            Assume((pair < len(dut.older)) & (first + per_cta <= len(dut.held[0]))),
-            Assume((first <= lock) & (lock < first + per_cta)),
-            self.mine.eq(Cat((first <= k) & (k < first + per_cta) for k in range(len(self.mine)))),
+            Assume(~began | (before == chosen)),
+            Assume((self.pair < len(dut.older)) & (self.slot < len(dut.seat))),
+            self.issued.eq(dut.granted & ~Cat((dut.refuse | dut.refused)[slot % 2] for slot in range(len(dut.seat)))),
         ]
-        m.d.comb += [
-            vector[side].eq(array[side].bit_select(index, 1))
-            for vector, array, index in (
-                (self.held, dut.held, lock), (self.waiting, dut.waiting, lock), (self.finish, dut.finish, lock),
-                (self.scratchpads, dut.scratchpads, pair), (self.holds, dut.holds, pair), (self.leave, dut.leave, pair),
-            )
-            for side in SIDES
-        ]  # fmt: skip
+        needs = dut.registers | dut.scratchpad
         for port in PORTS:
-            need = dut.ask[port].payload
-            here = dut.ask[port].valid & (need.pair == pair)
             m.d.comb += [
-                self.asks[port].eq(here & (need.registers | need.scratchpad)),
-                self.registers[port].eq(here & need.registers & (need.lock == lock)),
-                self.scratchpad[port].eq(here & need.scratchpad),
+                self.mine[port].eq(self.grants(port, self.of[0] | self.of[1])),
+                self.asks[port].eq(self.grants(port, (self.of[0] | self.of[1]) & needs)),
+                self.side[port].eq(self.grants(port, self.of[1])),
             ]
         for side in SIDES:
-            m.d.comb += Assert(self.holds[side] == (self.scratchpads[side] | (dut.held[side] & self.mine).any()))
+            own = self.of[side]
+            m.d.comb += [
+                own.eq(Cat((seat.pair == self.pair) & (seat.side == side) for seat in dut.seat)),
+                self.held[side].eq((dut.held & own & Cat(seat.lock == self.lock for seat in dut.seat)).any()),
+                self.scratchpads[side].eq(dut.scratchpads[side].bit_select(self.pair, 1)),
+                self.holds[side].eq(dut.holds[side].bit_select(self.pair, 1)),
+                self.leave[side].eq(dut.leave[side].bit_select(self.pair, 1)),
+                Assert(self.holds[side] == (self.scratchpads[side] | (dut.held & own).any())),
+            ]
         if self.rule:
             m.d.comb += Assert(~self.holds.all())
         else:
             m.d.comb += [Assert(~self.held.all()), Assert(~self.scratchpads.all())]
         return m
 
-    def refused(self, port: int) -> Value:
-        """By the block."""
-        return self.dut.refuse[port]
-
-    def side(self, port: int) -> Value:
-        return self.dut.ask[port].payload.side
+    def grants(self, port: int, slots: Value) -> Value:
+        """A scheduler grants one of some slots."""
+        return (slots & self.dut.granted)[port :: len(PORTS)].any()
 
 
 class Issued(Locks):
@@ -101,15 +93,13 @@ class Issued(Locks):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         dut = self.dut
-        held, scratchpads = Signal(2), Signal(2)
+        held, scratchpads = Signal(), Signal(2)
+        taken = (self.issued & dut.registers).bit_select(self.slot, 1)
+        m.d.sync += held.eq(held & ~dut.finish.bit_select(self.slot, 1) | taken)
         for side in SIDES:
-            issued = ~(dut.refuse | dut.refused)
-            own = Cat(dut.ask[port].valid & issued[port] & (self.side(port) == side) for port in PORTS)
-            m.d.sync += [
-                held[side].eq(held[side] & ~self.finish[side] | (own & self.registers).any()),
-                scratchpads[side].eq(scratchpads[side] & ~self.leave[side] | (own & self.scratchpad).any()),
-            ]
-        m.d.comb += [Assert(self.held == held), Assert(self.scratchpads == scratchpads)]
+            claimed = (self.issued & dut.scratchpad & self.of[side]).any()
+            m.d.sync += scratchpads[side].eq(scratchpads[side] & ~self.leave[side] | claimed)
+        m.d.comb += [Assert(dut.held.bit_select(self.slot, 1) == held), Assert(self.scratchpads == scratchpads)]
         return m
 
 
@@ -121,14 +111,14 @@ class Refused(Locks):
         dut = self.dut
         older = dut.older.bit_select(self.pair, 1)
         for port, other in ((0, 1), (1, 0)):
-            side = self.side(port)
-            refused = self.refused(port) & dut.ask[port].valid & (dut.ask[port].payload.pair == self.pair)
+            side = self.side[port]
+            refused = dut.refuse[port] & self.mine[port]
             theirs, own = self.holds.bit_select(~side, 1), self.holds.bit_select(side, 1)
-            competes = self.asks[port] & self.asks[other] & (self.side(other) != side)
+            competes = self.asks[port] & self.asks[other] & (self.side[other] != side)
             m.d.comb += [
                 Assert(~refused | self.asks[port]),
                 Assert(~refused | theirs | competes & (side != older)),
-                Assert(~self.refused(port) | dut.ask[port].valid),
+                Assert(~dut.refuse[port] | self.grants(port, dut.granted)),
             ]
             if self.rule:
                 m.d.comb += [
@@ -144,21 +134,20 @@ class Waits(Locks):
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
-        dut, released, ended = self.dut, Signal(), Signal(2)
+        dut, released, ended, waits = self.dut, Signal(), Signal(), Signal(2)
+        given_back = dut.held & dut.finish & (self.of[0] | self.of[1])
         m.d.sync += [
-            released.eq(
-                reduce(or_, ((dut.held[side] & dut.finish[side] & self.mine).any() for side in SIDES))
-                | (self.scratchpads & self.leave).any()
-            ),
-            ended.eq(self.finish),
+            released.eq(given_back.any() | (self.scratchpads & self.leave).any()),
+            ended.eq(dut.finish.bit_select(self.slot, 1)),
+        ]
+        m.d.comb += [
+            waits.eq(Cat((dut.waiting & own).any() for own in self.of)),
+            Assert(~(dut.waiting.bit_select(self.slot, 1) & ended)),
         ]
         for side in SIDES:
-            m.d.comb += [
-                Assert(~self.waiting[side] | self.holds[1 - side]),
-                Assert(~self.waiting[side] | ~(released | ended[side])),
-            ]
+            m.d.comb += [Assert(~waits[side] | self.holds[1 - side]), Assert(~waits[side] | ~released)]
         if self.rule:
-            m.d.comb += Assert(~self.waiting.all())
+            m.d.comb += Assert(~waits.all())
         return m
 
 
@@ -167,12 +156,17 @@ class HandsOver(Locks):
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
-        waited, woken = Signal(), Signal()
+        dut, waited, woken = self.dut, Signal(), Signal()
+        held, waiting, finish = (each.bit_select(self.slot, 1) for each in (dut.held, dut.waiting, dut.finish))
         m.d.sync += [
-            waited.eq((waited | self.waiting[1] & self.held[0]) & ~self.finish[1]),
-            woken.eq((woken | waited & ~self.waiting[1] & ~self.held[0]) & ~self.finish[1]),
+            waited.eq((waited | waiting & self.holds[0]) & ~finish),
+            woken.eq((woken | waited & ~waiting & ~self.holds[0]) & ~finish),
         ]
-        m.d.comb += [Cover(woken & self.held[1]), Cover(woken & self.scratchpads[1] & ~self.held[1])]
+        m.d.comb += [
+            Assume(self.of[1].bit_select(self.slot, 1)),
+            Cover(woken & held),
+            Cover(woken & self.scratchpads[1] & ~held),
+        ]
         return m
 
 
@@ -194,21 +188,25 @@ class Barriers(Elaboratable):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.dut = dut = self.dut
-        warps = len(dut.held[0])
-        m.d.comb += [Assume(protocol(m, self.parameters, flat(dut))), Assume(dut.per_cta == warps)]
+        warps = len(dut.seat) // 2
+        for slot, seat in enumerate(dut.seat):  # each scheduler has a warp of each CTA
+            m.d.comb += [seat.side.eq(slot // warps), seat.pair.eq(0), seat.lock.eq(slot % warps)]
+        m.d.comb += Assume(protocol(m, self.parameters, flat(dut)))
         stuck = Signal(2)
         runs = [Signal(warps, name=f"runs_{side}") for side in SIDES]  # it has not ended
         for side in SIDES:
             here = Signal(warps, name=f"at_barrier_{side}")
             arrives, starts, opens = Signal(warps), Signal(), self.opens[side]
-            asks = self._asks(side)
-            free = runs[side] & ~here & ~dut.waiting[side]  # the warps that may do something
-            left = runs[side] & ~dut.finish[side]
+            asks, finish, held, waiting = (
+                self.own(mask, side) for mask in (dut.granted, dut.finish, dut.held, dut.waiting)
+            )
+            free = runs[side] & ~here & ~waiting  # the warps that may do something
+            left = runs[side] & ~finish
             m.d.comb += [
                 opens.eq(here.any() & (here == runs[side])),
                 Assume((asks & ~free) == 0),
-                Assume((dut.finish[side] & ~free) == 0),
-                Assume((arrives & ~(free & ~asks & ~dut.finish[side])) == 0),
+                Assume((finish & ~free) == 0),
+                Assume((arrives & ~(free & ~asks & ~finish)) == 0),
                 Assume(dut.leave[side] == (runs[side].any() & ~left.any())),
                 stuck[side].eq((free == 0) & ~opens),
             ]
@@ -219,27 +217,23 @@ class Barriers(Elaboratable):
             # What keeps the induction in what can be reached.
             m.d.comb += [
                 Assert((here & ~runs[side]) == 0),
-                Assert((dut.waiting[side] & (here | ~runs[side])) == 0),
-                Assert((dut.held[side] & ~runs[side]) == 0),
+                Assert((waiting & (here | ~runs[side])) == 0),
+                Assert((held & ~runs[side]) == 0),
                 Assert(~dut.scratchpads[side].any() | runs[side].any()),
-                Assert(dut.holds[side] == (dut.scratchpads[side].any() | dut.held[side].any())),
-                Assert(~dut.waiting[side].any() | dut.holds[1 - side].any()),
+                Assert(dut.holds[side] == (dut.scratchpads[side].any() | held.any())),
+                Assert(~waiting.any() | dut.holds[1 - side].any()),
             ]
+        mixed = (self.own(dut.held, side).any() & dut.scratchpads[1 - side].any() for side in SIDES)
         m.d.comb += [
             self.deadlock.eq(stuck.all() & (runs[0] | runs[1]).any()),
-            self.mixed.eq(reduce(or_, (dut.held[side].any() & dut.scratchpads[1 - side].any() for side in SIDES))),
+            self.mixed.eq(reduce(or_, mixed)),
         ]
         return m
 
-    def _asks(self, side: int) -> Value:
-        """The warps of a side with an instruction."""
-        return reduce(
-            or_,
-            (
-                Mux(ask.valid & (ask.payload.side == side), Const(1) << ask.payload.lock, 0)[: len(self.dut.held[0])]
-                for ask in self.dut.ask
-            ),
-        )
+    def own(self, mask: Value, side: int) -> Value:
+        """The bits of a side's slots."""
+        warps = len(self.dut.seat) // 2
+        return mask[side * warps : (side + 1) * warps]
 
 
 class NoDeadlock(Barriers):
@@ -260,7 +254,7 @@ class Ends(Barriers):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         waited = Signal()
-        with m.If(self.dut.waiting[1].any() & self.opens[0]):
+        with m.If(self.own(self.dut.waiting, 1).any() & self.opens[0]):
             m.d.sync += waited.eq(1)
         m.d.comb += Cover(waited & self.dut.leave[1].any() & self.dut.holds[1].any())
         return m
@@ -271,12 +265,12 @@ class Deadlock(Barriers):
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
-        waits = Cat(waiting.any() for waiting in self.dut.waiting)
+        waits = Cat(self.own(self.dut.waiting, side).any() for side in SIDES)
         m.d.comb += [Cover(self.deadlock & waits.all()), Cover(self.deadlock & self.mixed)]
         return m
 
 
-_SIZE = "2 pairs, 4 register locks, CTAs of any size, 2 schedulers"
+_SIZE = "2 pairs, 8 warps of any of their CTAs, 2 schedulers"
 _WARPS = "1 pair, 2 warps per CTA, 2 schedulers"
 PROOFS = {
     "one side holds": Proof(

@@ -13,7 +13,8 @@ from lockstep.models.sharing import share_locks
 from lockstep.models.time import NEVER
 from lockstep.rtl.netlist import Netlist
 from lockstep.rtl.sharing.share_locks import ShareLocks
-from lockstep.spec.sharing.parameters import MAX_LOCKS, MAX_PAIRS
+from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.sharing.parameters import MAX_PAIRS
 from lockstep.verif import formal
 from lockstep.verif.bench import Bench
 from lockstep.verif.blocks import declaration
@@ -34,17 +35,29 @@ class Pairs(Bench):
     def __init__(self, rule: int = 1, schedulers: int = 2, per_cta: int = PER_CTA) -> None:
         super().__init__(share_locks, **{**SHIPPED, "rule": rule, "schedulers": schedulers})
         self.ports: Any = view(self.io)
-        self.per_cta = self.ports.i.per_cta = per_cta
+        self.per_cta = per_cta
+        self.slots: dict[tuple[int, int], int] = {}  # by side and lock
+
+    def slot(self, port: int, side: int, warp: int, pair: int) -> int:
+        """The slot of a warp, which it gets from a scheduler when it first asks."""
+        lock = pair * self.per_cta + warp
+        if (side, lock) not in self.slots:
+            slots = range(port, self.parameters["warps"], self.parameters["schedulers"])
+            self.slots[side, lock] = min({*slots} - {*self.slots.values()})
+        seat = self.ports.i.seat[self.slots[side, lock]]
+        seat.pair, seat.side, seat.lock = pair, side, lock
+        return self.slots[side, lock]
 
     def ask(self, port: int, side: int, warp: int, need: tuple[int, int] = REGISTERS, pair: int = 0) -> None:
-        ask = self.ports.i.ask[port]
-        ask.valid, ask.payload.side, ask.payload.pair = 1, side, pair
-        ask.payload.lock = pair * self.per_cta + warp
-        ask.payload.registers, ask.payload.scratchpad = need
+        i, slot = self.ports.i, self.slot(port, side, warp, pair)
+        assert slot % self.parameters["schedulers"] == port
+        i.granted |= 1 << slot
+        i.registers |= need[0] << slot
+        i.scratchpad |= need[1] << slot
 
     def end(self, side: int, warp: int, pair: int = 0, last: bool = False) -> None:
         """A warp ends; ``last``: and its CTA."""
-        self.ports.i.finish[side] |= 1 << pair * self.per_cta + warp
+        self.ports.i.finish |= 1 << self.slot(0, side, warp, pair)
         self.ports.i.leave[side] |= last << pair
 
     def clock(self, others: int = 0) -> int:
@@ -52,19 +65,19 @@ class Pairs(Bench):
         i = self.ports.i
         i.refused = others
         self.cycle()
-        for port in range(self.parameters["schedulers"]):
-            i.ask[port].valid = 0
+        i.granted = i.registers = i.scratchpad = i.finish = 0
         for side in range(2):
-            i.finish[side] = i.leave[side] = 0
+            i.leave[side] = 0
         return self.ports.c.refuse
 
     def alone(self, side: int, warp: int, need: tuple[int, int] = REGISTERS, pair: int = 0) -> bool:
         """Whether the only instruction of a cycle issues."""
-        self.ask(0, side, warp, need, pair)
+        port = self.slot(0, side, warp, pair) % self.parameters["schedulers"]
+        self.ask(port, side, warp, need, pair)
         return not self.clock()
 
     def held(self, side: int) -> Locks:
-        return _members(self.ports.o.held[side])
+        return self._locks(side, self.ports.o.held)
 
     def scratchpads(self, side: int) -> Locks:
         return _members(self.ports.o.scratchpads[side])
@@ -73,7 +86,10 @@ class Pairs(Bench):
         return _members(self.ports.o.holds[side])
 
     def waiting(self, side: int) -> Locks:
-        return _members(self.ports.o.waiting[side])
+        return self._locks(side, self.ports.o.waiting)
+
+    def _locks(self, side: int, mask: int) -> Locks:
+        return {lock for (of, lock), slot in self.slots.items() if of == side and mask >> slot & 1}
 
 
 def _members(mask: int) -> Locks:
@@ -285,9 +301,9 @@ def test_the_state_is_a_bit_by_side_of_each_lock_warp_and_pair() -> None:
     assert bits == {"held": 48, "waiting": 48, "scratchpads": 8, "holds": 8}
 
 
-def test_the_largest_has_the_most_locks_and_pairs() -> None:
+def test_the_largest_has_the_most_warps_and_pairs() -> None:
     largest: Any = declaration(BLOCK).component("largest")
-    assert (len(largest.held[0]), len(largest.scratchpads[0])) == (MAX_LOCKS, MAX_PAIRS)
+    assert (len(largest.held), len(largest.scratchpads[0])) == (MAX_WARPS, MAX_PAIRS)
 
 
 @pytest.mark.parametrize(
