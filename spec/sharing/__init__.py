@@ -18,7 +18,7 @@ SHARING = Mechanism(
         "gates": _TENANT, "order": _TENANT, "claims": _TENANT, "events": _TENANT, "monitors": _TENANT,
     },
     sections={"sharing": parameters.Sharing},
-    defaults={"core.scheduler": "oldest"},
+    defaults={"core.scheduler": parameters.POLICY},
     blocks=parameters.BLOCKS,
     arguments=parameters.arguments,
     copies=parameters.copies,
@@ -26,6 +26,14 @@ SHARING = Mechanism(
     laws=statistics.laws,
     storage=storage.STORAGE,
 )  # fmt: skip
+
+JOINED = Mechanism(
+    name="sharing",
+    doc="the schedulers and the locks (Jatala et al.) as one block: the mechanism has them side by side",
+    unit=parameters.PATH,
+    arguments=lambda gpu: {parameters.PATH: parameters.path(gpu)},
+    parts=parameters.parts,
+)
 
 
 def _passes(gpu: Gpu) -> tuple[Pass, ...]:

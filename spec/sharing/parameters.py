@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lockstep.spec.frame import SCHEDULER
 from lockstep.spec.mechanism import Parameters
-from lockstep.spec.parameters import LANES, MAX_CTAS, MAX_WARPS, Gpu, choice, integer
+from lockstep.spec.parameters import LANES, MAX_CTAS, SCHEDULERS, Gpu, choice, integer
 from lockstep.spec.passes import DECLARATION, FIRST_USE, Pass
 
-MAX_LOCKS = MAX_WARPS // 2  # for registers: one for each pair of warps
 MAX_PAIRS = MAX_CTAS // 2  # of CTAs
 MIN_WINDOW, MAX_WINDOW = 16, 65535
 CERTAIN = 10  # tenths: the probability with which everything is allowed
@@ -28,6 +28,8 @@ ACCESS, LOCKS, OWNER, DYNAMIC = (
     "sharing.share_access", "sharing.share_locks", "sharing.share_owner", "sharing.dynamic_warp_execution",
 )  # fmt: skip
 BLOCKS = (ACCESS, LOCKS, OWNER, DYNAMIC)
+PATH = "sharing.issue_path"
+POLICY = "oldest"  # inside a class
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,3 +70,20 @@ def arguments(gpu: Gpu) -> Parameters:
 def copies(gpu: Gpu) -> dict[str, int]:
     """How many of a block an SM has, where it is not one."""
     return {ACCESS: gpu.core.schedulers}
+
+
+def parts(*, warps: int, ctas: int, schedulers: int, patience: int, policies: int, rule: int) -> Parameters:
+    """Of the blocks that an ``issue_path`` with these arguments joins."""
+    return {
+        SCHEDULER: dict(warps=warps, schedulers=schedulers, patience=patience, classes=1, policies=policies),
+        LOCKS: dict(warps=warps, ctas=ctas, schedulers=schedulers, rule=rule),
+    }
+
+
+def path(gpu: Gpu) -> dict[str, int]:
+    """Constructor arguments of the unit that joins schedulers and locks."""
+    return dict(
+        **{name: getattr(gpu.core, name) for name in ("warps", "ctas", "schedulers", "patience")},
+        policies=1 << SCHEDULERS.index(POLICY),
+        rule=gpu.sections["sharing"].rule,
+    )
