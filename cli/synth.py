@@ -41,6 +41,7 @@ def arguments(to: ArgumentParser) -> None:
     to.add_argument("--fpga", choices=fpga.FAMILIES, metavar="FAMILY", help=f"also place and route on an FPGA, ecp5: "
                     f"{fpga.DEVICE}; tables, memories, and MHz with wires")  # fmt: skip
     to.add_argument("--build", action="store_true", help="build memories with asynchronous reads from flip-flops")
+    to.add_argument("--ports", action="store_true", help="with --liberty: the slowest paths from, to and between ports")
     shared.json(to)
 
 
@@ -67,7 +68,8 @@ def command(options: Namespace) -> int:
         watch.phase(f"synthesis of {', '.join(names)}")
         try:
             results = side_by_side(
-                lambda both: synthesise(*both, library, options.period, options.build, margins), components.values()
+                lambda both: synthesise(*both, library, options.period, options.build, margins, options.ports),
+                components.values(),
             )
             done = dict(zip(components, results, strict=True))
         except yosys.YosysError as error:
@@ -78,6 +80,7 @@ def command(options: Namespace) -> int:
     tables = [(mechanism, paper.table(mechanism, gpu, states)) for mechanism in MECHANISMS.values()]
     if options.json != "-":
         _show_synthesis(gpu, options, done, placed)
+        _show_ports(done)
         _show_shares(shares, next(iter(done.values())).area_unit)
         for mechanism, rows in tables:
             _show_paper(mechanism, rows)
@@ -170,6 +173,16 @@ def _show_synthesis(gpu: Gpu, options: Namespace, done: dict[str, Synthesis], pl
             (block, memory.name, memory.depth, memory.width, memory.writes, memory.reads, memory.asynchronous)
             for block, memory in memories
         ], keys=2)  # fmt: skip
+
+
+def _show_ports(done: dict[str, Synthesis]) -> None:
+    rows = [
+        (block, path.start, path.end, path.nanoseconds) for block, result in done.items() for path in result.ports
+    ]  # fmt: skip
+    if rows:
+        table("slowest paths of ports, from or to flip-flops (state) with their setup time, or to a port", [
+            "block", "from", "to", "ns"
+        ], rows, keys=3)  # fmt: skip
 
 
 def _show_shares(shares: list[dict[str, Any]], unit: str) -> None:

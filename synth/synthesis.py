@@ -19,14 +19,15 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from amaranth.lib import wiring
 
 from lockstep.rtl import export, yosys
+from lockstep.rtl.flat import FlatPort, flat_ports
 from lockstep.rtl.netlist import Memory, Netlist, Register
 from lockstep.spec import processes
 from lockstep.synth import gates
@@ -78,6 +79,17 @@ while {$shorter && $worst < -$period} {
     }
 }
 """
+_PORTS = """
+proc bits {ports pattern} {
+    set found [list]
+    foreach port $ports {if {[regexp $pattern [get_property $port full_name]]} {lappend found $port}}
+    return $found
+}
+proc slowest {start end from to} {
+    set path [lindex [find_timing_paths -path_delay max -from $from -to $to] 0]
+    if {$path ne ""} {puts "ports: $start $end [expr {-[get_property $path slack]}]"}
+}
+"""
 _TRANSISTORS_PER_GATE = 4
 _TOP = "block"
 
@@ -109,6 +121,15 @@ class CriticalPath:
 
 
 @dataclass(frozen=True)
+class PortPath:
+    """The slowest path from a member to another one, or from or to flip-flops ("state"), with their setup time."""
+
+    start: str
+    end: str
+    nanoseconds: float
+
+
+@dataclass(frozen=True)
 class Synthesis:
     """Of one block. ``area`` is in ``area_unit``; ``sequential_area`` is the flip-flops' share of it.
 
@@ -127,6 +148,7 @@ class Synthesis:
     slow_path: CriticalPath | None
     registers: list[Register]
     memories: list[Memory]
+    ports: list[PortPath] = field(default_factory=list)
 
     @property
     def register_bits(self) -> int:
@@ -150,17 +172,46 @@ def synthesise(
     period: float = 0.0,
     build: bool = False,
     margins: Margins = NONE,
+    ports: bool = False,
 ) -> Synthesis:
     """Synthesise a component; ``copy`` is another one like it, since a component can be elaborated once.
 
     ``period``, in nanoseconds: the clock for which a library's cells are chosen; 0 for the fastest. ``build``: make
-    memories that are read asynchronously of flip-flops.
+    memories that are read asynchronously of flip-flops. ``ports``: with a library, time the paths through each port.
     """
     netlist = Netlist(copy)
     module, arcs = _coarse(component, build)
     if library is None:
         return _generic(module, arcs, netlist)
-    return _mapped(module, arcs, netlist, library, period, getattr(component, "constant", ()), margins)
+    timed = _port_paths(component) if ports else []
+    return _mapped(module, arcs, netlist, library, period, getattr(component, "constant", ()), margins, timed)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A member of the signature, with the flat names of its ports; "state" has none."""
+
+    name: str
+    ports: tuple[str, ...] = ()
+
+
+STATE = _Member("state")
+
+
+def _port_paths(component: wiring.Component) -> list[tuple[_Member, _Member]]:
+    """From where to where paths through ports may lead."""
+    flat: dict[str, list[FlatPort]] = {}
+    for port in flat_ports(component):
+        flat.setdefault(port.member, []).append(port)
+    members = {name: _Member(name, tuple(port.name for port in ports)) for name, ports in flat.items()}
+    paths = [
+        (members[name], STATE) if ports[0].is_input else (STATE, members[name]) for name, ports in flat.items()
+    ]  # fmt: skip
+    for output, inputs in getattr(component, "combinational", {}).items():
+        ends = [members[name] for name, ports in flat.items() if ports[0].is_below(output)]
+        starts = [members[name] for name, ports in flat.items() if any(ports[0].is_below(each) for each in inputs)]
+        paths += [(start, end) for start in starts for end in ends]
+    return paths
 
 
 def _coarse(component: wiring.Component, build: bool) -> tuple[gates.Module, list[gates.Arc]]:
@@ -207,6 +258,7 @@ def _mapped(
     period: float,
     constant: Sequence[str],
     margins: Margins,
+    ports: Sequence[tuple[_Member, _Member]],
 ) -> Synthesis:
     cells = {"cells.lib": library.text}
     driver = f"set_driving_cell {library.buffers[len(library.buffers) // 2].cell}\n" if library.buffers else ""
@@ -226,7 +278,7 @@ def _mapped(
     ]  # fmt: skip
     files = yosys.run(script, {"in.json": _pack(mapped), **cells}, ["stat.json", "net.v"])
     counts = Counter(_types(files["stat.json"])[0])
-    timing = _timing(files["net.v"], library, constant, period, margins)
+    timing = _timing(files["net.v"], library, constant, period, margins, ports)
     for old, new in timing.replaced:
         counts[old] -= 1
         counts[new] += 1
@@ -237,7 +289,7 @@ def _mapped(
         cells=sum(types.values()), flip_flops=sum(types[kind] for kind in sequential), cells_by_type=types,
         area=sum(areas.values()), sequential_area=sum(areas[kind] for kind in sequential), area_unit="um^2",
         levels=gates.depth(mapped, library.sequential.__contains__, arcs), critical_path=timing.path,
-        slow_path=timing.slow, registers=netlist.registers(), memories=netlist.memories(),
+        slow_path=timing.slow, registers=netlist.registers(), memories=netlist.memories(), ports=timing.ports,
     )  # fmt: skip
 
 
@@ -261,7 +313,11 @@ def _types(text: str) -> tuple[dict[str, int], dict[str, Any]]:
 
 def steady(constant: Sequence[str]) -> str:
     """A pattern of the ports, bit by bit, from which no path is timed: the reset, and inputs that never change."""
-    return f"^({'|'.join(('rst', *constant))})(\\[[0-9]+\\])?$"
+    return _bits("rst", *constant)
+
+
+def _bits(*ports: str) -> str:
+    return f"^({'|'.join(ports)})(\\[[0-9]+\\])?$"
 
 
 class Timing(NamedTuple):
@@ -270,22 +326,41 @@ class Timing(NamedTuple):
     path: CriticalPath | None
     replaced: list[tuple[str, str]]
     slow: CriticalPath | None
+    ports: list[PortPath]
 
 
-def _timing(verilog: str, library: Library, constant: Sequence[str], period: float, margins: Margins) -> Timing:
+def _timing(
+    verilog: str,
+    library: Library,
+    constant: Sequence[str],
+    period: float,
+    margins: Margins,
+    ports: Sequence[tuple[_Member, _Member]] = (),
+) -> Timing:
     if shutil.which("sta") is None:
-        return Timing(None, [], None)
-    path, said, chosen = _sta(
-        verilog, library, constant, margins, 1.0, f"set period {period}\n{_STRENGTHEN}" if period else ""
-    )
+        return Timing(None, [], None, [])
+    change = [f"set period {period}\n{_STRENGTHEN}"] if period else []
+    path, said, chosen = _sta(verilog, library, constant, margins, 1.0, "\n".join([*change, *_slowest(ports)]))
     if path is None:
-        return Timing(None, [], None)
+        return Timing(None, [], None, [])
     slow = None
     if isinstance(margins.slow, Library):
         slow, *_ = _sta(chosen, margins.slow, constant, margins)
     elif margins.slow is not None:
         slow, *_ = _sta(chosen, library, constant, margins, margins.slow)
-    return Timing(path, re.findall(r"^stronger: (\S+) (\S+)$", said, re.MULTILINE), slow)
+    found = re.findall(r"^ports: (\S+) (\S+) (\S+)$", said, re.MULTILINE)
+    timed = [PortPath(start, end, round(float(nanoseconds), 4)) for start, end, nanoseconds in found]
+    return Timing(path, re.findall(r"^stronger: (\S+) (\S+)$", said, re.MULTILINE), slow, timed)
+
+
+def _slowest(paths: Sequence[tuple[_Member, _Member]]) -> Iterator[str]:
+    """The commands that time paths through ports."""
+    if paths:
+        yield _PORTS
+    for start, end in paths:
+        begin = f"[bits [all_inputs] {{{_bits(*start.ports)}}}]" if start.ports else "[all_registers -clock_pins]"
+        stop = f"[bits [all_outputs] {{{_bits(*end.ports)}}}]" if end.ports else "[all_registers -data_pins]"
+        yield f"slowest {start.name} {end.name} {begin} {stop}"
 
 
 def _sta(

@@ -156,7 +156,7 @@ def test_with_a_library() -> None:
 def test_cells_that_the_timing_tool_replaces_are_counted_as_what_they_became(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library.parse(WITH_FAST)
     before = synthesised(parity, library, width=1)
-    monkeypatch.setattr(synthesis, "_timing", lambda *_: Timing(None, [("DFF", "DFF2")] * 2, None))
+    monkeypatch.setattr(synthesis, "_timing", lambda *_: Timing(None, [("DFF", "DFF2")] * 2, None, []))
     after = synthesised(parity, library, width=1)
     assert before.cells_by_type["DFF"] == after.cells_by_type["DFF2"] == 2 and "DFF" not in after.cells_by_type
     assert (after.cells, after.flip_flops) == (before.cells, before.flip_flops)
@@ -241,7 +241,7 @@ def test_what_the_timing_tool_is_told_of_margins(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(shutil, "which", lambda _: "sta")
     monkeypatch.setattr(synthesis.processes, "run", run)
     timing = synthesis._timing("net", Library.parse(LIBRARY), (), 0.0, Margins(0.5, 0.25, Library.parse(SLOW)))
-    assert timing == (CriticalPath(1.5, "a", "x", "OpenSTA"), [], CriticalPath(1.5, "a", "x", "OpenSTA"))
+    assert timing == (CriticalPath(1.5, "a", "x", "OpenSTA"), [], CriticalPath(1.5, "a", "x", "OpenSTA"), [])
     synthesis._timing("net", Library.parse(LIBRARY), (), 0.0, Margins(slow=2.0))
     assert [files["net.v"] for files in told] == ["net", "made"] * 2
     assert [files["cells.lib"] for files in told] == [LIBRARY, SLOW, LIBRARY, LIBRARY]
@@ -253,6 +253,22 @@ def test_what_the_timing_tool_is_told_of_margins(monkeypatch: pytest.MonkeyPatch
 def fans_out(m: Module, c: Made) -> None:
     chosen = Signal()
     m.d.sync += [chosen.eq(c.a[0]), c.x.eq(Mux(chosen, c.a, c.x))]
+
+
+def masked(m: Module, c: Made) -> None:
+    held = Signal(8, reset_less=True)
+    m.d.sync += held.eq(c.a)
+    m.d.comb += c.x.eq(~(c.a & held))
+
+
+def test_the_paths_of_ports_are_timed_from_and_to_flip_flops_and_between_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Made, "combinational", {"x": ("a",)}, raising=False)
+    library = Library.parse(LIBRARY)
+    assert synthesise(Made(masked), Made(masked), library).ports == []
+    found = synthesise(Made(masked), Made(masked), library, ports=True).ports
+    if shutil.which("sta"):
+        times = {(path.start, path.end): path.nanoseconds for path in found}
+        assert times == pytest.approx({("a", "state"): 0.0, ("state", "x"): 0.2, ("a", "x"): 0.1}, abs=1e-3)
 
 
 def test_abc_buffers_and_where_it_cannot_we_do(monkeypatch: pytest.MonkeyPatch) -> None:
