@@ -93,6 +93,8 @@ class LoadStoreOrder(wiring.Component):
         bits = max(coalescers.bit_length(), merges.bit_length()) + 1
         self.change = [Signal(warps, name=f"change_{bit}") for bit in range(bits)]
         """Bit b, of two's complement, of what the lines of the cycle before change each counter by."""
+        self.entered = Signal(warps)
+        """What entered in the cycle before is counted with these: the grant of a scheduler comes late in its cycle."""
         super().__init__(
             {
                 "enter": In(warps),
@@ -135,11 +137,12 @@ class LoadStoreOrder(wiring.Component):
         changes = _add(m, up, inverted, bits, [every])  # a - b = a + ~b + 1
         m.d.sync += [old.eq(new) for old, new in zip(self.change, changes, strict=True)]
         m.d.sync += [old.eq(new) for old, new in zip(self.count, self._counts(m), strict=True)]
+        m.d.sync += self.entered.eq(self.enter)
 
         last_was_load = Signal.like(self.enter)
         m.d.sync += last_was_load.eq(last_was_load & ~self.enter | self.enter_load)
         m.d.comb += [
-            self.drained.eq(~reduce(or_, self.count)),
+            self.drained.eq(~reduce(or_, self.count, self.entered)),
             self.load_ready.eq(self.drained | last_was_load),
         ]
         return m
@@ -149,8 +152,8 @@ class LoadStoreOrder(wiring.Component):
         count, change = self.count, self.change
         bits = len(change)
         if bits >= len(count):
-            return _add(m, count, change, len(count), [self.enter])
-        *low, carry = _add(m, count[:bits], change, bits + 1, [self.enter])
+            return _add(m, count, change, len(count), [self.entered])
+        *low, carry = _add(m, count[:bits], change, bits + 1, [self.entered])
         rises, falls = carry & ~change[-1], ~carry & change[-1]
         ones = zeros = Const(-1, len(self.enter))  # of the bits below
         for old in count[bits:]:

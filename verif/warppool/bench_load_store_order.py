@@ -16,6 +16,7 @@ CONFIGURATIONS = {
     "large": dict(warps=64, coalescers=4, merges=8, limit=1023),
 }
 MEASURED = {"large": 1}
+IDLE_CHANGES = ("entered", r"count_\d+")  # what entered is counted a cycle later
 SHAPES = ("steady", "stalled", "single", "ordered", "crowd")
 CYCLES = 5000  # "crowd" takes so many to fill all counters and to empty them
 

@@ -74,6 +74,7 @@ class Warp(Elaboratable):
             Assume(~done | (self.ordered != 0)),
         ]
         total, change = Signal.like(self.known), Signal(signed(len(dut.change)))
+        counted = self.counter + dut.entered.bit_select(warp, 1)
         m.d.comb += [
             total.eq(self.loads + self.ordered + self.requests),
             change.eq(Cat(vector.bit_select(warp, 1) for vector in dut.change)),
@@ -91,8 +92,8 @@ class Warp(Elaboratable):
                 m.d.comb += Assume((enter_load & self.load_ready) | self.drained)
         m.d.comb += [
             Assert(self.loads + self.ordered <= INSTRUCTIONS),
-            Assert(self.counter == self.known),
-            Assert(self.counter + change == total),
+            Assert(counted == self.known),
+            Assert(counted + change == total),
         ]
         return m
 
