@@ -101,6 +101,8 @@ def _margins(options: Namespace, library: Library | None) -> Margins:
         for name in ("period", "wires", "uncertainty", "slow"):
             if value := getattr(options, name):
                 raise UsageError(f"--{name} {value}: needs --liberty, the cells that it is for")
+        if options.ports:
+            raise UsageError("--ports: needs --liberty, the cells that paths are timed in")
     if options.period and options.uncertainty >= options.period:
         raise UsageError(f"--uncertainty {options.uncertainty}: leaves nothing of --period {options.period}")
     slow = _slow(options.slow, library) if options.slow and library else None

@@ -412,6 +412,7 @@ def test_a_library_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("--period 2", "--period 2.0: needs --liberty"),
         ("--slow 2", "--slow 2: needs --liberty"),
         ("--wires 20", "--wires 20.0: needs --liberty"),
+        ("--ports", "--ports: needs --liberty"),
         ("--liberty cells.lib --period=-1", "--period: '-1': must be a number, 0 or more"),
         ("--liberty cells.lib --wires much", "--wires: 'much': must be a number, 0 or more"),
         ("--liberty cells.lib --wires inf", "--wires: 'inf': must be a number, 0 or more"),
