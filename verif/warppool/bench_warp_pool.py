@@ -20,6 +20,7 @@ from lockstep.verif.bench import mask
 from lockstep.verif.blocks import Waiver
 from lockstep.verif.lsu.bench_intra_warp_coalescer import Instruction, decoded, lines
 from lockstep.verif.lsu.lines import WAIVER, one_size
+from lockstep.verif.warppool import bench_load_store_order as order
 from lockstep.verif.warppool import bench_request_selector as selector
 from lockstep.verif.warppool.quantum import Quantum
 
@@ -47,7 +48,10 @@ CONFIGURATIONS = {
         index=FERMI, set_bits=6, metadata=256, quantum=100_000, store_wait=64, map_per=LINE,
     ),
 }  # fmt: skip
-IDLE_CHANGES = tuple(rf"request_selector\.{name}" for name in selector.IDLE_CHANGES)
+IDLE_CHANGES = (
+    *(rf"request_selector\.{name}" for name in selector.IDLE_CHANGES),
+    *(rf"load_store_order\.{name}" for name in order.IDLE_CHANGES),
+)
 CYCLES = 2500
 PIPELINE = 3  # requests between their selection and the L1
 FILLING = 140  # cycles in which a warp fills all tags, also at the paper's size
