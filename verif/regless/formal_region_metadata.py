@@ -196,7 +196,7 @@ PROOFS = {
     ),
     "flags come with their instruction": Proof(
         partial(Regions, entries=False), "bmc", 11,
-        "in 13 cycles of any regions without entries: of any slot, the flags come with its instruction; the last "
+        "in 11 cycles of any regions without entries: of any slot, the flags come with its instruction; the last "
         "instruction of a region is told: 2 warps, 2 places",
         long=True,
     ),
