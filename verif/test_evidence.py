@@ -28,6 +28,11 @@ def test_who_is_never_the_only_one() -> None:
     assert evidence.never_alone(FOUND, "b") == ["odd"]
 
 
+def test_every_fault_can_be_planted() -> None:
+    """Else whoever changes what it names hears of it when it is planted."""
+    assert len([fault.source for fault in evidence.faults()]) > 100
+
+
 def test_faults_are_planted_in_blocks_of_several_areas() -> None:
     assert {fault.block.partition(".")[0] for fault in evidence.faults()} >= {"warppool", "lsu", "regless", "cta"}
 
