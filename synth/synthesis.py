@@ -339,6 +339,7 @@ def _timing(
 ) -> Timing:
     if shutil.which("sta") is None:
         return Timing(None, [], None, [])
+    verilog = re.sub(r"(?<=[\w\]])\\", "$", verilog)  # inside names: OpenSTA writes them unescaped
     change = [f"set period {period}\n{_STRENGTHEN}"] if period else []
     path, said, chosen = _sta(verilog, library, constant, margins, 1.0, "\n".join([*change, *_slowest(ports)]))
     if path is None:
@@ -392,5 +393,4 @@ def _sta(
     slack = re.search(r"(-?[\d.]+)\s+slack", said)
     if not slack or not ends["Startpoint"] or not ends["Endpoint"]:
         return None, said, chosen
-    start, end = (re.sub(r"\\+", r"\\", found[1]) for found in ends.values() if found)  # each file escapes once more
-    return CriticalPath(-float(slack[1]), start, end, "OpenSTA"), said, chosen
+    return CriticalPath(-float(slack[1]), ends["Startpoint"][1], ends["Endpoint"][1], "OpenSTA"), said, chosen

@@ -229,6 +229,19 @@ def test_margins(margins: Margins, paths: list[float]) -> None:
     )
 
 
+@pytest.mark.skipif(
+    not shutil.which("sta"),
+    reason="needs the program sta (OpenSTA), which is not in PyPI; what it is told is tested everywhere",
+)
+@pytest.mark.parametrize("width", [1, 8])
+def test_the_slow_corner_times_the_same_path(width: int) -> None:
+    """Also where cells have names that OpenSTA does not write as it reads them: of registers of one bit."""
+    found = synthesised(parity, Library.parse(LIBRARY), width=width, margins=Margins(slow=2.0))
+    assert found.critical_path and found.slow_path
+    assert found.slow_path.end == found.critical_path.end
+    assert found.slow_path.nanoseconds == pytest.approx(2 * found.critical_path.nanoseconds, abs=2e-3)
+
+
 def test_what_the_timing_tool_is_told_of_margins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of both corners, the second with the netlist that the first has made."""
     told: list[dict[str, str]] = []
