@@ -58,6 +58,8 @@ class Environment:
         passed = self.window - rng.randint(5, 60) - self.cycle
         self.cycle += passed
         always = self.shape.active > 1e6
+        if not always and rng.random() < 0.5:
+            return {"cycle": self.cycle}  # what the hardware has counted by then shows at the window's end
         self.so_far += passed if always else 0 if self.shape.quiet > 1e6 else rng.randint(0, passed)
         return {"cycle": self.cycle, "so_far": self.so_far}
 
