@@ -327,7 +327,7 @@ class WarpScheduler(wiring.Component):
     def _pass_over(self, m: Module, passing: Value, cleared: Value) -> None:
         """Count once more for the slots that are passed over, and forget the counts of those cleared."""
         warps = self.own_warps
-        passed, others = Signal(warps), Signal(len(self.passes))
+        passed, others = Signal(warps), Signal.like(self.patience, name="others")
         m.d.comb += [passed.eq(passing), others.eq(self.patience - 1)]  # what has been counted before the last one
         carry, reached = self.added, ~Const(0, warps)
         for bit, passes in enumerate(self.passes):
@@ -336,6 +336,7 @@ class WarpScheduler(wiring.Component):
             m.d.sync += passes.eq(count)
             reached = reached & ~(count ^ others[bit].replicate(warps))
             carry = kept & carry
+        reached = reached & ~others[len(self.passes) :].any().replicate(warps)
         m.d.sync += [
             self.anew.eq(cleared),
             self.added.eq(passed & ~cleared),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lockstep.verif.planted import Fault
 
 FAULTS = [
-    Fault("dyncore.core_gate", "rtl", "an SM is added twice", "self.cycle < self._sms", "self.cycle <= self._sms"),
     Fault(
         "dyncore.core_gate", "rtl", "as much as the threshold is below it",
         "self.sum < self._threshold",

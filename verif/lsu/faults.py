@@ -11,7 +11,6 @@ FAULTS = [
         "found.narrow.eq(load.size < 2)",
         "found.narrow.eq(load.size <= 2)",
     ),
-    Fault("lsu.line_crossbar", "rtl", "a word's offset shifts it", "offset[1] & (load.size < 2)", "offset[1]"),
     Fault(
         "lsu.line_crossbar", "rtl", "a byte has the sign of its half",
         "Mux(found.byte, byte[7], half[15])",
