@@ -94,9 +94,12 @@ class Coverage:
 def measure(declared: Declaration, traces: Sequence[Trace]) -> Coverage:
     """What traces of a block's first configuration reach."""
     equal, points = _played(declared, joined(traces))
-    coverage = Coverage(declared.block, [point for point in points if _able(declared, point)], {})
-    unable = [point for point in points if point not in coverage.points]
-    coverage.errors += [f"not in TRANSITIONS, but reached: {point.name}" for point in unable if point.count]
+    coverage = Coverage(declared.block, [], {})
+    for point in points:
+        if _able(declared, point):
+            coverage.points.append(point)
+        elif point.count:
+            coverage.errors.append(f"not in TRANSITIONS, but reached: {point.name}")
     if not equal:
         coverage.errors.append(f"{declared.first}: the hardware differs from its model")
     for waiver in declared.waivers:
