@@ -205,7 +205,7 @@ class Order(Elaboratable):
 PROOFS = {
     "values stay": Proof(
         Traffic, "bmc", 8,
-        "in 8 cycles of any traffic within the contract, what is read or stored is what was written last (a fill and "
+        "any traffic within the contract: what is read or stored is what was written last (a fill and "
         "its read need more cycles); no register has two lines, and the lines that are found early are those; what is "
         "answered was asked; a dirty line leaves by a store, an invalidation or its warp's end alone: 3 registers, 2 "
         "lines, 1 lane",

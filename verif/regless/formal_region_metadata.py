@@ -190,13 +190,13 @@ class Regions(Elaboratable):
 PROOFS = {
     "entries are sent once": Proof(
         partial(Regions, entries=True), "bmc", 10,
-        "in 10 cycles of any regions: the usage that is announced is the header's; of any register, its entry is sent "
+        "any regions: the usage that is announced is the header's; of any register, its entry is sent "
         "once, to its bank, before the last is said to be sent; what a bank refuses stays: 2 warps, 2 banks, 2 places",
         long=True,
     ),
     "flags come with their instruction": Proof(
         partial(Regions, entries=False), "bmc", 11,
-        "in 11 cycles of any regions without entries: of any slot, the flags come with its instruction; the last "
+        "any regions without entries: of any slot, the flags come with its instruction; the last "
         "instruction of a region is told: 2 warps, 2 places",
         long=True,
     ),

@@ -62,7 +62,7 @@ class Shard(Elaboratable):
 PROOFS = {
     "a region starts in time": Proof(
         Shard, "bmc", 20,
-        "in 20 cycles of regions of one slot, with an entry or none, whose lines are free: the warp is active at most "
+        "regions of one slot, with an entry or none, whose lines are free: the warp is active at most "
         "16 cycles after the word, and the instruction that issues is the region's last: 1 warp, 2 registers",
         long=True,
     ),
