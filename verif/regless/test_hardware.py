@@ -6,6 +6,8 @@ In *replace*, what instructions compute with is what the RTL's banks, its compre
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,14 +30,22 @@ from lockstep.spec.regless.parameters import (
 )
 from lockstep.verif.planted import InKernel, component
 
+all_of_them = partial(pytest.param, MECHANISM.blocks, marks=pytest.mark.exhaustive)
+
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", [pytest.param("shadow", marks=pytest.mark.exhaustive), "replace"])
-def test_blocks_in_a_run(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("blocks", "mode"),
+    [
+        pytest.param([MANAGER, ARBITER], "replace", id="some-replace"),
+        all_of_them("shadow", id="shadow"), all_of_them("replace", id="replace"),
+    ],
+)  # fmt: skip
+def test_blocks_in_a_run(blocks: Sequence[str], mode: str, tmp_path: Path) -> None:
     job = Job("hotspot", gpu="gtx980", size="tiny", mechanisms=["regless"], settings={"core.sms": 1})
-    result = cosim(job, "regless", mode, folder=tmp_path)
+    result = cosim(job, ",".join(blocks), mode, folder=tmp_path)
     assert (result["checked"], result["mismatches"]) == (True, 0), result["message"]
-    assert result["blocks"] == sorted(MECHANISM.blocks)
+    assert result["blocks"] == sorted(blocks)
 
 
 def rows(cells: str) -> dict[str, tuple[float, ...]]:

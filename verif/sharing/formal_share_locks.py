@@ -296,7 +296,7 @@ PROOFS = {
         f"side alone wait; {_SIZE}",
     ),
     "without the rule, nobody waits for nothing": Proof(
-        lambda: Waits(rule=0), "prove", 1, f"while a warp waits, the other side holds a lock; {_SIZE}"
+        lambda: Waits(rule=0), "prove", 1, f"while a warp waits, the other side holds a lock; {_SIZE}", long=True
     ),
     "a lock changes hands": Proof(
         HandsOver, "cover", 8, f"a warp waits, is woken, and takes the lock, of either kind; {_SIZE}"

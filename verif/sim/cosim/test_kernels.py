@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,22 @@ def test_classes_of_a_mechanism_reach_the_hardware(tmp_path: Path) -> None:
 
 ELSEWHERE = ("regless", "sharing")  # verif/regless and verif/sharing run them in the kernels that they concern
 HARDWARE = {name: each.blocks for name, each in MECHANISMS.items() if each.blocks and name not in ELSEWHERE}
+SOME = {**HARDWARE, "warppool": ("warppool.mshr_metadata", "warppool.writeback")}  # all ten take long to compile
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mechanism", HARDWARE)
-def test_every_block_of_a_mechanism(mechanism: str, tmp_path: Path) -> None:
-    rtl = ",".join(HARDWARE[mechanism])
+@pytest.mark.parametrize(
+    ("mechanism", "blocks"),
+    [
+        *(pytest.param(*each, id=each[0]) for each in SOME.items()),
+        pytest.param("warppool", HARDWARE["warppool"], id="warppool, all", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_every_block_of_a_mechanism(mechanism: str, blocks: Sequence[str], tmp_path: Path) -> None:
+    rtl = ",".join(blocks)
     code, result = cosim("spmv", "--rtl", rtl, "--with", mechanism, json_to=tmp_path / "result.json")
     assert (code, result["mismatches"]) == (0, 0)
-    assert set(result["blocks"]) == set(HARDWARE[mechanism])
+    assert set(result["blocks"]) == set(blocks)
 
 
 @pytest.mark.long
@@ -113,6 +121,7 @@ def test_a_unit_that_sleeps_when_the_launch_ends_has_counted_all_its_cycles(tmp_
     assert (code, result["mismatches"]) == (0, 0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_fault_stops_the_run(tmp_path: Path) -> None:
     makes = {COALESCER: faulty(COALESCER, "line_number", 3, 321)}
