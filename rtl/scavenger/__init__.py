@@ -1,0 +1,1 @@
+"""Blocks of Scavenger (Kloosterman's thesis, chapter 5)."""

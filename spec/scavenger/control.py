@@ -1,0 +1,30 @@
+"""The parameters of Scavenger's controllers: ranges, defaults, and what the thesis leaves open (table 5.2)."""
+
+from __future__ import annotations
+
+from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS
+from lockstep.spec.scavenger.fixed import GAIN
+
+MAX_ISSUED = 7  # instructions of a kernel that an SM issues in a cycle: the whole bits of an IPC
+MAX_REQUESTS = 256  # outstanding on an SM, of both kernels (section 5.5.1.2)
+
+# The controllers of warps and requests.
+INTERVAL = 100  # core cycles
+MAX_INTERVAL = 1023
+PROPORTIONAL, INTEGRAL = GAIN.code(1.5), GAIN.code(1.0)
+MAX_SCALE = 64
+
+# The balancer of CTAs.
+WINDOW = 8192  # core cycles
+MIN_WINDOW, MAX_WINDOW = 128, 65535
+PRIMARY_SLACK, SECONDARY_SLACK = 4, 8  # warps
+MAX_PAIRS = MAX_CTAS
+MAX_SLACK = MAX_WARPS
+
+# The fallback. The thesis gives none of its three figures; these were chosen before any evaluation.
+LONGEST_RUN = 262_144  # core cycles (table 5.1)
+LIMIT = 4096  # instructions behind the target: half an instruction per cycle over a window of the balancer
+DURATION = 4 * WINDOW  # core cycles: the balancer can give the primary one CTA four times
+ALONE = LONGEST_RUN  # core cycles: a pair that never meets its target shares for a small part of the time
+MAX_LIMIT = (1 << 21) - 1
+MAX_CYCLES = (1 << 20) - 1

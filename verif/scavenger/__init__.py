@@ -1,0 +1,1 @@
+"""Benches, tests and proofs of Scavenger's blocks."""
