@@ -6,6 +6,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,14 +111,17 @@ def quiet(inputs: Any) -> None:
         inputs["leave"][100], inputs["leave"][101] = 0, 1
 
 
+more = partial(pytest.param, marks=pytest.mark.exhaustive)
+
+
 @pytest.mark.parametrize(
     "block, output, value, told",
     [
-        ("warppool.writeback", "result_mask", "inner", ""),
-        ("warppool.writeback", "result_mask", "inner ^ toggle", "result_holds"),
+        more("warppool.writeback", "result_mask", "inner", ""),
+        more("warppool.writeback", "result_mask", "inner ^ toggle", "result_holds"),
         ("warppool.writeback", "result_valid", "inner & toggle", "result_holds"),
-        ("warppool.writeback", "result_mask", "inner ^ result_ready", "result_mask_follows_clock"),
-        ("sharing.share_locks", "refuse", "inner ^ granted[0]", ""),
+        more("warppool.writeback", "result_mask", "inner ^ result_ready", "result_mask_follows_clock"),
+        more("sharing.share_locks", "refuse", "inner ^ granted[0]", ""),
         ("sharing.share_locks", "refuse", "inner ^ leave[0]", "refuse_follows"),
     ],
 )

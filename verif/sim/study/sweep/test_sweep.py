@@ -20,7 +20,6 @@ from lockstep.sim.study.sweep import runner
 from lockstep.sim.study.sweep.file import load
 from lockstep.sim.watch import Watch
 from lockstep.verif.cli.test_cli import COMMAND, KERNEL, PTX, lockstep
-from lockstep.verif.conftest import partly
 from lockstep.verif.sim.study.sweep.test_compare import with_lines
 
 RUNS = 200
@@ -330,8 +329,9 @@ def test_two_sweeps_share_a_store(folder: Path, kept: Path) -> None:
 # ----------------------------------------------------------------------------------------------------------- schedulers
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "module"), partly([("slurm", "submitit"), ("dask", "distributed")]))
+@pytest.mark.parametrize(("name", "module"), [("slurm", "submitit"), ("dask", "distributed")])
 def test_schedulers_give_the_same(
     folder: Path, kept: Path, capsys: pytest.CaptureFixture[str], name: str, module: str
 ) -> None:
