@@ -34,6 +34,7 @@ COMMANDS = {
     "sweep": "Run what a file describes, except for what has been run before.",
     "diff": "Explain how two saved runs differ, and where the cycles went.",
     "energy": "Account for the energy of saved runs, by component.",
+    "power": "Predict the power of kernels from characteristics of their runs, by statistical models.",
     "bench": "Measure the speed of the model.",
     "verify": "Check the hardware of blocks against their golden models.",
     "reproduce": "Compare with published or independent figures: a page with tables and plots.",

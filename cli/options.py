@@ -51,10 +51,14 @@ def parameters(to: argparse.ArgumentParser, meaning: str, metavar: str = "KEY=VA
     to.add_argument("--set", metavar=metavar, action="append", default=[], help=meaning)
 
 
+def seed(to: argparse.ArgumentParser, meaning: str) -> None:
+    to.add_argument("--seed", type=_seed, default=1, help=f"{meaning} (default: 1)")
+
+
 def inputs(to: argparse.ArgumentParser) -> None:
     """The input that a kernel is run with."""
     to.add_argument("--size", choices=SIZES, default="small", help="size of the input (default: small)")
-    to.add_argument("--seed", type=_seed, default=1, help="seed of the input (default: 1)")
+    seed(to, "seed of the input")
     to.add_argument("--strict", action="store_true", help="stop at a read of memory that has never been written")
 
 

@@ -6,6 +6,7 @@ Nothing is needed but the libraries of NVIDIA's driver, which compiles the PTX, 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -154,6 +155,9 @@ class Silicon(Gpu):
         self.name = f"{text.value.decode()}, driver {_driver_version()}"
         self.memory = Memory(self.driver)  # type: ignore[assignment]
 
+    def start(self, launch: Launch) -> None:
+        launch.start(self.driver)
+
     def load(  # type: ignore[override]
         self, path_or_text: str | os.PathLike[str], registers: Mapping[str, int] | None = None
     ) -> SiliconModule:
@@ -166,6 +170,21 @@ def _driver_version() -> str:
     if library.nvmlInit_v2() or library.nvmlSystemGetDriverVersion(text, len(text)):
         return "unknown"
     return text.value.decode()
+
+
+class Launch:
+    """A launch that is ready to start, also again. ``threads``: of its grid."""
+
+    def __init__(
+        self, function: ctypes.c_void_p, extents: Sequence[int], shared_bytes: int, values: Sequence[bytes]
+    ) -> None:
+        self.threads = math.prod(extents)
+        self._values = [ctypes.create_string_buffer(value) for value in values]
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, self._values))
+        self._arguments = (function, *extents, shared_bytes, None, pointers, None)
+
+    def start(self, driver: Driver) -> None:
+        driver.call("cuLaunchKernel", *self._arguments)
 
 
 class SiliconModule:
@@ -205,10 +224,8 @@ class SiliconModule:
         function = ctypes.c_void_p(number)
         if shared_bytes > WITHOUT_ASKING:
             self._driver.call("cuFuncSetAttribute", function, SHARED_LIMIT, shared_bytes)
-        values = [ctypes.create_string_buffer(_bytes(value)) for value in args]
-        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         extents = [*extent(found, "grid", grid), *extent(found, "block", block)]
-        self._driver.call("cuLaunchKernel", function, *extents, shared_bytes, None, pointers, None)
+        self._gpu.start(Launch(function, extents, shared_bytes, [_bytes(value) for value in args]))
         self._driver.call("cuCtxSynchronize")
 
 

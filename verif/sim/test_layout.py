@@ -32,6 +32,7 @@ COMMANDS: dict[str, list[str]] = {
     "cosim": ["saxpy", *KERNEL, "--with", "warppool", "--rtl", "warppool.writeback"],
     "energy": ["first.json", "second.json", "first.json"],
     "diff": ["first.json", "second.json"],
+    "power": ["report", "power.csv", "--trees", "5", "--seeds", "1"],
     "verify": ["warppool.writeback", "--jobs", "1"],
     "synth": ["warppool.writeback"],
     "reproduce": ["validation", "--quick"],
@@ -80,6 +81,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "sweep.toml").write_text(
         'kernel = ["saxpy"]\nsize = "tiny"\nset.core.sms = 2\nset.l1.mshrs = [16, 32]\n', encoding="utf-8"
     )
+    rows = "".join(f"kernel {n},{90 + n % 7},modelled by hand,{n * n},{10**n}\n" for n in range(24))
+    (folder / "power.csv").write_text(f"kernel,watts,origin,first,second\n{rows}", encoding="utf-8")
     return folder
 
 
