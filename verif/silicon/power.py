@@ -1,13 +1,14 @@
 """Watts of kernels on a real GPU: the same launches again and again, until its energy counter has gone on for seconds.
 
-The counter has a tick every 20 to 100 ms, so energy and time are those from tick to tick. Watts are those above what
-the GPU draws with a context and nothing to do.
+The counter has a tick every 20 to 100 ms, so energy and time are those from tick to tick. A GPU whose counter can't be
+read gives its power, which is added up. Watts are those above what the GPU draws with a context and nothing to do.
 """
 
 from __future__ import annotations
 
 import ctypes
 import datetime
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -23,7 +24,7 @@ from lockstep.verif.silicon.tape import Step, Tape
 
 __all__ = ["Meter", "Row", "measured", "record", "text"]
 
-WARM = 1.0  # seconds of passes before it is measured
+WARM = 0.5  # seconds of passes before it is measured
 BATCH = 0.01  # seconds of passes that are queued at once
 TIMED = 0.1  # seconds of passes that say how long one takes
 SM_CLOCK, MEMORY_CLOCK = 1, 2  # nvmlClockType_t
@@ -63,7 +64,7 @@ class _Use(ctypes.Structure):
 
 
 class Meter:
-    """The energy counter and the clocks of the GPU that a driver's first device is."""
+    """The energy and the clocks of the GPU that is a driver's first device."""
 
     def __init__(self, driver: Driver) -> None:
         try:
@@ -75,28 +76,37 @@ class Meter:
         driver.call("cuDeviceGetPCIBusId", bus, len(bus), ctypes.c_int(driver.number("cuDeviceGet", 0)))
         self._device = ctypes.c_void_p()
         self._call("nvmlDeviceGetHandleByPciBusId_v2", bus, ctypes.byref(self._device))
+        self._added, self._seen = 0.0, time.perf_counter()
 
     def _call(self, function: str, *arguments: object) -> None:
         if code := getattr(self._library, function)(*arguments):
-            raise UsageError(
-                f"{function}: error {code} of NVML; it needs a GPU with an energy counter (Volta or newer)"
-            )
+            raise UsageError(f"{function}: error {code} of NVML")
 
     def joules(self) -> float:
-        """Of the GPU since its driver was loaded."""
-        value = ctypes.c_ulonglong()
-        self._call("nvmlDeviceGetTotalEnergyConsumption", self._device, ctypes.byref(value))
-        return value.value / 1000
+        """What the GPU has taken, from some time on."""
+        total, milliwatts = ctypes.c_ulonglong(), ctypes.c_uint()
+        try:
+            self._call("nvmlDeviceGetTotalEnergyConsumption", self._device, ctypes.byref(total))
+            return total.value / 1000
+        except UsageError:
+            self._call("nvmlDeviceGetPowerUsage", self._device, ctypes.byref(milliwatts))
+        now = time.perf_counter()
+        self._added += milliwatts.value / 1000 * (now - self._seen)
+        self._seen = now
+        return self._added
 
     def state(self) -> tuple[float, float, float]:
-        """MHz of the SMs and of the memory, and percent of the last time in which a kernel ran."""
+        """MHz of the SMs and of the memory, and percent of the last time in which a kernel ran, NaN if unknown."""
         clocks = []
         for which in (SM_CLOCK, MEMORY_CLOCK):
             value = ctypes.c_uint()
             self._call("nvmlDeviceGetClockInfo", self._device, which, ctypes.byref(value))
             clocks.append(float(value.value))
         use = _Use()
-        self._call("nvmlDeviceGetUtilizationRates", self._device, ctypes.byref(use))
+        try:
+            self._call("nvmlDeviceGetUtilizationRates", self._device, ctypes.byref(use))
+        except UsageError:
+            return clocks[0], clocks[1], math.nan
         return clocks[0], clocks[1], float(use.gpu)
 
 

@@ -107,6 +107,40 @@ class Meter(power.Meter):
         self.now += seconds
 
 
+class FakeNvml:
+    """NVML of a GPU that draws 300 W, without some functions."""
+
+    def __init__(self, missing: str) -> None:
+        self.missing = missing
+
+    def __getattr__(self, name: str) -> Any:
+        values = {"nvmlDeviceGetPowerUsage": 300_000, "nvmlDeviceGetTotalEnergyConsumption": 5_000,
+                  "nvmlDeviceGetClockInfo": 1410}  # fmt: skip
+
+        def function(*arguments: Any) -> int:
+            if name in values and name not in self.missing:
+                arguments[-1]._obj.value = values[name]
+            return 3 if name in self.missing else 0
+
+        return function
+
+
+@pytest.mark.parametrize(
+    ("missing", "joules"), [("", [5, 5]), ("nvmlDeviceGetTotalEnergyConsumption", [300, 900])], ids=["counter", "power"]
+)
+def test_energy_without_a_counter(missing: str, joules: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=10.0)
+    monkeypatch.setattr(power.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(power.ctypes, "CDLL", lambda name: FakeNvml(f"{missing} nvmlDeviceGetUtilizationRates"))
+    meter = power.Meter(FakeDriver())  # type: ignore[arg-type]
+    found = []
+    for seconds in (1, 2):
+        clock.now += seconds
+        found.append(meter.joules())
+    assert found == joules
+    assert meter.state()[:2] == (1410, 1410) and np.isnan(meter.state()[2])
+
+
 @pytest.mark.parametrize("batch", [0.004, 0.02, 0.7])
 def test_watts_between_ticks(batch: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a batch at both ends, though it begins late between two ticks."""
