@@ -32,16 +32,12 @@ class Use:
         What each takes, as a process has it: an access to an array, or an operation of a lane.
     size : function
         Of an array, from the configuration: the bits of an access, and the bytes of the array that it opens.
-    lanes : bool
-        Each is a warp instruction, and takes the energy for each of its lanes that execute, as many as in the mean of
-        the run.
     """
 
     component: str
     statistics: tuple[str, ...]
     operation: str
     size: Callable[[Configuration], tuple[int, int]] = lambda configuration: (0, 0)
-    lanes: bool = False
 
 
 ARRAY = "array"
@@ -75,7 +71,7 @@ USES = (
     Use(FETCH, ("instruction_cache.hits", "instruction_cache.misses"), ARRAY,
         _cache("instruction_cache", lambda c: 8 * c["instruction_cache.instruction_bytes"] * c["core.fetch_width"])),
     Use(REGISTERS, ("registers.reads", "registers.writes"), ARRAY, register_file),
-    *(Use(ALU, (f"instructions.{category}",), category, lanes=True) for category in (
+    *(Use(ALU, (f"lanes.{category}",), category) for category in (
         "integer", "float", "double", "special", "special_double", "logical", "compare", "conversion", "video",
         "multiply", "shift", "divide_integer", "divide", "divide_double")),
     Use(SCRATCHPAD, ("scratchpad.accesses",), ARRAY, _scratchpad),

@@ -51,13 +51,14 @@ class Counts:
         if index is not None:
             array = array[:, index]
         one = self._sm is not None and has_sms(name)
-        return int(array[self._sm] if one else array.sum())
+        return int((array[self._sm] if one else array).sum())
 
     def sum(self, *names: str) -> int:
         return sum(self(name) for name in names)
 
-    def category(self, *names: str) -> int:
-        return sum(self("sm.categories", CATEGORIES.index(name)) for name in names)
+    def lanes(self, *categories: str) -> int:
+        """Lanes that execute instructions of some categories."""
+        return sum(self("sm.lanes", CATEGORIES.index(category)) for category in categories)
 
 
 def ratio(part: Any, whole: Any) -> Any:

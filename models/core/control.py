@@ -11,7 +11,7 @@ from lockstep.models.core.operands import reserve_pipeline
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, Control, Fault, at_grid
 from lockstep.models.execution.operands import register_address
-from lockstep.models.jit import i64, jit, words_i32, words_u32
+from lockstep.models.jit import ctz, i64, jit, words_i32, words_u32
 
 
 @jit
@@ -66,17 +66,17 @@ def _branch(sm, config, context, instruction, slot):
     table = words_i32(i64(at_grid(context.grid).branch_table) + i64(instruction.target) * 4, entries)
     index = words_u32(register_address(context, i64(instruction.src[0])), LANES)
     targets = context.address
+    splits = mask != 0 and mask != warp.mask
     for lane in range(LANES):
         if (mask >> lane) & 1 != 0:
             if i64(index[lane]) >= entries:
                 context.fault_lane = lane
                 return i64(Fault.BAD_BRANCH_INDEX)
             targets[lane] = table[i64(index[lane])]
-    before = i64(warp.depth)
-    fault = W.branch_indexed(warp, targets, i64(instruction.reconverge), mask, limit)
-    if warp.depth > before + 1:
+            splits |= targets[lane] != targets[ctz(mask)]
+    if splits:
         sm.counters.divergent_branches += 1
-    return fault
+    return W.branch_indexed(warp, targets, i64(instruction.reconverge), mask, limit)
 
 
 @jit

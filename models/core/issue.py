@@ -11,7 +11,16 @@ from lockstep.models.core.operands import collect, executed, read, reserve_pipel
 from lockstep.models.core.put_off import put_off, take_back
 from lockstep.models.core.scoreboard import hold, refresh
 from lockstep.models.core.state import address_of, at_instruction, is_access, stop
-from lockstep.models.execution.isa import PT, Category, Fault, Flag, Group, Space
+from lockstep.models.execution.isa import (
+    GLOBAL_BASE,
+    LOCAL_PHYSICAL,
+    PT,
+    Category,
+    Fault,
+    Flag,
+    Group,
+    Space,
+)
 from lockstep.models.execution.operands import read_predicate
 from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
 from lockstep.models.lsu.queue import NEAR, queue_constants, queue_memory
@@ -68,8 +77,12 @@ def issue(sm, launch, config, context, k, now):
         counters.added_instructions += 1
     else:
         counters.warp_instructions += 1
-        counters.thread_instructions += popcount(mask)
         counters.categories[instruction.category] += 1
+        lanes = popcount(mask)
+        counters.lanes[instruction.category] += lanes
+        counters.register_lanes += lanes * i64(instruction.registers)
+        if instruction.group == Group.CONTROL and flags & Flag.CALL == 0:
+            counters.control_lanes[instruction.op] += lanes
     if sm.tenants != 0:
         sm.frame.seen.issued |= i64(1) << slot
         if sm.tenants & HAS_LISTENERS != 0:
@@ -158,6 +171,20 @@ def _distinct(context, width):
     return count
 
 
+@jit
+def _count_generic(counters, context, touched, in_scratchpad):
+    """Count the lanes of a generic load or store that reach other spaces than the global one."""
+    counters.generic_lanes[Space.SHARED] += popcount(in_scratchpad)
+    rest = touched & ~in_scratchpad
+    while rest != 0:
+        address = i64(context.address[ctz(rest)])
+        rest = without_lowest(rest)
+        if address >= LOCAL_PHYSICAL:
+            counters.generic_lanes[Space.LOCAL] += 1
+        elif address < GLOBAL_BASE:
+            counters.generic_lanes[Space.PARAM] += 1
+
+
 @inline
 def _access(sm, config, context, instruction, slot, pc, ready, now):
     """Queue a load, a store, an atomic or a texture fetch that has been executed."""
@@ -168,6 +195,9 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
     cached = touched & ~in_scratchpad
     cycles = i64(1)
     latency = i64(config.pipelines[instruction.category].latency)
+    generic = instruction.space == Space.GENERIC and instruction.group == Group.MEMORY
+    if generic and i64(instruction.flags) & Flag.ADDED == 0:
+        _count_generic(counters, context, touched, in_scratchpad)
     if in_scratchpad != 0:
         counters.scratchpad_accesses += 1
         banks, bank_bytes = i64(config.scratchpad.banks), i64(config.scratchpad.bank_bytes)

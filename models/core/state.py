@@ -9,7 +9,7 @@ from lockstep.models.blocks import instance
 from lockstep.models.core import warp as W
 from lockstep.models.core.events import EVENT_WHEEL
 from lockstep.models.core.frame import FRAME, KINDS
-from lockstep.models.execution.isa import GRID, INSTRUCTION, Group, Space
+from lockstep.models.execution.isa import GRID, INSTRUCTION, Control, Group, Space
 from lockstep.models.jit import i64, inline, jit, pointer_to, record
 from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.read_cache import READ_CACHE
@@ -56,9 +56,12 @@ COUNTERS = record(
         ("resident_warp_cycles", "i8"),
         ("resident_cta_cycles", "i8"),
         ("warp_instructions", "i8"),
-        ("thread_instructions", "i8"),
         ("added_instructions", "i8"),  # warp instructions that a mechanism's pass has added: in no count before
         ("categories", "i8", (len(CATEGORIES),)),  # warp instructions
+        ("lanes", "i8", (len(CATEGORIES),)),  # that execute them
+        ("control_lanes", "i8", (len(Control),)),  # that execute control instructions, calls and returns left out
+        ("generic_lanes", "i8", (len(Space),)),  # of generic loads and stores that reach a space other than global
+        ("register_lanes", "i8"),  # 32-bit registers of lanes that execute, read and written
         ("branches", "i8"),
         ("divergent_branches", "i8"),
         ("barriers", "i8"),

@@ -99,6 +99,7 @@ class Flag(IntEnum):
     HINT = 1024  # shifts the priority of region-p scheduling; costs nothing
     SPILL = 2048  # spilled registers: a load may find what was never written, as a register's reader may
     CONSTANT = 4096  # an operand comes from the constant bank, whose value a launch puts into ``imm``
+    CALL = 8192  # a branch that stands for a call, or for the return from one
 
 
 class Round(IntEnum):
@@ -591,6 +592,7 @@ INSTRUCTION = record(
         ("v", "u1", (8,)),  # data registers: element e of 64 bits takes the pair from v[e]
         ("read", "u1", (12,)),  # registers read, for the banks
         ("data", "u1"),  # width in bytes of the registers in ``v``: 2, 4 or 8
+        ("registers", "u1"),  # read, and written, of 32 bits
         ("offset", "i8"),  # of a memory access; with Flag.CONSTANT the device address of that operand, 4 or 8 bytes
         ("imm", "i8", (4,)),
     ]

@@ -7,7 +7,7 @@ the L1 (stores). Its number is its warp and, of the warp's instructions in fligh
 from __future__ import annotations
 
 from lockstep.models.core.frame import ANSWERED, EVENTS, emit_of_warp
-from lockstep.models.execution.isa import LANES, Flag, Group, Memory, Space, Texture
+from lockstep.models.execution.isa import LANES, LOCAL_PHYSICAL, Flag, Group, Memory, Space, Texture
 from lockstep.models.jit import (
     addressof,
     ctz,
@@ -44,6 +44,7 @@ TOKEN = record(
         ("size", "i4"),  # log2 of them; at most 4, which is all that the mapping needs
         ("lines", "i4"),  # lines that are still to be answered, plus one while lines are to be sent
         ("sent", "i4"),  # lines sent
+        ("needed", "i4"),  # lines that a global load or store needs at least; 0: it is something else
         ("texture", "i4"),  # a texture fetch
         ("same", "i4"),  # atomics: most lanes on one address
         ("group", "i4"),  # in the order of its warp (``lsu.order``)
@@ -152,6 +153,10 @@ def new_token(lsu, config, context, instruction, mask, warp, pc):
     token.size = ctz(size) if size < 16 else 4
     token.lines = 1
     token.sent = 0
+    token.needed = 0
+    if instruction.group == Group.MEMORY and (instruction.space == Space.GLOBAL or instruction.space == Space.GENERIC):
+        if i64(context.address[ctz(mask)]) < LOCAL_PHYSICAL:
+            token.needed = (popcount(mask) * size + i64(lsu.l1.line_bytes) - 1) >> lsu.l1.line_shift
     token.delivered = 0
     token.texture = 1 if instruction.group == Group.TEXTURE and kind == L1.LOAD else 0
     token.same = _most_on_one_address(context, mask) if kind == L1.ATOMIC_ACCESS else i64(1)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from lockstep.models.core.frame import SENT, emit_of_warp
 from lockstep.models.execution.isa import LANES
-from lockstep.models.jit import addressof, call, clear, i64, inline, jit, record
+from lockstep.models.jit import addressof, call, clear, i64, inline, jit, popcount, record
 from lockstep.models.lsu.clients import CLIENTS, NOBODY, PORT_TAKEN, ask_clients, clients_wake, pass_turn, serve_clients
 from lockstep.models.lsu.faults import FAULT
 from lockstep.models.lsu.gates import GATES, all_sent, enter, gates_reset
@@ -73,6 +73,7 @@ COUNTS = record(
         ("merged", "i8"),  # lines that went to the L1 with another one's access
         ("line_instructions", "i8"),  # all of whose lines have been accepted ...
         ("uncoalesced", "i8"),  # ... of those with more than one
+        ("uncoalesced_lanes", "i8"),  # of global loads and stores that need more lines than their bytes would
         ("texture_hits", "i8"),  # lines of texture fetches that hit in the L1 ...
         ("texture_misses", "i8"),  # ... and the others
     ]
@@ -159,6 +160,8 @@ def accepted(lsu, number, lanes, line, code):
     counts.line_instructions += 1
     if token.sent > 1:
         counts.uncoalesced += 1
+        if token.needed != 0 and token.sent > token.needed:
+            counts.uncoalesced_lanes += popcount(i64(token.mask))
     return True
 
 

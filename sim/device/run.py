@@ -69,7 +69,7 @@ class Run:
 
     @property
     def thread_instructions(self) -> int:
-        return int(self.raw["sm.thread_instructions"].sum())
+        return int(self.raw["sm.lanes"].sum())
 
     @property
     def ipc(self) -> float:

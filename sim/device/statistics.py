@@ -5,7 +5,8 @@ the statistics from them, for the whole GPU or for one SM, so a ratio is always 
 in every run. ``python -m lockstep.sim.device.statistics`` prints ``docs/statistics.md``.
 
 Keys carry their units: ``_core_cycles``, ``_dram_cycles``, ``_bytes``. Others are counts, or ratios where the text says
-so. A *line* is one request of the coalescer, for one cache line. Counts of instructions are warp instructions.
+so. A *line* is one request of the coalescer, for one cache line. Counts of instructions are warp
+instructions, those of thread instructions the lanes that execute them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from lockstep.models.execution.isa import Control, Space
 from lockstep.models.memory.dram import ROW_CLOSED, ROW_CONFLICT, ROW_HIT
 from lockstep.models.memory.l1 import REFUSALS
 from lockstep.models.memory.l2 import STALLS
@@ -51,14 +53,14 @@ _SM = (
 
 _ISSUE = (
     counted("issue.warp_instructions", "instructions", "sm.warp_instructions", "warp instructions issued"),
-    counted("issue.thread_instructions", "instructions", "sm.thread_instructions",
+    counted("issue.thread_instructions", "instructions", "sm.lanes",
             "executing lanes, summed over these instructions"),
     counted("issue.added_instructions", "instructions", "sm.added_instructions",
             "warp instructions added by the compiler passes of mechanisms; not in any other count of instructions"),
     of_sm("issue.ipc", RATIO, "warp instructions per core cycle of the launch",
           lambda c: ratio(c("sm.warp_instructions"), c("gpu.cycles"))),
     of_sm("issue.lanes", "lanes", "mean executing lanes of a warp instruction",
-          lambda c: ratio(c("sm.thread_instructions"), c("sm.warp_instructions"))),
+          lambda c: ratio(c("sm.lanes"), c("sm.warp_instructions"))),
     of_sm("issue.slots_used", RATIO, "warp instructions / issue slots while the SM has a CTA (Kloosterman's issue %)",
           lambda c: ratio(c("sm.warp_instructions") * max(c.gpu.core.issue_interval, c.gpu.core.scheduler_overhead),
                           c("sm.cycles") * c.gpu.core.schedulers)),
@@ -89,6 +91,9 @@ _ISSUE = (
           lambda c: ratio(c("sm.active_cycles"), c("gpu.cycles") * c.sms)),
     *(counted(f"instructions.{category}", "instructions", "sm.categories",
               f"warp instructions of the category {category}", index) for index, category in enumerate(CATEGORIES)),
+    *(counted(f"lanes.{category}", "thread instructions", "sm.lanes",
+              f"executing lanes, summed over the instructions of the category {category}", index)
+      for index, category in enumerate(CATEGORIES)),
     counted("control.branches", "instructions", "sm.branches", "branches executed"),
     counted("control.divergent_branches", "instructions", "sm.divergent_branches", "branches that split their warp"),
     counted("control.barriers", "instructions", "sm.barriers", "barrier instructions, per warp"),
@@ -228,6 +233,7 @@ _DRAM = (
                            c("gpu.cycles") * c.gpu.clocks.dram * c.gpu.dram.channels)),
 )  # fmt: skip
 
+_LANES = "thread instructions"
 _ALU = tuple(name for name in CATEGORIES[: CATEGORIES.index("shared")] if not name.startswith("special"))
 
 
@@ -235,30 +241,43 @@ def _chen(name: str, unit: str, doc: str, formula: Callable[[Counts], float]) ->
     return Statistic(f"chen.{name}", unit, f"{doc} (Chen table 3-1)", formula, True)
 
 
+def _control(c: Counts, *operations: Control) -> int:
+    return sum(c("sm.control_lanes", operation) for operation in operations)
+
+
+def _generic(c: Counts, *spaces: Space) -> int:
+    return sum(c("sm.generic_lanes", space) for space in spaces)
+
+
 # Names as in the paper. The model has one cache for data and textures, and one for constants and kernel parameters.
 _CHEN = (
-    _chen("ShMInst", "instructions", "shared memory instructions", lambda c: c.category("shared")),
-    _chen("PMInst", "instructions", "parameter memory instructions", lambda c: c.category("param")),
-    _chen("LMInst", "instructions", "local memory instructions", lambda c: c.category("local")),
-    _chen("GMInst", "instructions", "global memory instructions", lambda c: c.category("global")),
+    _chen("ShMInst", _LANES, "shared memory instructions", lambda c: c.lanes("shared") + _generic(c, Space.SHARED)),
+    _chen("PMInst", _LANES, "parameter memory instructions", lambda c: c.lanes("param") + _generic(c, Space.PARAM)),
+    _chen("LMInst", _LANES, "local memory instructions", lambda c: c.lanes("local") + _generic(c, Space.LOCAL)),
+    _chen("GMInst", _LANES, "global memory instructions; a generic access counts where it reaches",
+          lambda c: c.lanes("global") - _generic(c, Space.SHARED, Space.PARAM, Space.LOCAL)),
     _chen("TMInst.hit", "lines", "texture accesses that hit in the L1", lambda c: c("lsu.texture_hits")),
     _chen("TMInst.miss", "lines", "texture accesses that missed in the L1", lambda c: c("lsu.texture_misses")),
     _chen("CMInst.hit", "lines", "accesses that hit in the constant cache", lambda c: c("constant_cache.hits")),
     _chen("CMInst.miss", "lines", "accesses that missed in it, or joined a miss", lambda c: c("constant_cache.misses")),
-    _chen("Register", "registers", "warp registers read and written",
-          lambda c: c.sum("sm.register_reads", "sm.register_writes")),
-    _chen("S.FP", "instructions", "single precision", lambda c: c.category("float", "divide")),
-    _chen("D.FP", "instructions", "double precision", lambda c: c.category("double", "divide_double")),
-    _chen("INT", "instructions", "integer and logical",
-          lambda c: c.category("integer", "logical", "multiply", "shift", "divide_integer")),
-    _chen("ALU", "instructions", "everything that is neither memory nor special function", lambda c: c.category(*_ALU)),
-    _chen("SFU", "instructions", "special functions", lambda c: c.category("special", "special_double")),
-    _chen("Atomic", "instructions", "atomics", lambda c: c.category("atomic")),
-    _chen("Barrier", "instructions", "barriers", lambda c: c("sm.barriers")),
-    _chen("M.Barrier", "instructions", "memory fences", lambda c: c("sm.fences")),
-    _chen("Branch", "instructions", "branches", lambda c: c("sm.branches")),
-    _chen("UncoalesMem", "instructions", "memory instructions of more than one line", lambda c: c("lsu.uncoalesced")),
-    _chen("D.Branch", "instructions", "divergent branches", lambda c: c("sm.divergent_branches")),
+    _chen("Register", "registers of threads", "32-bit registers that instructions read and write",
+          lambda c: c("sm.register_lanes")),
+    _chen("S.FP", _LANES, "single precision, with the software sequences of divisions",
+          lambda c: c.lanes("float", "divide")),
+    _chen("D.FP", _LANES, "double precision, likewise", lambda c: c.lanes("double", "divide_double")),
+    _chen("INT", _LANES, "integer and logical, likewise",
+          lambda c: c.lanes("integer", "logical", "multiply", "shift", "divide_integer")),
+    _chen("ALU", _LANES, "everything that is neither memory nor special function", lambda c: c.lanes(*_ALU)),
+    _chen("SFU", _LANES, "special functions", lambda c: c.lanes("special", "special_double")),
+    _chen("Atomic", _LANES, "atomics", lambda c: c.lanes("atomic")),
+    _chen("Barrier", _LANES, "`bar` and `barrier`, also of one warp",
+          lambda c: _control(c, Control.BARRIER, Control.ARRIVE, Control.REDUCE, Control.WARP_SYNC)),
+    _chen("M.Barrier", _LANES, "memory fences", lambda c: _control(c, Control.FENCE)),
+    _chen("Branch", _LANES, "`bra` and `brx`, also uniform ones",
+          lambda c: _control(c, Control.BRANCH, Control.INDEXED)),
+    _chen("UncoalesMem", _LANES, "global loads and stores of more lines than their bytes need",
+          lambda c: c("lsu.uncoalesced_lanes")),
+    _chen("D.Branch", "instructions", "branches that split their warp", lambda c: c("sm.divergent_branches")),
     _chen("BankConf", "core cycles", "scratchpad bank conflicts; the caches have one bank",
           lambda c: c("sm.scratchpad_conflict_cycles")),
     _chen("Occupancy", RATIO, "mean resident warps / warps that an SM can hold",
@@ -304,9 +323,9 @@ def markdown() -> str:
         "",
         "Counts are sums over SMs, slices or channels, and over launches; ratios are ratios of such sums. Statistics",
         "marked *SM* are also given for each SM (`run.per_sm`), and [some](timelines.md#statistics-over-time) over",
-        "time. Instructions are warp instructions; a line is one request of the coalescer. A statistic that a paper",
-        "defines names its first author: Jatala (register sharing), Kloosterman (WarpPool, RegLess, Scavenger),",
-        "Kayiran (DYNCTA), Chen (warp scheduling and power).",
+        "time. Instructions are warp instructions; thread instructions are the lanes that execute them. A line is one",
+        "request of the coalescer. A statistic that a paper defines names its first author: Jatala (register sharing),",
+        "Kloosterman (WarpPool, RegLess, Scavenger), Kayiran (DYNCTA), Chen (warp scheduling and power).",
     ]
     for title, group in GROUPS.items():
         lines += ["", f"## {title}", "", "| name | unit | per | meaning |", "|---|---|---|---|"]

@@ -405,7 +405,7 @@ def test_monitors_see_every_cycle_and_events_everything(kernel: str) -> None:
     events = {kind: seen["events"][:, getattr(frame, kind)] for kind in (
         "ISSUE", "SENT", "ANSWERED", "CTA_START", "CTA_END", "WARP_START", "WARP_END", "ARRIVED")}  # fmt: skip
     assert (events["ISSUE"] == raw["sm.warp_instructions"]).all()
-    assert (seen["lanes"] == raw["sm.thread_instructions"]).all()
+    assert (seen["lanes"] == raw["sm.lanes"].sum(axis=1)).all()
     assert (events["SENT"] == raw["lsu.lines"]).all()
     assert (events["ANSWERED"] == raw["lsu.line_instructions"]).all()
     assert (events["CTA_START"] == raw["sm.ctas"]).all() and (events["CTA_END"] == raw["sm.ctas"]).all()

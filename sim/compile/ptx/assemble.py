@@ -35,7 +35,7 @@ def assemble(draft: Draft) -> Kernel:
     table: list[int] = []
     columns: dict[str, list[object]] = {
         name: [] for name in ("need", "pneed", "writes", "pwrites", "kind", "fetch", "src", "v", "read", "reads",
-                              "offset", "imm", "target")
+                              "registers", "offset", "imm", "target")
     }  # fmt: skip
     for pc, micro in enumerate(code.list):
         read, written = _read(micro, code, places), _written(micro, code, places)
@@ -48,6 +48,7 @@ def assemble(draft: Draft) -> Kernel:
         columns["pwrites"].append(predicates_written)
         read = list(dict.fromkeys(read))
         columns["reads"].append(len(read))
+        columns["registers"].append(len(read) + len(set(written)))
         columns["read"].append(read + [0] * (12 - len(read)))
         _sources(micro, pc, places, columns, relocations)
         v = [RZ] * 8

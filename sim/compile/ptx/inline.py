@@ -27,9 +27,9 @@ def lower_call(scope: Scope, call: ast.Call, body: Body) -> None:
     guard, guard_not = scope.guard(call)
     entry = code.label()
     if guard == NONE:
-        scope.emit(Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, targets=(entry,), flags=Flag.UNIFORM))
+        scope.emit(_jump(entry, Flag.UNIFORM))
     else:
-        skip = Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, targets=(after,))
+        skip = _jump(after)
         skip.guard, skip.guard_not = guard, not guard_not
         scope.emit(skip)
     code.place(entry)
@@ -44,6 +44,11 @@ def lower_call(scope: Scope, call: ast.Call, body: Body) -> None:
         else:
             _system_call(scope, call, function)
     code.place(after)
+
+
+def _jump(target: int, flags: int = 0) -> Micro:
+    """A branch of a call."""
+    return Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, targets=(target,), flags=Flag.CALL | flags)
 
 
 def _system_call(scope: Scope, call: ast.Call, function: ast.Function) -> None:
@@ -112,7 +117,7 @@ def _inline(scope: Scope, call: ast.Call, function: ast.Function, after: int, bo
         if output is not None:
             scope.emit(output)
     if isinstance(call.target, ast.Register):
-        scope.emit(Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, targets=(after,)))
+        scope.emit(_jump(after))
 
 
 def _parameter(scope: Scope, actual: ast.Operand) -> ParameterStorage | None:
@@ -193,7 +198,8 @@ def _indirect(scope: Scope, call: ast.Call, target: ast.Register, after: int, bo
                 sources=(Source(Fetch.PAIR, address), Source(Fetch.PAIR, bits=identity)),
             )
         )  # fmt: skip
-        skip = Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, targets=(following,), guard=hit, guard_not=True)
+        skip = _jump(following)
+        skip.guard, skip.guard_not = hit, True
         scope.emit(skip)
         _inline(scope, call, candidate, after, body)
         code.place(following)

@@ -901,7 +901,7 @@ def ret(scope: Scope, instruction: ast.Instruction) -> Micro:
     leave = scope.frames[-1].leave
     if leave is None or instruction.opcode == "exit":
         return Micro(Group.CONTROL, Control.EXIT, Category.CONTROL, flags=flags)
-    return Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, flags=flags, targets=(leave,))
+    return Micro(Group.CONTROL, Control.BRANCH, Category.CONTROL, flags=flags | Flag.CALL, targets=(leave,))
 
 
 @handles("trap", "brkpt", "pmevent", "nanosleep", "griddepcontrol")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -156,7 +155,6 @@ def uses(mechanisms: Sequence[str]) -> list[Use]:
 def account(run: Saved, process: Process) -> Account:
     """The energy of a saved run."""
     stats, configuration = run["stats"], run["configuration"]
-    lanes = Fraction(stats["issue.lanes"]).limit_denominator(1 << 20)
     energies: dict[str, int] = {}
     missing: dict[str, dict[str, int]] = {}
     for use in uses(run["mechanisms"]):
@@ -170,6 +168,5 @@ def account(run: Saved, process: Process) -> Account:
                 if count:
                     missing.setdefault(use.component, {})[statistic] = count
                 continue
-            energy = round(count * each * lanes) if use.lanes else count * each
-            energies[use.component] = energies.get(use.component, 0) + energy
+            energies[use.component] = energies.get(use.component, 0) + count * each
     return Account(energies, missing)

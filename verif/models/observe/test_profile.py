@@ -50,7 +50,7 @@ def test_sums_are_the_statistics(name: str, mechanism: str) -> None:
         assert total["conflict_core_cycles"] == raw(run, "sm.scratchpad_conflict_cycles")
         assert total["scratchpad_accesses"] == raw(run, "sm.scratchpad_accesses")
         if not raw(run, "sm.added_instructions"):
-            assert total["lanes"] == raw(run, "sm.thread_instructions")
+            assert total["lanes"] == raw(run, "sm.lanes")
         if not raw(run, "lsu.merged") and not raw(run, "l1.local_stores"):
             assert total["l1_hits"] == raw(run, "l1.hits")
             assert total["l1_misses"] == raw(run, "l1.misses", "l1.atomics")

@@ -57,8 +57,8 @@ def test_an_account_by_hand(process: energy.Process) -> None:
     """A bank of the gtx480's register file has 8 KB, and a warp register 1024 bits: 16 times 2000 * 2 ** 0.75."""
     found = energy.account(run(registers__reads=3, registers__writes=2), process)
     assert {name: each for name, each in found.energies.items() if each} == {"registers": 5 * 53817}
-    found = energy.account(run(instructions__float=10, issue__lanes=24.5), process)
-    assert found.total == found.energies["arithmetic"] == 10 * 7 * 49 // 2
+    found = energy.account(run(lanes__float=245, issue__lanes=9.5), process)
+    assert found.total == found.energies["arithmetic"] == 245 * 7
 
 
 def test_staging_units_in_place_of_the_register_file(process: energy.Process) -> None:
@@ -75,8 +75,8 @@ def test_sums_are_exact(process: energy.Process) -> None:
 
 
 def test_what_has_no_energy_is_listed(process: energy.Process) -> None:
-    found = energy.account(run(instructions__double=4, dram__activates=2), process)
-    assert found.not_counted == {"arithmetic": {"instructions.double": 4}, "DRAM": {"dram.activates": 2}}
+    found = energy.account(run(lanes__double=4, dram__activates=2), process)
+    assert found.not_counted == {"arithmetic": {"lanes.double": 4}, "DRAM": {"dram.activates": 2}}
     assert found.total == 0
 
 
@@ -85,7 +85,7 @@ def test_a_mechanism_has_its_own(process: energy.Process, monkeypatch: pytest.Mo
     own = (Use("registers", ("registers.reads",), ARRAY, lambda c: (64, 1024)),)
     warppool = energy.registry.MECHANISMS["warppool"]
     monkeypatch.setitem(energy.registry.MECHANISMS, "warppool", replace(warppool, energy=own))
-    counts = run(registers__reads=3, registers__writes=2, instructions__float=1, issue__lanes=1.0)
+    counts = run(registers__reads=3, registers__writes=2, lanes__float=1)
     found = energy.account({**counts, "mechanisms": ["warppool"]}, process)
     assert {name: each for name, each in found.energies.items() if each} == {"registers": 3000, "arithmetic": 7}
 
