@@ -1,4 +1,4 @@
-"""`lockstep run`: one kernel on one GPU, its result checked."""
+"""`lockstep run`: one kernel on one GPU, or two at once, their results checked."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from lockstep.sim.device.profile import hot_lines
 from lockstep.sim.device.run import Run
 from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.device.trace import intervals, target
-from lockstep.sim.errors import KernelFault
+from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.output import Display, check_writable, table
+from lockstep.sim.sizes import SIZES
+from lockstep.sim.study import pair
 from lockstep.sim.study.job import execute
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ HIGHLIGHTS = (
 def arguments(to: ArgumentParser) -> None:
     shared.one_kernel(to)
     shared.json(to)
+    to.add_argument("--secondary", metavar="KERNEL|FILE.py", help="a second kernel, which runs at the same time")
+    to.add_argument("--secondary-size", choices=SIZES, help="size of its input (default: that of the first)")
     to.add_argument("--profile", action="store_true", help="show which lines of the source take the time, and why")
     to.add_argument("--timeline", metavar="FILE", help="write what happens on one SM, for Konata (.kanata, .log) or "
                     "ui.perfetto.dev (.pftrace, .perfetto-trace)")  # fmt: skip
@@ -48,6 +52,10 @@ def arguments(to: ArgumentParser) -> None:
 
 
 def command(options: Namespace) -> int:
+    if options.secondary:
+        return _pair(options)
+    if options.secondary_size:
+        raise UsageError("--secondary-size: is for --secondary")
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
     window = target.check(options.timeline, options.cycles, options.sm, options.around_stop)
@@ -89,5 +97,30 @@ def command(options: Namespace) -> int:
             table(*hot_lines(function))
         print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
     return shared.finish(options, result, [result])
+
+
+ALONE = ("profile", "timeline", "sm", "cycles", "around_stop", "intervals", "every")
+
+
+def _pair(options: Namespace) -> int:
+    """Two kernels at once."""
+    for name in ALONE:
+        if getattr(options, name) not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')}: is for one kernel, not with --secondary")
+    check_writable(options.json)
+    first = shared.job(options, options.kernel)
+    second = replace(first, kernel=options.secondary, size=options.secondary_size or options.size)
+    with Display(options.json) as watch:
+        result = pair.execute([first, second], watch)
+    kernels = result["kernels"]
+    if options.json != "-":
+        names = ("size", "launches", "cycles", "warp_instructions", "thread_instructions", "ipc")
+        both = {"cycles", "warp_instructions", "ipc"}
+        rows = [(name, *(each[name] for each in kernels), result[name] if name in both else "") for name in names]
+        rows.append(("core cycles", *(f"{each['spans'][0][0]:,} to {each['spans'][-1][1]:,}" for each in kernels), ""))
+        rows += [(key, "", "", result["stats"][key]) for key in HIGHLIGHTS]
+        table(f"two kernels at once on {result['gpu']}", ("", *(each["kernel"] for each in kernels), "both"), rows)
+        print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
+    return shared.finish(options, result, [{**each, "gpu": result["gpu"]} for each in kernels])
 
 

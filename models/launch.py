@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from lockstep.models.execution.isa import GLOBAL_BASE, PARAM_BYTES, Flag
 from lockstep.models.occupancy import Occupancy, round_up
 
 
@@ -46,6 +47,7 @@ class Launch:
     dynamic_bytes: int
     strict: bool  # memory keeps marks (``execution.written``)
     fit: Occupancy
+    grids: int = 1  # that may run at once
 
     @property
     def ctas(self) -> int:
@@ -62,10 +64,18 @@ class Launch:
 
 
 class Program:
-    """A kernel's code and its launch's parameters in host memory, where they must stay until the launch has ended."""
+    """A kernel's code and its launch's parameters in host memory, where they must stay until the launch has ended.
 
-    def __init__(self, launch: Launch) -> None:
+    ``index`` is that of the grid: operands from the constant bank are looked up where its parameters lie.
+    """
+
+    def __init__(self, launch: Launch, index: int) -> None:
         self.code = np.ascontiguousarray(launch.kernel.code)
+        self.param_offset = index * PARAM_BYTES
+        if index:
+            self.code = self.code.copy()
+            parameters = (self.code["flags"] & Flag.CONSTANT != 0) & (self.code["offset"] < GLOBAL_BASE)
+            self.code["offset"][parameters] += self.param_offset
         self.branch_table = np.array(launch.kernel.branch_table, np.int32)
         self.words = np.ascontiguousarray(launch.kernel.tables.get("stream.words", ()), np.int32)
         self.parameters = np.frombuffer(launch.params + bytes(8), np.uint8).copy()
@@ -79,9 +89,10 @@ def describe(grid: np.ndarray, launch: Launch, program: Program, code_address: i
         words_to=words.ctypes.data if len(words) else 0, branch_table=program.branch_table.ctypes.data, number=number,
         block=launch.block, size=launch.grid, total=launch.ctas, threads=math.prod(launch.block),
         warps=fit.warps_per_cta, per_sm=fit.ctas, registers=launch.kernel.registers,
+        allocated_registers=fit.registers_per_warp * fit.warps_per_cta, allocated_shared=fit.scratchpad_bytes,
         pairs=fit.pairs, own_registers=fit.own_registers, own_shared=fit.own_scratchpad_bytes,
         shared_bytes=launch.shared_bytes, shared_stride=launch.shared_stride, dynamic_bytes=launch.dynamic_bytes,
         local_bytes=launch.kernel.local_bytes,
-        param=program.parameters.ctypes.data, param_bytes=len(launch.params),
+        param=program.parameters.ctypes.data, param_bytes=len(launch.params), param_offset=program.param_offset,
     ).items():  # fmt: skip
         grid[name] = value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -36,16 +35,15 @@ def raw_counts(
     return raw
 
 
-def broken(gpu: Gpu, raw: Raw, grid: Any, sms: np.ndarray, memory: system.Memory) -> list[str]:
-    """The laws that a finished launch has broken: those of the frame, of the mechanisms, and of memory.
+def broken(gpu: Gpu, raw: Raw, ctas: int, warps: int, sms: np.ndarray, memory: system.Memory) -> list[str]:
+    """The laws that a finished run has broken: those of the frame, of the mechanisms, and of memory.
 
-    None, unless the model is wrong. ``grid`` is the launch's record (``execution.isa.GRID``).
+    None, unless the model is wrong. ``ctas`` and ``warps`` are those of its grids.
     """
     c = Counts(raw, gpu)
-    ctas = int(grid["total"])
     laws = [
         ("CTAs", c("sm.ctas"), ctas),
-        ("warps", c("sm.warps"), ctas * int(grid["warps"])),
+        ("warps", c("sm.warps"), warps),
         ("instructions by category", c("sm.categories"), c("sm.warp_instructions")),
         ("cycles by outcome", c.sum("sm.issued_cycles", "sm.stall_cycles", "sm.idle_cycles"), c("sm.cycles")),
         ("memory instructions in the LSUs", int(sms["lsu"]["tickets"]["in_flight"].sum()), 0),

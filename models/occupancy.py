@@ -61,11 +61,12 @@ def plan(gpu: Gpu, threads: int, registers: int, scratchpad_bytes: int) -> Occup
     return importlib.import_module(module).occupancy(gpu, threads, registers, scratchpad_bytes)
 
 
-def local_rows(gpu: Gpu, fit: Occupancy, local_bytes: int, ctas: int) -> int:
+def local_rows(gpu: Gpu, fit: Occupancy, local_bytes: int, ctas: int, grids: int = 1) -> int:
     """How many warps of an SM get local memory, ``local_bytes`` per thread, in a launch of ``ctas`` CTAs.
 
-    One per warp slot; where that is more than there are addresses for, only those that the launch can use.
+    One per warp slot; where that is more than there are addresses for, only those that the launch can use, which works
+    for one grid alone. Of ``grids`` that run at once, each has its part of the addresses.
     """
-    if gpu.core.sms * MAX_WARPS * LANES * local_bytes <= LOCAL_BYTES:
+    if grids > 1 or gpu.core.sms * MAX_WARPS * LANES * local_bytes <= LOCAL_BYTES:
         return MAX_WARPS
     return min(fit.ctas, ctas) * fit.warps_per_cta

@@ -11,6 +11,9 @@ The looks are made between calls of the run loop, which knows nothing of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 
 from lockstep.models.core.frame import HAS_OPERANDS
@@ -26,32 +29,40 @@ def between_looks(limit: int) -> int:
     return max(limit // LOOKS, 1)
 
 
+def _rows(file: np.ndarray, size: int) -> np.ndarray:
+    """The rows of a file, of ``size`` bytes each, in words of 64 bits."""
+    return file.view(np.uint64).reshape(-1, size // 8)
+
+
 def _changes(rows: np.ndarray) -> np.ndarray:
     """How often each column changes from row to row."""
     return (rows[1:] != rows[:-1]).sum(axis=0)
 
 
+class Files(NamedTuple):
+    """The registers of a grid's warps, and those that pairs of them share; ``registers`` are those of a thread."""
+
+    own: np.ndarray
+    pairs: np.ndarray
+    registers: int
+
+
 class Watch:
-    """Of one launch, whose records these are; ``limit`` is ``launch.no_progress``, ``registers`` those of a thread.
+    """Of the grids that run, by index; ``limit`` is ``launch.no_progress``."""
 
-    ``pair_file`` has the registers that pairs of warps share.
-    """
-
-    def __init__(
-        self, sms: np.ndarray, register_file: np.ndarray, pair_file: np.ndarray, predicate_file: np.ndarray,
-        registers: int, limit: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, sms: np.ndarray, grids: Mapping[int, Files], predicate_file: np.ndarray, limit: int) -> None:
         positions = len(sms) * MAX_WARPS
         self._sms = sms
         self._limit = limit
-        self._words = [
-            file[: positions * size].view(np.uint64).reshape(positions, size // 8)
-            for file, size in ((register_file, 4 * LANES * registers), (predicate_file, 4 * (MAX_PREDICATES + 1)))
-        ]
-        row = 4 * LANES * registers
-        self._pairs = pair_file[: len(pair_file) // row * row].view(np.uint64).reshape(-1, row // 8)
+        self._grids: list[tuple[int, np.ndarray, np.ndarray]] = []
+        for index, files in grids.items():
+            row = 4 * LANES * files.registers
+            own, pairs = files.own[: positions * row], files.pairs[: len(files.pairs) // row * row]
+            self._grids.append((index, _rows(own, row), _rows(pairs, row)))
+        self._predicates = _rows(predicate_file, 4 * (MAX_PREDICATES + 1))
         random = np.random.default_rng(0)
-        self._weights = [random.integers(1 << 64, size=words.shape[1], dtype=np.uint64) for words in self._words]
+        widths = max(words.shape[1] for _, words, _ in self._grids), self._predicates.shape[1]
+        self._weights = [random.integers(1 << 64, size=width, dtype=np.uint64) for width in widths]
         self._looks: list[np.ndarray] = []
         self._places: list[np.ndarray] = []
         self.began = 0
@@ -88,12 +99,16 @@ class Watch:
         warps, sms = self._sms["warps"].reshape(-1), self._sms
         hashes = warps["pc"].astype(np.uint64) << np.uint64(32) ^ warps["mask"].astype(np.uint64)
         resident = (sms["resident"][:, None] >> np.arange(MAX_WARPS) & 1).reshape(-1) != 0
-        for words, weights in zip(self._words, self._weights, strict=True):
-            hashes[resident] += words[resident] @ weights
+        hashes[resident] += self._predicates[resident] @ self._weights[1]
         shared = warps["own_registers"] < MAX_REGISTERS
-        place = (warps["pair_regs"] - self._pairs.ctypes.data) // (8 * self._pairs.shape[1])
-        paired = resident & shared & (place >= 0) & (place < len(self._pairs))
-        hashes[paired] += self._pairs[place[paired]] @ self._weights[0]
-        hashes[np.repeat(sms["tenants"] & HAS_OPERANDS != 0, MAX_WARPS) | (shared & ~paired)] = now
+        grid = (sms["second"][:, None] >> np.arange(MAX_WARPS) & 1).reshape(-1)
+        for index, words, pairs in self._grids:
+            weights, of = self._weights[0][: words.shape[1]], resident & (grid == index)
+            hashes[of] += words[of] @ weights
+            place = (warps["pair_regs"] - pairs.ctypes.data) // (8 * pairs.shape[1])
+            paired = of & shared & (place >= 0) & (place < len(pairs))
+            hashes[paired] += pairs[place[paired]] @ weights
+            hashes[of & shared & ~paired] = now
+        hashes[np.repeat(sms["tenants"] & HAS_OPERANDS != 0, MAX_WARPS)] = now
         hashes[~resident] = 0
         return hashes

@@ -1,7 +1,12 @@
-"""The compiled run of a launch: SMs, CTA dispatch and the memory system, cycle by cycle.
+"""The compiled run of a GPU: SMs, CTA dispatch and the memory system, cycle by cycle.
 
-The host resets what a launch begins with (``models/gpu.py``), calls :func:`begin`, then :func:`run` until the launch
-has ended or stopped. Between those calls it may look at every record.
+The host resets what a run begins with (``models/session.py``), calls :func:`begin`, then :func:`enter` for a grid, or
+for two that run at once, and :func:`run` until one has ended or stopped. Between those calls it may look at every
+record, and let another grid enter in the place of one that has ended.
+
+Each grid has its dispatcher. While there are two, one of them at a time sees which SMs have room, so that they never
+both take the same: they take turns CTA by CTA, and also when the one whose turn it is finds no room. A turn begins
+:data:`DISPATCHING` cycles after the one before, when what that one had on its way has arrived.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 from lockstep.models.blocks import instance
 from lockstep.models.core.counters import count_cycles
 from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
-from lockstep.models.core.placement import resume_cta, start_cta
+from lockstep.models.core.placement import fits_beside, resume_cta, start_cta
 from lockstep.models.core.sm import sm_quiet, sm_reset, sm_step
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import Fault
@@ -18,16 +23,32 @@ from lockstep.models.lsu.unit import lsu_end
 from lockstep.models.memory import system
 from lockstep.models.observe.intervals import ROOM, take
 from lockstep.models.time import NEVER
+from lockstep.spec.parameters import MAX_GRIDS, PLACEMENTS
+
+BOTH = (1 << MAX_GRIDS) - 1
+SPATIAL = PLACEMENTS.index("spatial")
+
+PROGRESS = record(
+    [
+        ("ctas", "i8"),  # of the grid ...
+        ("ended", "i8"),  # ... that have ended
+        ("next", "i8"),  # next cycle that its dispatcher has not seen
+        ("stored_since", "i8"),  # cycle since which preempted CTAs are to be resumed; 0: there are none
+    ]
+)
 
 RUN = record(
     [
         ("now", "i8"),  # core cycle
-        ("ctas", "i8"),  # of the grid ...
-        ("ended", "i8"),  # ... that have ended
-        ("dispatcher_wake", "i8"),  # next cycle in which the dispatcher does more than wait
-        ("dispatcher_next", "i8"),  # next cycle that it has not seen
-        ("stored_since", "i8"),  # cycle since which preempted CTAs are to be resumed; 0: there are none
-        ("cycles", "i8"),  # cycles of the launch, set when it has ended
+        ("running", "i8"),  # grids that run, as a mask ...
+        ("over", "i8"),  # ... and those of them that have ended while the other one goes on
+        ("turn", "i8"),  # the grid whose dispatcher sees room, if both run, ...
+        ("turn_from", "i8"),  # ... from this cycle on ...
+        ("turn_over", "i8"),  # ... until it has placed a CTA: then this is 1
+        ("grids", PROGRESS, (MAX_GRIDS,)),
+        ("dispatcher_wake", "i8"),  # next cycle in which a dispatcher does more than wait
+        ("dispatcher_next", "i8"),  # cycle after the last one in which they were looked at
+        ("cycles", "i8"),  # cycles of the run, set when all grids have ended
         ("sms", "i8"),
         ("skip", "i8"),  # 0: step every SM in every cycle
         ("fault", "i8"),
@@ -37,7 +58,7 @@ RUN = record(
         ("monitors", "i8"),  # of the whole GPU
         ("monitor", MONITOR, (MAX_TENANTS,)),
         ("placement", record([("number", "i8"), ("handle", "i8")])),
-        ("cta_dispatcher", instance("cta.cta_dispatcher", cta_dispatcher.STATE)),
+        ("cta_dispatcher", instance("cta.cta_dispatcher", cta_dispatcher.STATE), (MAX_GRIDS,)),
     ]
 )
 
@@ -45,97 +66,171 @@ DISPATCHING = 3  # cycles after which a CTA has been placed for which the dispat
 
 
 @jit
-def _dispatch(state, sms, launch, settings, now):
-    """One cycle of the CTA dispatcher. The cycles since its last one are passed over: nothing changed in them.
+def _dispatch(state, sms, launch, settings, wakes, now):
+    """One cycle of the CTA dispatchers; an SM in which a CTA was placed wakes."""
+    wake = i64(NEVER)
+    if state.running == BOTH:
+        wake = _take_turns(state, sms, launch, settings, now)
+    for g in range(MAX_GRIDS):
+        if (i64(state.running) >> g) & 1 != 0:
+            wake = min(wake, _serve(state, sms, launch, settings, wakes, g, now))
+    state.dispatcher_next = now + 1
+    state.dispatcher_wake = wake
 
-    Preempted CTAs are resumed before others start, but for those that the dispatcher has already found room for.
-    Returns the SM in which a CTA was placed, or -1.
+
+@jit
+def _serve(state, sms, launch, settings, wakes, g, now):
+    """One cycle of a grid's dispatcher. Those since its last one are passed over: nothing changed in them.
+
+    Preempted CTAs are resumed before others of their grid start, but for those that the dispatcher has already found
+    room for. Returns the next cycle in which it must be looked at.
     """
+    grid, progress = launch.grids[g], state.grids[g]
     placed = i64(-1)
-    waiting = launch.stored != 0
-    if waiting and state.stored_since == 0:
-        state.stored_since = now
-    binding, io = state.cta_dispatcher.binding, state.cta_dispatcher.io
-    if now > state.dispatcher_next:
-        call(binding.skip, binding.handle, now - i64(state.dispatcher_next))
+    shown = state.running != BOTH or (state.turn == g and now >= state.turn_from)
+    waiting = grid.stored != 0
+    if waiting and progress.stored_since == 0:
+        progress.stored_since = now
+    binding, io = state.cta_dispatcher[g].binding, state.cta_dispatcher[g].io
+    if now > progress.next:
+        call(binding.skip, binding.handle, now - i64(progress.next))
     io.i.room[0] = 0
     io.i.room[1] = 0
     for s in range(state.sms):
-        load = i64(sms[s].ctas_resident)
-        io.i.load[s] = load
-        if not waiting and _has_room(sms[s], launch):
+        io.i.load[s] = sms[s].ctas_resident
+        if shown and not waiting and _has_room(state, sms[s], launch, settings, g):
             io.i.room[s >> 6] |= u64(i64(1) << (s & 63))
     if io.o.dispatch.valid != 0:
         placed = i64(io.o.dispatch.sm)
         number = i64(io.o.dispatch.cta)
         if state.placement.number != 0:
             number = call(state.placement.number, state.placement.handle, addressof(state))
-        start_cta(sms[placed], launch, settings, i64(0), number, now)
-    elif waiting and now >= state.stored_since + DISPATCHING:
-        placed = _emptiest(state, sms, launch)
+        start_cta(sms[placed], launch, settings, g, number, now)
+    elif waiting and shown and now >= progress.stored_since + DISPATCHING:
+        placed = _emptiest(state, sms, launch, settings, g)
         if placed >= 0:
-            resume_cta(sms[placed], launch, settings, now)
-    if launch.stored == 0:
-        state.stored_since = 0
+            resume_cta(sms[placed], launch, settings, g, now)
+    if grid.stored == 0:
+        progress.stored_since = 0
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
     io.i.launch = 0
-    state.dispatcher_next = now + 1
-    state.dispatcher_wake = min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
+    progress.next = now + 1
+    if placed >= 0:
+        wakes[placed] = now
+        state.turn_over |= i64(state.turn == g)
     # SMs may have room that was not shown to the dispatcher while CTAs waited; or they wait for it to place others.
-    if waiting and (placed >= 0 or now < state.stored_since + DISPATCHING):
-        state.dispatcher_wake = now + 1
-    return placed
+    if waiting and (placed >= 0 or now < progress.stored_since + DISPATCHING):
+        return now + 1
+    if placed >= 0 and state.running == BOTH:
+        return now + 1  # it may be the other's turn
+    return min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
 
 
 @jit
-def _has_room(sm, launch):
-    """Whether an SM may hold another CTA."""
-    return sm.ctas_resident < min(i64(launch.grids[0].per_sm), i64(sm.limit))
+def _take_turns(state, sms, launch, settings, now):
+    """Let the other of two dispatchers see room, if it can use it; returns the cycle in which that begins, or NEVER."""
+    if now >= state.turn_from:
+        other = 1 - i64(state.turn)
+        stays = state.turn_over == 0 and _could_place(state, sms, launch, settings, 1 - other)
+        if not stays and _could_place(state, sms, launch, settings, other):
+            state.turn = other
+            state.turn_from = now + DISPATCHING
+            state.turn_over = 0
+    return i64(state.turn_from) if now < state.turn_from else i64(NEVER)
 
 
 @jit
-def _emptiest(state, sms, launch):
+def _could_place(state, sms, launch, settings, g):
+    """Whether a grid has CTAs left, and an SM has room for one."""
+    io = state.cta_dispatcher[g].io
+    if io.o.remaining == 0 and launch.grids[g].stored == 0 and io.i.launch == 0:
+        return False
+    for s in range(state.sms):
+        if _has_room(state, sms[s], launch, settings, g):
+            return True
+    return False
+
+
+@jit
+def _has_room(state, sm, launch, settings, g):
+    """Whether an SM may hold another CTA of a grid."""
+    if state.running == BOTH:
+        if settings.launch.placement == SPATIAL and g != i64(sm.index >= _first_sms(state, settings)):
+            return False
+        return sm.ctas_of[g] < launch.grids[g].per_sm and fits_beside(sm, launch, settings, g)
+    return sm.ctas_resident < min(i64(launch.grids[g].per_sm), i64(sm.limit))
+
+
+@inline
+def _first_sms(state, settings):
+    """The SMs of grid 0, the first ones, where both have their own."""
+    first = i64(settings.launch.first_sms)
+    return first if first != 0 else (i64(state.sms) + 1) >> 1
+
+
+@jit
+def _emptiest(state, sms, launch, settings, g):
     """Of the SMs with room the first with the fewest CTAs, or -1."""
     found = i64(-1)
     for s in range(state.sms):
-        if _has_room(sms[s], launch) and (found < 0 or sms[s].ctas_resident < sms[found].ctas_resident):
+        if _has_room(state, sms[s], launch, settings, g) and (
+            found < 0 or sms[s].ctas_resident < sms[found].ctas_resident
+        ):
             found = i64(s)
     return found
 
 
 @entry
 def begin(state, sms, launch, settings):
-    """Reset the SMs and show the grid to the dispatcher."""
+    """Reset the SMs and the dispatchers."""
     for s in range(state.sms):
         sm_reset(sms[s], s, launch, settings)
         sms[s].last = state.now
-    io = state.cta_dispatcher.io
-    cta_dispatcher.reset(state.cta_dispatcher.state, io)
-    io.i.policy = settings.launch.dispatcher
-    io.i.interval = settings.launch.dispatch_interval
-    io.i.launch = 1
-    io.i.ctas = launch.grids[0].total
+    for g in range(MAX_GRIDS):
+        io = state.cta_dispatcher[g].io
+        cta_dispatcher.reset(state.cta_dispatcher[g].state, io)
+        io.i.policy = settings.launch.dispatcher
+        io.i.interval = settings.launch.dispatch_interval
+        io.i.launch = 0
 
 
 @entry
-def settle(state, sms):
-    """A launch has stopped: count the cycles up to now that are not counted yet, so that monitors see them."""
+def enter(state, launch, g):
+    """Show a grid, which begins in this cycle, to its dispatcher."""
+    io, progress = state.cta_dispatcher[g].io, state.grids[g]
+    io.i.launch = 1
+    io.i.ctas = launch.grids[g].total
+    progress.ctas = launch.grids[g].total
+    progress.ended = 0
+    progress.next = state.now
+    progress.stored_since = 0
+    state.running |= i64(1) << g
+    if state.running == BOTH:
+        state.turn_from = i64(state.now) + DISPATCHING
+    state.dispatcher_wake = state.now
+
+
+@entry
+def settle(state, sms, to):
+    """Count the cycles before ``to`` that are not counted yet, so that counters have them and monitors see them."""
     for s in range(state.sms):
-        count_cycles(sms[s], state.now + 1)
+        if sms[s].last < to:
+            count_cycles(sms[s], to)
 
 
 @entry
 def run(state, sms, memory, launch, settings, context, rows, until):
     """Advance to core cycle ``until`` at most, and take a row at the end of each interval (``observe.intervals``).
 
-    Stops early when the launch has ended (``cycles`` set) or faulted, or when there is no room for another row.
+    Stops early when all grids have ended (``cycles`` set) or one of two (``over``), at a fault, or when there is no
+    room for another row.
     """
     while state.now < until and rows.taken < ROOM:
         _advance(state, sms, memory, launch, settings, context, min(until, i64(rows.due)))
         if state.cycles != 0:
             take(sms, state.sms, rows, i64(state.cycles))
-        if state.cycles | state.fault != 0:
+        if state.cycles | state.fault | state.over != 0:
             return
         while state.now >= rows.due and rows.taken < ROOM:
             take(sms, state.sms, rows, i64(rows.due))
@@ -155,9 +250,7 @@ def _advance(state, sms, memory, launch, settings, context, until):
         now = i64(state.now)
         following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
         if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
-            placed = _dispatch(state, sms, launch, settings, now)
-            if placed >= 0:
-                wakes[placed] = now
+            _dispatch(state, sms, launch, settings, wakes, now)
         following = min(following, i64(state.dispatcher_wake))
         for first in range(0, count, 64):
             due = _due(wakes, first, min(first + 64, count), now if state.skip != 0 else i64(NEVER))
@@ -171,7 +264,7 @@ def _advance(state, sms, memory, launch, settings, context, until):
         following = min(following, i64(system.memory_wake(memory, now)))
         for s in range(count):
             following = min(following, i64(wakes[s]))
-        if state.ended == launch.grids[0].total and _quiet(sms, memory, count, now):
+        if _none_left(state) and _quiet(sms, memory, count, now):
             for s in range(count):
                 count_cycles(sms[s], now + 1)
             state.cycles = now + 1
@@ -181,7 +274,30 @@ def _advance(state, sms, memory, launch, settings, context, until):
         if following >= NEVER:
             state.fault = Fault.NO_PROGRESS
             return
-        state.now = max(following, now + 1) if state.skip != 0 else now + 1
+        state.now = min(max(following, now + 1), until) if state.skip != 0 else now + 1
+        if state.over != 0:
+            return
+
+
+@inline
+def _none_left(state):
+    """Whether all CTAs of the grids that run have ended."""
+    left = i64(0)
+    for g in range(MAX_GRIDS):
+        if (i64(state.running) >> g) & 1 != 0:
+            left |= i64(state.grids[g].ctas) ^ i64(state.grids[g].ended)
+    return left == 0
+
+
+@jit
+def _end(state, sm):
+    """Count CTAs that have ended in an SM; a grid whose last one that was is over, if the other one goes on."""
+    for g in range(MAX_GRIDS):
+        state.grids[g].ended += i64(sm.ended[g])
+    if state.running == BOTH and not _none_left(state):
+        for g in range(MAX_GRIDS):
+            if state.grids[g].ended == state.grids[g].ctas:
+                state.over |= i64(1) << g
 
 
 @inline
@@ -204,8 +320,9 @@ def _step(state, sm, memory, index, launch, settings, context, now):
     if sm.fault != Fault.NONE:
         state.fault = sm.fault
         state.fault_sm = index
-    state.ended += i64(sm.ended)
-    asks = sm.ended != 0
+    asks = sm.ended[0] | sm.ended[1] != 0
+    if asks:
+        _end(state, sm)
     if sm.tenants & HAS_LIMITS != 0:
         asks |= _limited(sm) | (sm.saved != 0)
     if not asks:

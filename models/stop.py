@@ -13,7 +13,7 @@ from lockstep.models.execution.isa import Fault
 from lockstep.models.progress import Watch
 from lockstep.models.tenants import Tenant
 from lockstep.models.waiting import Waiting
-from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.parameters import MAX_GRIDS, MAX_WARPS
 
 
 @dataclass
@@ -31,7 +31,8 @@ class Stop:
     named: int = 0  # by a line or a result, instead of the address
     waits: str = ""  # what a mechanism says the warp waits for
     waiting: tuple[Waiting, ...] = ()  # if warps wait for what never comes: all warps of the CTAs concerned
-    ctas: tuple[int, ...] = ()  # of the grid: in all, ended, not begun
+    ctas: tuple[int, ...] = ()  # of the grids that run: in all, ended, not begun
+    grid: int = 0  # that it concerns
 
 
 class ModelFault(RuntimeError):
@@ -89,10 +90,12 @@ class Records:
         return stop
 
     def _ctas(self) -> tuple[int, int, int]:
-        """How many CTAs the grid has, how many have ended, and how many have not begun."""
-        total, begun = int(self.run["ctas"]), int(self.sms["counters"]["ctas"].sum())
-        there = int(self.sms["ctas_resident"].sum() + self.launch["stored"])
-        return total, begun - there, total - begun
+        """How many CTAs the grids that run have, how many have ended, and how many have not begun."""
+        running = [index for index in range(MAX_GRIDS) if int(self.run["running"]) >> index & 1]
+        progress, stored = self.run["grids"][running], self.launch["grids"]["stored"].reshape(-1)[running]
+        total, ended = int(progress["ctas"].sum()), int(progress["ended"].sum())
+        there = int(self.sms["ctas_resident"].sum() + stored.sum())
+        return total, ended, total - ended - there
 
     def _without_progress(self, fault: Fault) -> Stop:
         """Point at a resident warp: the first that a mechanism lets wait, else the first."""
@@ -116,5 +119,6 @@ class Records:
     def _at(self, fault: Fault, index: int, slot: int, pc: int) -> Stop:
         sm = self.sms[index]
         warp = sm["warps"][slot]
-        cta = tuple(int(v) for v in sm["ctas"][int(warp["cta"])]["ctaid"])
-        return Stop(fault, int(self.run["now"]), index, pc, cta, int(warp["index"]))
+        cta = sm["ctas"][int(warp["cta"])]
+        place = tuple(int(v) for v in cta["ctaid"])
+        return Stop(fault, int(self.run["now"]), index, pc, place, int(warp["index"]), grid=int(cta["grid"]))

@@ -1,4 +1,4 @@
-"""Host memory of what a launch keeps in the SMs: registers, scratchpads, local memory, and CTAs that were preempted."""
+"""Host memory of what grids keep in the SMs: registers, scratchpads, local memory, and CTAs that were preempted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import mmap
 import numpy as np
 
 from lockstep.models.core.placement import PREDICATE_BYTES, store_bytes
-from lockstep.models.execution.isa import LANES, LOCAL_PHYSICAL
+from lockstep.models.execution.isa import LANES, LOCAL_BYTES, LOCAL_PHYSICAL
 from lockstep.models.launch import Launch
 from lockstep.models.occupancy import local_rows
-from lockstep.spec.parameters import MAX_WARPS, Gpu
+from lockstep.spec.parameters import MAX_GRIDS, MAX_WARPS, Gpu
 
 WORD_BYTES = 4
 
@@ -21,12 +21,19 @@ def _anonymous(nbytes: int) -> np.ndarray:
     return np.frombuffer(mmap.mmap(-1, max(nbytes, 1), flags=flags), np.uint8)
 
 
-class Storage:
-    """Arrays that grow with the launch that needs most of them. What begins in them initialises them."""
+def predicates(gpu: Gpu) -> np.ndarray:
+    """The predicates of all warps, of whichever grid."""
+    return _anonymous(gpu.core.sms * MAX_WARPS * PREDICATE_BYTES)
 
-    def __init__(self, gpu: Gpu) -> None:
-        self._gpu = gpu
-        self.predicates = _anonymous(gpu.core.sms * MAX_WARPS * PREDICATE_BYTES)
+
+class Storage:
+    """What grid ``index`` keeps: arrays that grow with the launch that needs most of them.
+
+    What begins in them initialises them.
+    """
+
+    def __init__(self, gpu: Gpu, index: int) -> None:
+        self._gpu, self._index = gpu, index
         self.registers = np.zeros(0, np.uint8)
         self.pair_registers = np.zeros(0, np.uint8)
         self.scratchpad = np.zeros(0, np.uint8)
@@ -41,25 +48,27 @@ class Storage:
         return getattr(self, name).ctypes.data
 
     def begin(self, record: np.ndarray, launch: Launch, preempts: bool) -> None:
-        """Make room for a launch, and say where in its record (``core.state.LAUNCH``).
+        """Make room for a launch, and say where in the grid's record (``execution.isa.GRID``).
 
         ``preempts``: its CTAs may leave before they have ended.
         """
         sms, fit, stride = self._gpu.core.sms, launch.fit, launch.shared_stride
         registers, local_bytes = launch.kernel.registers, launch.kernel.local_bytes
-        rows = local_rows(self._gpu, fit, local_bytes, launch.ctas)
-        shared, local = sms * max(fit.ctas, 1) * stride, sms * rows * local_bytes * LANES
+        rows = local_rows(self._gpu, fit, local_bytes, launch.ctas, launch.grids)
+        places = fit.ctas if launch.grids == 1 else self._gpu.core.ctas
+        shared, local = sms * max(places, 1) * stride, sms * rows * local_bytes * LANES
         pairs, pair_shared = sms * MAX_WARPS // 2 if fit.pairs else 0, sms * fit.pairs * stride
         warp_registers = registers * LANES * WORD_BYTES
         marks = 1 if launch.strict else 0  # they follow the bytes
         for name, value in dict(
             register_file=self._grow("registers", sms * MAX_WARPS * warp_registers),
-            predicate_file=self.predicates.ctypes.data,
             pair_registers=self._grow("pair_registers", pairs * warp_registers),
-            scratchpad=self._grow("scratchpad", (1 + marks) * shared), shared_marks=marks * shared,
+            scratchpad=self._grow("scratchpad", (1 + marks) * shared), scratchpads=places,
+            shared_marks=marks * shared,
             pair_scratchpad=self._grow("pair_scratchpad", (1 + marks) * pair_shared), pair_marks=marks * pair_shared,
             local=self._grow("local", (1 + marks) * local), local_marks=marks * local,
-            local_physical=LOCAL_PHYSICAL, local_rows=rows, stored=0, store_first=0,
+            local_physical=LOCAL_PHYSICAL + self._index * (LOCAL_BYTES // MAX_GRIDS), local_rows=rows,
+            stored=0, store_first=0,
         ).items():  # fmt: skip
             record[name] = value
         if preempts:

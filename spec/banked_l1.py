@@ -11,6 +11,7 @@ MECHANISM = Mechanism(
     name="banked-l1",
     doc="an L1 of eight banks: a look-up in each and one miss per cycle, for one instruction (Kloosterman, 3.4.1)",
     tenants={"path": "lockstep.models.banked_l1.path"},
+    grids=2,
     statistics=(
         of_sm("banked_l1.lines_per_cycle", RATIO, "lines that the banked L1 serves in a cycle in which it has any",
               lambda c: ratio(c("banked_l1.lines"), c("banked_l1.cycles"))),

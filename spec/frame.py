@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism, Parameters
-from lockstep.spec.parameters import LANES, SCHEDULERS, TICKETS, Compiler, Core, Gpu
+from lockstep.spec.parameters import LANES, MAX_GRIDS, SCHEDULERS, TICKETS, Compiler, Core, Gpu
 from lockstep.spec.passes import HINTS, Pass, machine
 
 COALESCER = "lsu.intra_warp_coalescer"
@@ -60,7 +60,7 @@ FRAME = Mechanism(
         ),
     },
     whole=(DISPATCHER,),
-    copies=lambda gpu: {SCHEDULER: gpu.core.schedulers},
+    copies=lambda gpu: {SCHEDULER: gpu.core.schedulers, DISPATCHER: MAX_GRIDS},
     passes=_passes,
 )
 

@@ -94,6 +94,8 @@ class Mechanism:
         What takes energy in it (:mod:`lockstep.spec.energy`).
     storage : table
         The state that its paper counts.
+    grids : int
+        How many grids at a time it can handle.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Mechanism:
     published: Mapping[str, float] = field(default_factory=dict)
     energy: tuple[Use, ...] = ()
     storage: Storage | None = None
+    grids: int = 1
 
     def __post_init__(self) -> None:
         if unknown := self.tenants.keys() - FRAME_SLOTS.keys():

@@ -23,6 +23,7 @@ MECHANISM = Mechanism(
     name="mrpb",
     doc="queues requests by group of warps before the L1, drains one group at a time (Jia et al.; Kloosterman, 3.4.1)",
     tenants={"path": "lockstep.models.mrpb.path"},
+    grids=2,
     sections={"mrpb": Mrpb},
     blocks=(COALESCER,),
     arguments=coalescer,

@@ -8,6 +8,7 @@ from lockstep.models.core.events import UNBLOCK, schedule
 from lockstep.models.core.fetch import forget_fetches
 from lockstep.models.core.frame import CTA_END, HAS_LISTENERS, WARP_END, emit
 from lockstep.models.core.operands import reserve_pipeline
+from lockstep.models.core.placement import give_back
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, Control, Fault, at_grid
 from lockstep.models.execution.operands import register_address
@@ -97,9 +98,8 @@ def _exit(sm, config, slot, mask, now):
     if sm.tenants & HAS_LISTENERS != 0:
         emit(sm.frame.events, WARP_END, now, slot, i64(warp.cta), i64(-1), i64(0), i64(0))
     if cta.live == 0:
-        sm.ended += 1
-        sm.taken = i64(sm.taken) & ~i64(cta.slots)
-        sm.ctas_resident -= 1
+        sm.ended[cta.grid] += 1
+        give_back(sm, cta)
         if sm.tenants & HAS_LISTENERS != 0:
             emit(sm.frame.events, CTA_END, now, i64(-1), i64(warp.cta), i64(-1), i64(0), i64(0))
         return i64(Fault.NONE)

@@ -47,6 +47,9 @@ def count_cycles(sm, now):
     counters.scheduler_stall_cycles += i64(sm.idle_schedulers) * cycles
     counters.resident_warp_cycles += popcount(i64(sm.resident)) * cycles
     counters.resident_cta_cycles += i64(sm.ctas_resident) * cycles
+    if sm.second != 0:
+        sm.share.resident_warp_cycles += popcount(i64(sm.resident & sm.second)) * cycles
+        sm.share.resident_cta_cycles += i64(sm.ctas_of[1]) * cycles
     if sm.lsu.busy != 0:
         counters.lsu_busy_cycles += cycles
     if sm.lsu.refused != 0:

@@ -34,7 +34,10 @@ def show(sm, launch, context, instruction, slot, now):
     """Show the executing functions a warp, and the lanes in which it executes an instruction."""
     warp = sm.warps[slot]
     cta = sm.ctas[warp.cta]
-    context.grid = addressof(launch.grids[cta.grid])
+    grid = launch.grids[cta.grid]
+    context.grid = addressof(grid)
+    context.shared_marks = grid.shared_marks
+    context.local_marks = grid.local_marks
     context.active = warp.mask
     context.regs = warp.regs
     context.own_registers = warp.own_registers
@@ -83,6 +86,8 @@ def issue(sm, launch, config, context, k, now):
         counters.register_lanes += lanes * i64(instruction.registers)
         if instruction.group == Group.CONTROL and flags & Flag.CALL == 0:
             counters.control_lanes[instruction.op] += lanes
+    if (i64(sm.second) >> slot) & 1 != 0:
+        _count_second(sm, instruction, mask)
     if sm.tenants != 0:
         sm.frame.seen.issued |= i64(1) << slot
         if sm.tenants & HAS_LISTENERS != 0:
@@ -109,6 +114,22 @@ def issue(sm, launch, config, context, k, now):
     if sm.fault == Fault.NONE:
         _go_on(sm, config, slot, pc)
         refresh(sm, config, slot)
+
+
+@jit
+def _count_second(sm, instruction, mask):
+    """An instruction of grid 1."""
+    share = sm.share
+    if i64(instruction.flags) & Flag.ADDED != 0:
+        share.added_instructions += 1
+        return
+    share.warp_instructions += 1
+    share.categories[instruction.category] += 1
+    lanes = popcount(mask)
+    share.lanes[instruction.category] += lanes
+    share.register_lanes += lanes * i64(instruction.registers)
+    if instruction.group == Group.CONTROL and i64(instruction.flags) & Flag.CALL == 0:
+        share.control_lanes[instruction.op] += lanes
 
 
 @inline

@@ -1,7 +1,10 @@
 """CTAs come to an SM, and leave it before they have ended: preempted ones are saved, and resumed on any SM with room.
 
+CTAs of two grids may be in one SM, each with the warp slots, registers and scratchpad of its own grid; what counts is
+that their sums fit.
+
 A tenant of the frame slot *limits* says which CTAs are to leave. Their warps issue nothing more. When nothing of a CTA
-is on its way (results, memory instructions, a barrier that has opened), all that it has is moved to the launch's store:
+is on its way (results, memory instructions, a barrier that has opened), all that it has is moved to its grid's store:
 its record, its live warps, their registers, predicates and local memory, its scratchpad. Resuming moves it back, into
 other slots in general. Both take no time by themselves: what they cost is the tenant's business. A CTA with a segment
 that lies in its pair's must not be told to leave.
@@ -17,7 +20,7 @@ from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
 from lockstep.models.execution.written import poison
 from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, without_lowest, words_u32
-from lockstep.spec.parameters import MAX_WARPS
+from lockstep.spec.parameters import MAX_GRIDS, MAX_WARPS
 
 PREDICATE_BYTES = 4 * (MAX_PREDICATES + 1)
 CTA_BYTES = W.CTA.itemsize
@@ -44,11 +47,14 @@ def start_cta(sm, launch, config, index, number, now):
         cta.votes[b] = 0
         cta.voters[b] = 0
     cta.own_shared = grid.shared_bytes
-    _enter(sm, launch, config, grid, slot, now)
-    poison(i64(cta.shared), i64(grid.shared_stride), i64(launch.shared_marks))
+    _enter(sm, config, grid, slot, now)
+    poison(i64(cta.shared), i64(grid.shared_stride), i64(grid.shared_marks))
     cta.warps = cta.slots
     sm.counters.ctas += 1
     sm.counters.warps += i64(grid.warps)
+    if index != 0:
+        sm.share.ctas += 1
+        sm.share.warps += i64(grid.warps)
     sm.progress = now
     events = sm.frame.events
     if sm.tenants & HAS_LISTENERS != 0:
@@ -61,7 +67,7 @@ def start_cta(sm, launch, config, index, number, now):
         W.start(warp, (i64(1) << lanes) - 1, i64(grid.length), now)
         _enter_warp(sm, launch, config, grid, slot, first + k)
         words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF
-        poison(i64(warp.local), i64(grid.local_bytes) * LANES, i64(launch.local_marks))
+        poison(i64(warp.local), i64(grid.local_bytes) * LANES, i64(grid.local_marks))
         if sm.tenants & HAS_LISTENERS != 0:
             emit_of_warp(events, WARP_START, now, first + k, i64(0), i64(warp.present), i64(0))
 
@@ -75,30 +81,67 @@ def _free_place(sm):
 
 
 @jit
-def _enter(sm, launch, config, grid, slot, now):
+def _enter(sm, config, grid, slot, now):
     """Give the CTA in a place what it uses of the SM: warp slots, registers, scratchpad."""
     count_cycles(sm, now)
     sm.wake = now
     sm.select_wake = 0
     cta = sm.ctas[slot]
-    cta.slots = _room_for(sm, config, i64(grid.warps))
+    cta.slots = free_slots(sm, config, i64(grid.warps))
+    if cta.slots == 0:
+        stop(sm, Fault.NO_ROOM, i64(-1), i64(-1))
+        cta.slots = _in_a_row(i64(grid.warps))
     first = i64(sm.index) * MAX_WARPS + ctz(cta.slots)
-    cta.registers = i64(launch.register_file) + first * i64(grid.registers) * (4 * LANES)
-    cta.shared = i64(launch.scratchpad) + (i64(sm.index) * i64(grid.per_sm) + slot) * i64(grid.shared_stride)
+    cta.registers = i64(grid.register_file) + first * i64(grid.registers) * (4 * LANES)
+    cta.shared = i64(grid.scratchpad) + (i64(sm.index) * i64(grid.scratchpads) + slot) * i64(grid.shared_stride)
     sm.taken = i64(sm.taken) | i64(cta.slots)
+    if cta.grid != 0:
+        sm.second = i64(sm.second) | i64(cta.slots)
     sm.ctas_resident += 1
+    sm.ctas_of[cta.grid] += 1
     sm.frame.events.grid_of[slot] = cta.grid
 
 
 @jit
-def _room_for(sm, config, warps):
-    """The lowest warp slots in a row that no CTA has."""
-    room = (i64(1) << warps) - 1 if warps < MAX_WARPS else i64(-1)
+def give_back(sm, cta):
+    """Take back what a CTA that ends or leaves has of the SM."""
+    sm.taken = i64(sm.taken) & ~i64(cta.slots)
+    sm.second = i64(sm.second) & ~i64(cta.slots)
+    sm.ctas_resident -= 1
+    sm.ctas_of[cta.grid] -= 1
+
+
+@inline
+def _in_a_row(warps):
+    return (i64(1) << warps) - 1 if warps < MAX_WARPS else i64(-1)
+
+
+@jit
+def free_slots(sm, config, warps):
+    """The lowest warp slots in a row that no CTA has; 0 if there are not so many."""
+    room = i64(_in_a_row(warps))
     for first in range(i64(config.core.warps) - warps + 1):
         if i64(sm.taken) & (room << first) == 0:
             return i64(room << first)
-    stop(sm, Fault.NO_ROOM, i64(-1), i64(-1))
-    return room
+    return i64(0)
+
+
+@jit
+def fits_beside(sm, launch, config, index):
+    """Whether another CTA of a grid fits into this SM, beside those of both grids: what they need is added up."""
+    ctas, warps, registers, scratchpad = i64(1), i64(0), i64(0), i64(0)
+    for g in range(MAX_GRIDS):
+        other = launch.grids[g]
+        number = i64(sm.ctas_of[g]) + (1 if g == index else 0)
+        warps += number * i64(other.warps)
+        registers += number * i64(other.allocated_registers)
+        scratchpad += number * i64(other.allocated_shared)
+        ctas += i64(sm.ctas_of[g])
+    if ctas > config.core.ctas or warps * LANES > config.core.threads or registers > config.core.registers:
+        return False
+    if scratchpad > config.scratchpad.bytes or ctas > sm.limit:
+        return False
+    return free_slots(sm, config, i64(launch.grids[index].warps)) != 0
 
 
 @jit
@@ -118,9 +161,9 @@ def _enter_warp(sm, launch, config, grid, cta_slot, slot):
     warp.regs = i64(cta.registers) + i64(warp.index) * i64(grid.registers) * (4 * LANES)
     warp.own_registers = MAX_REGISTERS
     warp.preds = i64(launch.predicate_file) + position * PREDICATE_BYTES
-    local = (i64(sm.index) * i64(launch.local_rows) + slot) * i64(grid.local_bytes) * LANES
-    warp.local = i64(launch.local) + local
-    warp.local_physical = i64(launch.local_physical) + local
+    local = (i64(sm.index) * i64(grid.local_rows) + slot) * i64(grid.local_bytes) * LANES
+    warp.local = i64(grid.local) + local
+    warp.local_physical = i64(grid.local_physical) + local
     warp.epoch += 1
     forget_fetches(sm, bit)
     sm.resident = i64(sm.resident) | bit
@@ -170,7 +213,7 @@ def _drained(sm, cta):
 
 
 def store_bytes(warps, registers, local_bytes, shared_stride, strict):
-    """Bytes that the launch's store needs for a CTA."""
+    """Bytes that a grid's store needs for a CTA."""
     copies = 2 if strict else 1
     return CTA_BYTES + copies * shared_stride + warps * _warp_bytes(registers, copies * local_bytes)
 
@@ -182,9 +225,9 @@ def _warp_bytes(registers, local_bytes):
 
 
 @jit
-def _place(launch, number):
-    """Where the launch's store keeps a CTA: its record, its scratchpad, its warps."""
-    return i64(launch.store) + number % i64(launch.store_entries) * i64(launch.store_bytes)
+def _place(grid, number):
+    """Where a grid's store keeps a CTA: its record, its scratchpad, its warps."""
+    return i64(grid.store) + number % i64(grid.store_entries) * i64(grid.store_bytes)
 
 
 @jit
@@ -207,45 +250,44 @@ def _copy_memory(stored, here, nbytes, marks, away):
 
 
 @jit
-def _copy_warp(warp, launch, grid, stored, away):
+def _copy_warp(warp, grid, stored, away):
     """Copy what a warp has beside its record."""
     stored = _copy(stored, i64(warp.regs), i64(grid.registers) * (4 * LANES), away)
-    stored = _copy_memory(stored, i64(warp.local), i64(grid.local_bytes) * LANES, i64(launch.local_marks), away)
+    stored = _copy_memory(stored, i64(warp.local), i64(grid.local_bytes) * LANES, i64(grid.local_marks), away)
     _copy(stored, i64(warp.preds), PREDICATE_BYTES, away)
 
 
 @jit
-def _copy_shared(place, cta, launch, grid, away):
+def _copy_shared(place, cta, grid, away):
     """Copy a CTA's scratchpad; returns where its warps are stored."""
-    where = i64(cta.shared)
-    return _copy_memory(place + CTA_BYTES, where, i64(grid.shared_stride), i64(launch.shared_marks), away)
+    return _copy_memory(place + CTA_BYTES, i64(cta.shared), i64(grid.shared_stride), i64(grid.shared_marks), away)
 
 
 @jit
-def _stored_warp(place, warp, launch, grid):
+def _stored_warp(place, warp, grid):
     """Where a warp is stored, of those that begin at ``place``."""
-    local_bytes = i64(grid.local_bytes) * (2 if launch.local_marks != 0 else 1)
+    local_bytes = i64(grid.local_bytes) * (2 if grid.local_marks != 0 else 1)
     return place + i64(warp) * _warp_bytes(i64(grid.registers), local_bytes)
 
 
 @jit
 def _save(sm, launch, config, slot, now):
-    """Move a CTA from the SM to the launch's store."""
+    """Move a CTA from the SM to its grid's store."""
     cta = sm.ctas[slot]
     grid = launch.grids[cta.grid]
     live = i64(cta.warps)
-    place = _place(launch, i64(launch.store_first) + i64(launch.stored))
-    launch.stored += 1
+    place = _place(grid, i64(grid.store_first) + i64(grid.stored))
+    grid.stored += 1
     assign(at_cta(place), cta)
-    place = _copy_shared(place, cta, launch, grid, True)
+    place = _copy_shared(place, cta, grid, True)
     left = live
     while left != 0:
         k = ctz(left)
         left = without_lowest(left)
         warp = sm.warps[k]
-        stored = _stored_warp(place, i64(warp.index), launch, grid)
+        stored = _stored_warp(place, i64(warp.index), grid)
         assign(at_warp(stored), warp)
-        _copy_warp(warp, launch, grid, stored + WARP_BYTES, True)
+        _copy_warp(warp, grid, stored + WARP_BYTES, True)
         sm.by_pipe[warp.pipe] &= ~(i64(1) << k)
         sm.by_kind[warp.kind] &= ~(i64(1) << k)
         sm.warp_scheduler[k % i64(config.core.schedulers)].io.i.finish |= i64(1) << k
@@ -255,45 +297,45 @@ def _save(sm, launch, config, slot, now):
     sm.at_barrier = i64(sm.at_barrier) & ~live
     forget_fetches(sm, live)
     sm.blocked = i64(sm.blocked) | live
-    sm.taken = i64(sm.taken) & ~i64(cta.slots)
-    sm.ctas_resident -= 1
+    give_back(sm, cta)
     sm.saved += 1
     sm.counters.preempted += 1
+    sm.share.preempted += i64(cta.grid != 0)
     cta.live = 0
     if sm.tenants & HAS_LISTENERS != 0:
         emit(sm.frame.events, CTA_SAVED, now, i64(-1), slot, i64(-1), i64(0), i64(0))
 
 
 @jit
-def resume_cta(sm, launch, config, now):
-    """Place the CTA that was saved first into this SM, before the SM's step of the same cycle."""
-    place = _place(launch, i64(launch.store_first))
-    launch.store_first += 1
-    launch.stored -= 1
+def resume_cta(sm, launch, config, index, now):
+    """Place the CTA of a grid that was saved first into this SM, before the SM's step of the same cycle."""
+    grid = launch.grids[index]
+    place = _place(grid, i64(grid.store_first))
+    grid.store_first += 1
+    grid.stored -= 1
     slot = _free_place(sm)
     cta = sm.ctas[slot]
     assign(cta, at_cta(place))
-    grid = launch.grids[cta.grid]
     before = ctz(cta.slots)
-    _enter(sm, launch, config, grid, slot, now)
+    _enter(sm, config, grid, slot, now)
     first = ctz(cta.slots)
     cta.warps = _shifted(i64(cta.warps), first - before)
     cta.waiting = _shifted(i64(cta.waiting), first - before)
     for b in range(W.BARRIERS):
         cta.at[b] = _shifted(i64(cta.at[b]), first - before)
-    place = _copy_shared(place, cta, launch, grid, False)
+    place = _copy_shared(place, cta, grid, False)
     left = i64(cta.warps)
     while left != 0:
         k = ctz(left)
         left = without_lowest(left)
         warp = sm.warps[k]
-        stored = _stored_warp(place, k - first, launch, grid)
+        stored = _stored_warp(place, k - first, grid)
         epoch = i64(warp.epoch)
         assign(warp, at_warp(stored))
         warp.epoch = epoch
         warp.buffered = 0
         _enter_warp(sm, launch, config, grid, slot, k)
-        _copy_warp(warp, launch, grid, stored + WARP_BYTES, False)
+        _copy_warp(warp, grid, stored + WARP_BYTES, False)
     sm.blocked = i64(sm.blocked) | i64(cta.waiting)
     sm.at_barrier = i64(sm.at_barrier) | i64(cta.waiting)
     if sm.tenants & HAS_LISTENERS != 0:

@@ -56,7 +56,7 @@ from lockstep.models.memory.read_cache import CODE, CONSTANTS, arrived, invalida
 from lockstep.models.memory.timing import BACK_END
 from lockstep.models.scheduling import warp_scheduler
 from lockstep.models.time import NEVER
-from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_CTAS, MAX_GRIDS, MAX_WARPS, TICKETS
 
 
 @jit
@@ -66,7 +66,8 @@ def sm_step(sm, port, launch, config, context, now):
     A part is visited only when it has something to do: in other cycles its step would change nothing.
     """
     count_cycles(sm, now)
-    sm.ended = 0
+    for g in range(MAX_GRIDS):
+        sm.ended[g] = 0
     if sm.wheel.count != 0:
         _events(sm, config, now)
     if sm.fetch_count != 0:

@@ -77,6 +77,23 @@ COUNTERS = record(
     ]
 )
 
+# What counters say of one grid; the rest is the other one's.
+SHARE = record(
+    [
+        ("resident_warp_cycles", "i8"),
+        ("resident_cta_cycles", "i8"),
+        ("warp_instructions", "i8"),
+        ("added_instructions", "i8"),
+        ("categories", "i8", (len(CATEGORIES),)),
+        ("lanes", "i8", (len(CATEGORIES),)),
+        ("control_lanes", "i8", (len(Control),)),
+        ("register_lanes", "i8"),
+        ("ctas", "i8"),
+        ("warps", "i8"),
+        ("preempted", "i8"),
+    ]
+)
+
 FETCH = record(
     [
         ("time", "i8"),  # of arrival
@@ -137,13 +154,15 @@ SM = record(
         ("partition", "i8", (MAX_SCHEDULERS,)),  # slots of each scheduler
         ("active_until", "i8"),  # cycle in which the last issue is over
         ("progress", "i8"),  # last cycle in which a warp ended or passed a barrier
-        ("ended", "i8"),  # CTAs that ended in this step
+        ("ended", "i8", (MAX_GRIDS,)),  # CTAs of each grid that ended in this step
         # the last step, repeated while the SM sleeps
         ("outcome", "i8"),
         ("stalled_pipes", "i8"),
         ("idle_schedulers", "i8"),
         ("memory_bound", "i8"),
         ("ctas_resident", "i8"),
+        ("ctas_of", "i8", (MAX_GRIDS,)),  # of them, those of each grid
+        ("second", "i8"),  # slots of CTAs of grid 1
         ("limit", "i8"),  # CTAs that it may hold now
         ("leaving", "i8"),  # warp slots of CTAs that are to leave
         ("saved", "i8"),  # CTAs that have left in this step
@@ -154,6 +173,7 @@ SM = record(
         ("launch", "i8"),  # host addresses of the records that tenants may need: LAUNCH, parameters.CONFIG
         ("config", "i8"),
         ("counters", COUNTERS),
+        ("share", SHARE),  # of grid 1 in the counters
         ("fetch", FETCH, (FETCHES,)),
         ("code", READ_CACHE),
         ("constants", READ_CACHE),
@@ -172,23 +192,8 @@ SM = record(
 LAUNCH = record(
     [
         ("execute", "i8", (len(Group),)),  # addresses of the executing functions
-        ("register_file", "i8"),  # host address: u32[sm][slot][register][lane]
-        ("pair_registers", "i8"),  # of pairs of warps: u32[sm][lock][register][lane]
-        ("predicate_file", "i8"),
-        ("pair_scratchpad", "i8"),  # of pairs of CTAs
-        ("pair_marks", "i8"),  # bytes from a byte of it to its mark; 0: none is kept
-        ("scratchpad", "i8"),
-        ("shared_marks", "i8"),  # bytes from a byte of it to its mark (``execution.written``); 0: none is kept
-        ("local", "i8"),
-        ("local_marks", "i8"),  # likewise
-        ("local_physical", "i8"),
-        ("local_rows", "i8"),  # of an SM: a warp's each, by slot
-        ("store", "i8"),  # host address of CTAs that have left and are to be resumed, a ring, ...
-        ("store_entries", "i8"),
-        ("store_bytes", "i8"),  # ... each of this size
-        ("store_first", "i8"),  # counts those that have been resumed
-        ("stored", "i8"),
-        ("grids", GRID, (MAX_GRIDS,)),
+        ("predicate_file", "i8"),  # host address: u32[sm][slot][predicate]
+        ("grids", GRID, (MAX_GRIDS,)),  # that run at once
     ]
 )
 

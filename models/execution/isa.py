@@ -629,6 +629,7 @@ class Fault(IntEnum):
 
 # Device addresses. Everything lies below 4 GiB, so a physical address is 32 bits.
 PARAM_WINDOW = 0x0080_0000
+PARAM_BYTES = 0x0040_0000  # of it for each grid that runs
 SHARED_WINDOW = 0x0100_0000
 LOCAL_WINDOW = 0x0200_0000
 GLOBAL_BASE = 0x1000_0000
@@ -655,6 +656,8 @@ GRID = record(
         ("total", "i8"),  # CTAs
         ("threads", "i8"),  # per CTA
         ("warps", "i8"),  # per CTA
+        ("allocated_registers", "i8"),  # per CTA ...
+        ("allocated_shared", "i8"),  # ... and bytes of the scratchpad
         ("per_sm", "i8"),  # resident CTAs ...
         ("pairs", "i8"),  # ... of which the last ones are these pairs: one CTA of each, then the other of each; ...
         ("own_registers", "i8"),  # ... registers of a thread that a pair does not share ...
@@ -666,6 +669,24 @@ GRID = record(
         ("local_bytes", "i8"),  # per thread
         ("param", "i8"),  # host address
         ("param_bytes", "i8"),
+        ("param_offset", "i8"),  # from PARAM_WINDOW to their device address
+        # Where what it keeps in the SMs lies in host memory (``models/storage.py``).
+        ("register_file", "i8"),  # u32[sm][slot][register][lane]
+        ("pair_registers", "i8"),  # of pairs of warps: u32[sm][lock][register][lane]
+        ("scratchpad", "i8"),  # u8[sm][CTA slot][shared_stride]
+        ("scratchpads", "i8"),  # CTA slots of an SM
+        ("shared_marks", "i8"),  # bytes from a byte of it to its mark (``execution.written``); 0: none is kept
+        ("pair_scratchpad", "i8"),  # of pairs of CTAs
+        ("pair_marks", "i8"),
+        ("local", "i8"),
+        ("local_marks", "i8"),
+        ("local_physical", "i8"),  # device address of the same for caches
+        ("local_rows", "i8"),  # of an SM: a warp's each, by slot
+        ("store", "i8"),  # CTAs that have left and are to be resumed, a ring, ...
+        ("store_entries", "i8"),
+        ("store_bytes", "i8"),  # ... each of this size
+        ("store_first", "i8"),  # counts those that have been resumed
+        ("stored", "i8"),
     ]
 )
 at_grid = pointer_to(GRID)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -110,6 +110,34 @@ class _Stopped(Exception):
     """A lane's pointer is bad; the context says which."""
 
 
+class Text:
+    """What a launch prints; its grid has this size."""
+
+    def __init__(self, grid: tuple[int, ...]) -> None:
+        self.grid = grid
+        self._pieces: list[tuple[int, int, bytes]] = []  # CTA, warp, what a lane has printed
+        self._room, self._dropped = TEXT_BYTES, 0
+
+    def add(self, cta: int, warp: int, pieces: Iterable[bytes]) -> None:
+        """What a lane prints. Once something has found no room, nothing is formatted any more."""
+        if self._room:
+            text = b"".join(pieces)
+            if len(text) <= self._room:
+                self._room -= len(text)
+                self._pieces.append((cta, warp, text))
+                return
+            self._room = 0
+        self._dropped += 1
+
+    def __str__(self) -> str:
+        ordered = sorted(self._pieces, key=lambda piece: piece[:2])  # of a warp, the order stays
+        printed = b"".join(text for _, _, text in ordered).decode(errors="replace")
+        if self._dropped:
+            broken = "\n" if printed and not printed.endswith("\n") else ""
+            printed += f"{broken}[{self._dropped} more calls of printf: a launch prints up to {TEXT_BYTES} bytes]\n"
+        return printed
+
+
 class Printer:
     """What the lanes of a machine print.
 
@@ -124,27 +152,22 @@ class Printer:
         self._read = called(copy_bytes)
         self._slot = hosted(self._call)
         self._buffer = ctypes.create_string_buffer(TEXT_BYTES + 1)
-        self.begin((1, 1, 1))
+        self.error: BaseException | None = None
+        self._texts: dict[int, Text] = {}  # by the address of the grid's record
 
     @property
     def address(self) -> int:
         return address(self._slot)
 
-    def begin(self, grid: tuple[int, ...]) -> None:
-        """Forget the last launch; the next one has a grid of this size."""
-        self.error: BaseException | None = None
-        self._grid = grid
-        self._texts: list[tuple[int, int, bytes]] = []  # CTA, warp, what a lane has printed
-        self._room, self._dropped = TEXT_BYTES, 0
+    def begin(self, grid: np.ndarray) -> None:
+        """Forget what was printed in the place of a grid (its record); another launch begins there."""
+        self.error = None
+        self._texts[grid.ctypes.data] = Text(tuple(grid["size"].tolist()))
 
-    def text(self) -> str:
-        """What the launch has printed."""
-        ordered = sorted(self._texts, key=lambda text: text[:2])  # of a warp, the order stays
-        printed = b"".join(text for _, _, text in ordered).decode(errors="replace")
-        if self._dropped:
-            broken = "\n" if printed and not printed.endswith("\n") else ""
-            printed += f"{broken}[{self._dropped} more calls of printf: a launch prints up to {TEXT_BYTES} bytes]\n"
-        return printed
+    def text(self, grid: np.ndarray) -> str:
+        """What the launch in the place of a grid has printed."""
+        text = self._texts.get(grid.ctypes.data)
+        return str(text) if text else ""
 
     def _call(self, _context: int, _operation: int) -> int:
         try:
@@ -158,8 +181,9 @@ class Printer:
 
     def _print(self) -> None:
         x = self._x
+        text = self._texts[x.grid]
         formats, values = list(x.a), list(x.b)  # reading uses b
-        x_size, y_size, _ = self._grid
+        x_size, y_size, _ = text.grid
         cta = (x.ctaid[2] * y_size + x.ctaid[1]) * x_size + x.ctaid[0]
         known: dict[int, Format] = {}
         for lane in range(LANES):
@@ -172,14 +196,7 @@ class Printer:
             if where not in known or where < GLOBAL_BASE:  # each lane has its own local memory
                 known[where] = parse(self._string(lane, where))
             x.r[lane] = known[where].arguments
-            if self._room:
-                text = b"".join(self._pieces(known[where], lane, values[lane]))
-                if len(text) <= self._room:
-                    self._room -= len(text)
-                    self._texts.append((cta, x.warp, text))
-                    continue
-                self._room = 0
-            self._dropped += 1
+            text.add(cta, x.warp, self._pieces(known[where], lane, values[lane]))
 
     def _pieces(self, format: Format, lane: int, where: int) -> Iterator[bytes]:
         """What a lane prints, from its arguments."""

@@ -100,7 +100,7 @@ def device_address(x, space):
     if space == LOCAL:
         return x.local_physical
     if space == PARAM:
-        return PARAM_WINDOW
+        return PARAM_WINDOW + at_grid(x.grid).param_offset
     return GLOBAL_BASE
 
 

@@ -158,17 +158,16 @@ def hear(state, sm):
     if kind == CTA_START:
         state.starts[side] |= i64(1) << pair
         cta.own_shared = grid.own_shared
-        launch = at_launch(i64(sm.launch))
         number = i64(sm.index) * i64(grid.pairs) + pair
-        cta.pair_shared = i64(launch.pair_scratchpad) + number * i64(grid.shared_stride)
-        cta.pair_marks = launch.pair_marks
+        cta.pair_shared = i64(grid.pair_scratchpad) + number * i64(grid.shared_stride)
+        cta.pair_marks = grid.pair_marks
     elif kind == WARP_START:
         state.seated |= i64(1) << i64(events.slot)
         warp = sm.warps[events.slot]
         if grid.own_registers < grid.registers:
             warp.own_registers = grid.own_registers
             place = (i64(sm.index) * (MAX_WARPS // 2) + _lock(grid, pair, warp)) * i64(grid.registers)
-            warp.pair_regs = i64(at_launch(i64(sm.launch)).pair_registers) + place * REGISTER_BYTES
+            warp.pair_regs = i64(grid.pair_registers) + place * REGISTER_BYTES
     elif kind == WARP_END:
         bit = i64(1) << i64(events.slot)
         locks.i.finish |= bit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import numpy as np
 from lockstep.sim.device import statistics
 from lockstep.sim.device.memory import Arena
 from lockstep.sim.device.run import Run
+from lockstep.sim.device.streams import HostProgram, Streams, programs
 from lockstep.sim.errors import UsageError, of_type
 from lockstep.spec.parameters import Gpu as Description
 
@@ -55,6 +56,19 @@ class Device:
         self.tracing: Trace | None = None
         self.runs: deque[Run] = deque(maxlen=KEPT)
         self._raw: dict[str, np.ndarray] = {}
+
+    @cached_property
+    def streams(self) -> Streams:
+        return Streams(self)
+
+    def synchronize(self) -> None:
+        """Run the launches that wait in streams. In a host program that shares the device, none of its own do."""
+        if HostProgram.here() is None and self.streams.waiting:
+            self.streams.synchronize()
+
+    def run_programs(self, functions: Sequence[Callable[[], Any]]) -> list[HostProgram]:
+        """Run up to two functions that launch kernels on this device, each in its own order, both at the same time."""
+        return programs(self, self.streams, functions)
 
     @cached_property
     def machine(self) -> Any:

@@ -26,6 +26,7 @@ from lockstep.sim.device import description
 from lockstep.sim.device.buffers import Buffer, Extent, Texture, as_array, as_dtype, as_shape
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.module import Module
+from lockstep.sim.device.streams import Stream
 from lockstep.sim.errors import UsageError, of_type
 
 __all__ = ["Gpu"]
@@ -92,6 +93,7 @@ class Gpu(Device):
     def from_device(self, buffer: Buffer) -> np.ndarray:
         """A copy of a buffer, with the dtype and shape that went in; of a pointer into one, the elements from there."""
         of_type(Buffer, "from_device: buffer", buffer, "what to_device or empty has returned")
+        self.synchronize()
         buffer.require_live(self.memory)
         if buffer.offset == 0:
             return self._bytes(buffer).copy().view(buffer.dtype).reshape(buffer.shape)
@@ -104,6 +106,7 @@ class Gpu(Device):
         """Give the memory of a buffer or a texture back."""
         buffer = what.texels if isinstance(what, Texture) else what
         of_type(Buffer, "free: what", buffer, "a buffer or a texture")
+        self.synchronize()
         buffer.require_live(self.memory)
         if buffer.offset:
             where = f"points into a buffer, {buffer.offset} bytes from its start"
@@ -165,6 +168,13 @@ class Gpu(Device):
         return Texture(self.memory, handle, buffer)
 
     # -------------------------------------------------------------------------------------------------------- execution
+
+    def stream(self) -> Stream:
+        """A stream: launches in it run one after the other, beside those of another stream (``sim.device.streams``).
+
+        They wait until :meth:`synchronize`, or until something needs them to have run.
+        """
+        return self.streams.stream()
 
     def load(
         self,

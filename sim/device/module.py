@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,8 +30,10 @@ from lockstep.sim.device.buffers import Extent, Texture, as_array, as_dtype
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.profile import Place, Profile
 from lockstep.sim.device.run import Run
+from lockstep.sim.device.streams import HostProgram, Pending, Stream, Work
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError, of_type, path_text
 from lockstep.spec import registry
+from lockstep.spec.parameters import MAX_GRIDS
 
 if TYPE_CHECKING:
     from lockstep.models.observe.profile import Profiler
@@ -135,6 +137,7 @@ class Module:
     def unload(self) -> None:
         """Give the memory of the variables back; the module cannot be used any more."""
         self._require_loaded()
+        self.gpu.synchronize()
         self._loaded = False
         for address in self._addresses.values():
             self.gpu.memory.free(address)
@@ -149,6 +152,7 @@ class Module:
         A texture or surface reference is bound to a texture instead; a texture object is stored as its handle.
         """
         variable = self._variable(name)
+        self.gpu.synchronize()
         if variable.space in BOUND:
             if not isinstance(value, Texture) or value.memory is not self.gpu.memory:
                 raise UsageError(f"{name}: is a texture reference; set it to a gpu.texture(...) of this Gpu")
@@ -165,6 +169,7 @@ class Module:
     def get_symbol(self, name: str, dtype: Any = np.uint8) -> np.ndarray:
         """A copy of a module-scope variable."""
         variable = self._variable(name)
+        self.gpu.synchronize()
         if variable.space in BOUND:
             raise UsageError(f"{name}: is a texture reference and has no value")
         kind = as_dtype(dtype)
@@ -206,6 +211,18 @@ class Module:
             self._place_variables()
         return self._cuda.lowered(name)
 
+    @overload
+    def launch(
+        self, name: str, grid: Extent, block: Extent, args: Sequence[Any] = ..., shared_bytes: int = ..., *,
+        profile: bool | None = ..., stream: None = ...,
+    ) -> Run: ...  # fmt: skip
+
+    @overload
+    def launch(
+        self, name: str, grid: Extent, block: Extent, args: Sequence[Any] = ..., shared_bytes: int = ..., *,
+        stream: Stream,
+    ) -> Pending: ...  # fmt: skip
+
     def launch(
         self,
         name: str,
@@ -215,8 +232,9 @@ class Module:
         shared_bytes: int = 0,
         *,
         profile: bool | None = None,
-    ) -> Run:
-        """Run a kernel to its end.
+        stream: Stream | None = None,
+    ) -> Run | Pending:
+        """Run a kernel to its end, or let it wait in a stream (``gpu.stream()``).
 
         ``shared_bytes`` is dynamic shared memory. With ``profile``, the run has a
         :class:`~lockstep.sim.device.profile.Profile` (default: as the ``Gpu`` says); nothing else about it differs.
@@ -224,12 +242,24 @@ class Module:
         Whatever ends it early, the next launch works (:class:`lockstep.sim.Gpu`).
         """
         self._require_loaded()
+        of_type((Stream, NoneType), "launch: stream", stream, "what gpu.stream() has returned")
+        host = HostProgram.here()
+        later = partial(self.gpu.streams.add, stream) if stream is not None else host.launch if host else None
+        if later is None:
+            self.gpu.synchronize()
         kernel = self.kernel(name)
         grid, block = extent(name, "grid", grid), extent(name, "block", block)
         self._check_extents(kernel, grid, block)
-        self._check_resources(kernel, math.prod(grid), math.prod(block), shared_bytes)
+        grids = MAX_GRIDS if later else 1
+        self._check_resources(kernel, math.prod(grid), math.prod(block), shared_bytes, grids)
         params = pack(self.gpu.memory, kernel, args)
         ready = self._with_constants(self._relocated(kernel), params)
+        if later:
+            if self.gpu.profile or profile or self.gpu.tracing:
+                raise UsageError(f"{kernel.shown}: profiles and traces are of launches outside of streams")
+            fault = partial(self._fault, kernel)
+            work = Work(kernel.name, kernel.shown, ready, grid, block, params, shared_bytes, fault)
+            return later(work)
         machine = self.gpu.machine
         from lockstep.models.gpu import Busy  # late, since it compiles the model
         from lockstep.models.stop import ModelFault
@@ -300,7 +330,7 @@ class Module:
             raise UsageError(f"{kernel.shown}: {text}; {description.name} allows {limit} per CTA")
         return plan(description, threads, kernel.registers, shared)
 
-    def _check_resources(self, kernel: Kernel, ctas: int, threads: int, shared_bytes: int) -> None:
+    def _check_resources(self, kernel: Kernel, ctas: int, threads: int, shared_bytes: int, grids: int) -> None:
         description = self.gpu.description
         fit = self._fit(kernel, threads, shared_bytes)
         if fit.ctas == 0:
@@ -308,8 +338,8 @@ class Module:
             need = f"a CTA of {threads} threads, {kernel.registers} registers each, {shared} bytes of shared memory"
             why = fit.why_none or f"too many {' and '.join(fit.limited_by)}"
             raise UsageError(f"{kernel.shown}: {need} does not fit on an SM: {why}")
-        warps = description.core.sms * local_rows(description, fit, kernel.local_bytes, ctas)
-        if warps * LANES * kernel.local_bytes > LOCAL_BYTES:
+        warps = description.core.sms * local_rows(description, fit, kernel.local_bytes, ctas, grids)
+        if warps * LANES * kernel.local_bytes > LOCAL_BYTES // grids:
             need = f"{kernel.local_bytes} bytes of local memory per thread, of {warps} warps at a time,"
             raise UsageError(f"{kernel.shown}: {need} do not fit")
 

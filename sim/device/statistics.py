@@ -306,11 +306,27 @@ class Values(dict[str, float]):
         raise KeyError(f"no statistic {name!r}{closest(name, self)}; see docs/statistics.md")
 
 
-def compute(raw: Raw, gpu: Gpu, sm: int | None = None) -> Values:
-    """All statistics of the whole GPU, or those that one SM has; of a mechanism that is not selected, 0."""
+def compute(raw: Raw, gpu: Gpu, sm: int | None = None, some: bool = False) -> Values:
+    """All statistics of the whole GPU, or those that one SM has; of a mechanism that is not selected, 0.
+
+    ``some``: only those whose counts are there, without mechanisms'.
+    """
     absent = {mechanism.area for name, mechanism in registry.MECHANISMS.items() if name not in gpu.mechanisms}
     counts = Counts(raw, gpu, sm, absent)
-    return Values((name, s.formula(counts)) for name, s in STATISTICS.items() if sm is None or s.per_sm)
+    chosen = {name: s for name, s in STATISTICS.items() if sm is None or s.per_sm}
+    if some:
+        counts = Counts(raw, gpu, sm)
+        chosen = {name: s for name, s in chosen.items() if _there(s, counts)}
+    return Values((name, s.formula(counts)) for name, s in chosen.items())
+
+
+def _there(statistic: Statistic, counts: Counts) -> bool:
+    """Whether all counts of a statistic are there."""
+    try:
+        statistic.formula(counts)
+    except KeyError:
+        return False
+    return True
 
 
 def markdown() -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockstep.sim.device.profile import Profile
     from lockstep.sim.device.run import Run
 
-__all__ = ["Job", "Result", "complaint", "execute", "failed"]
+__all__ = ["Job", "Result", "complaint", "execute", "failed", "guard"]
 
 Result = dict[str, Any]  # with the keys of the JSON output
 
@@ -102,11 +102,11 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     _ = gpu.machine
     start = time.perf_counter()
     watch.phase(f"{kernel.name}: making input, size {job.size}")
-    data = _guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))
+    data = guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))
     watch.phase(f"{kernel.name} on {gpu.description.name}")
-    outputs = _guard(kernel.name, "run", lambda: kernel.run(gpu, module, data))
+    outputs = guard(kernel.name, "run", lambda: kernel.run(gpu, module, data))
     watch.phase(f"{kernel.name}: checking")
-    check = _guard(kernel.name, "reference", lambda: kernels.check(kernel, outputs, data))
+    check = guard(kernel.name, "reference", lambda: kernels.check(kernel, outputs, data))
     wall = time.perf_counter() - start
     simulated = sum(run.wall_seconds for run in runs)
     cycles = sum(run.cycles for run in runs)
@@ -166,7 +166,7 @@ def _functions(runs: Sequence[Run], gpu: Gpu) -> list[dict[str, Any]]:
     return result
 
 
-def _guard(kernel: str, what: str, function: Callable[[], Any]) -> Any:
+def guard(kernel: str, what: str, function: Callable[[], Any]) -> Any:
     """Call into a ``kernel.py``; what goes wrong in there is its author's mistake, told in one line."""
     from lockstep.models.stop import ModelFault
     from lockstep.sim.errors import UsageError

@@ -9,6 +9,7 @@ MECHANISM = Mechanism(
     name="warppool",
     doc="merges requests of several warps before the L1, and sends them in a chosen order (Kloosterman, chapter 3)",
     tenants={"path": "lockstep.models.warppool.path"},
+    grids=2,
     sections={"warppool": parameters.WarpPool},
     check=parameters.check,
     blocks=parameters.BLOCKS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.models import gpu as model
+from lockstep.models import session as model
 from lockstep.sim import Gpu, kernels
 from lockstep.spec import registry
 from lockstep.verif.bench import elsewhere

@@ -241,7 +241,7 @@ def test_registers_and_scratchpad_have_two_segments() -> None:
     own, state = segments.OWN_BYTES // 4, states(bench.gpu, "trial-segments")[0]
     pair = state["ctas"][0]["words"]
     unwritten = POISON * 0x0101_0101
-    assert (bench.gpu.machine.storage.scratchpad.view(np.uint32)[own : 512 // 4] == unwritten).all()
+    assert (bench.gpu.machine.storage[0].scratchpad.view(np.uint32)[own : 512 // 4] == unwritten).all()
     assert (pair[:own] == unwritten).all() and (pair[64:] == unwritten).all()
     assert (pair[own:32] == thread[own:] + 100).all() and (pair[32:64] == thread).all()
     registers = state["warps"][0]["words"].reshape(-1, 32)

@@ -131,7 +131,7 @@ def test_classes_are_those_of_owners_and_their_partners() -> None:
     sides = set()
 
     def look(*_: int) -> None:
-        grid, sm = gpu.machine._launch["grids"][0], gpu.machine.sms[0]
+        grid, sm = gpu.machine.grid(0), gpu.machine.sms[0]
         out, classes = tenant.states["share_owner"][0]["io"]["o"], sm["frame"]["classes"]
         assert (grid["pairs"], grid["per_sm"]) == (1, 3)
         if out["present"].all():

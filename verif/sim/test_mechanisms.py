@@ -127,7 +127,7 @@ def test_instances_by_sm_and_copies() -> None:
     assert [b for b in blocks if b[0] == "lsu.intra_warp_coalescer"] == [
         ("lsu.intra_warp_coalescer", sm, index, "warppool.warp_pool") for sm in range(2) for index in range(2)
     ]
-    assert [b for b in blocks if b[0] == "cta.cta_dispatcher"] == [("cta.cta_dispatcher", -1, 0, "")]
+    assert [b for b in blocks if b[0] == "cta.cta_dispatcher"] == [("cta.cta_dispatcher", -1, k, "") for k in (0, 1)]
     assert sum(b[0] == "scheduling.warp_scheduler" for b in blocks) == 4
 
 

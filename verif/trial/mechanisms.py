@@ -10,12 +10,14 @@ from unittest.mock import patch
 from lockstep.spec import registry
 from lockstep.spec.energy import REGISTERS
 from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.parameters import MAX_GRIDS
 from lockstep.spec.passes import register_regions
 
 
 def _trial(name: str, doc: str, *slots: str, **declared: Any) -> Mechanism:
     module = f"lockstep.verif.trial.{name.removeprefix('trial-').replace('-', '_')}"
-    return Mechanism(name=name, doc=doc, tenants=dict.fromkeys(slots, module), **declared)
+    grids = 1 if "placement" in slots or "passes" in declared else MAX_GRIDS
+    return Mechanism(name=name, doc=doc, tenants=dict.fromkeys(slots, module), grids=grids, **declared)
 
 
 TRIALS = {

@@ -18,7 +18,7 @@ def update(state, sm):
 
 @jit
 def number(state, run):
-    return run.ctas - 1 - run.cta_dispatcher.io.o.dispatch.cta
+    return run.grids[0].ctas - 1 - run.cta_dispatcher[0].io.o.dispatch.cta
 
 
 TENANTS = {"limits": slots(STATE, SM, update=update), "placement": slots(STATE, RUN, number=number)}

@@ -58,8 +58,17 @@ class Bench:
         self.machine = Machine(execute_system, rng)
         self.machine.valid[:] = GRANULE
         self.printer = Printer(self.machine.context)
+        self.begin((1, 1, 1))
         self.machine.context["host"] = self.printer.address
         self.strings = STRINGS
+
+    def begin(self, grid: tuple[int, int, int]) -> None:
+        self.machine.grid["size"] = grid
+        self.printer.begin(self.machine.grid)
+
+    @property
+    def text(self) -> str:
+        return self.printer.text(self.machine.grid)
 
     def store(self, space: Space, offset: int, data: bytes, lane: int = 0) -> int:
         """Put bytes into a memory; returns their generic address."""
@@ -108,7 +117,7 @@ def test_formats(text: str, values: Sequence[Value], printed: str) -> None:
     # Local memory of a thread has 48 bytes: more arguments than fit there lie in the scratchpad.
     data, where = bench.arguments(text, values), bench.store(Space.GLOBAL, 0, text.encode() + b"\0")
     assert bench.call([where] * LANES, [bench.store(Space.SHARED, 64, data)] * LANES, 1 << 9) == Fault.NONE
-    assert bench.printer.text() == printed
+    assert bench.text == printed
     assert bench.results[9] == len(values)
 
 
@@ -119,7 +128,7 @@ def test_each_active_lane_prints_in_its_turn() -> None:
     for lane in range(LANES):
         bench.store(Space.LOCAL, 40, struct.pack("<i", lane * lane), lane)
     assert bench.call([where] * LANES, [LOCAL + 40] * LANES, 0x8000_00F2) == Fault.NONE
-    assert bench.printer.text() == "1;16;25;36;49;961;"
+    assert bench.text == "1;16;25;36;49;961;"
     mask = 0x8000_00F2
     assert bench.results == [1 if mask >> lane & 1 else before[lane] for lane in range(LANES)]
 
@@ -133,7 +142,7 @@ def test_formats_and_strings_of_each_lanes_own() -> None:
         bench.store(Space.LOCAL, 16, struct.pack("<q", shared if lane % 2 else LOCAL + 24), lane)
         bench.store(Space.LOCAL, 24, b"own%d\0" % lane, lane)
     assert bench.call([LOCAL] * LANES, [LOCAL + 16] * LANES, 0b1111) == Fault.NONE
-    assert bench.printer.text() == "own0 0\ntile 1\nown2 2\ntile 3\n"
+    assert bench.text == "own0 0\ntile 1\nown2 2\ntile 3\n"
 
 
 def test_strings_are_read_at_the_call() -> None:
@@ -141,14 +150,14 @@ def test_strings_are_read_at_the_call() -> None:
     for word in ("first", "then"):
         bench.strings = STRINGS
         assert bench.print("%s ", [word]) == Fault.NONE
-    assert bench.printer.text() == "first then "
+    assert bench.text == "first then "
 
 
 def test_a_null_format() -> None:
     bench = Bench(seeded())
     where = bench.store(Space.GLOBAL, 0, b"x\0")
     assert bench.call([where, 0, where] + [0] * 29, [0] * LANES, 0b111) == Fault.NONE
-    assert bench.printer.text() == "xx" and bench.results[:3] == [0, -1, 0]
+    assert bench.text == "xx" and bench.results[:3] == [0, -1, 0]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +176,7 @@ def test_a_bad_pointer_is_a_fault(which: str, address: int) -> None:
     assert bench.call(formats, arguments) == Fault.OUT_OF_BOUNDS
     named = {LOCAL + 46: LOCAL + 48, SHARED + 2046: SHARED + 2048, 1 << 63: -(1 << 63)}.get(address, address)
     assert (bench.machine.x.fault_lane, bench.machine.x.fault_address) == (5, named)
-    assert bench.printer.text() == "good;" * 5
+    assert bench.text == "good;" * 5
 
 
 def test_unwritten_bytes_are_found() -> None:
@@ -186,7 +195,7 @@ def test_unwritten_bytes_are_found() -> None:
     marks["shared"][1] = 0
     assert bench.call([text] * LANES, [LOCAL] * LANES, 1) == Fault.UNWRITTEN
     assert bench.machine.x.fault_address == SHARED + 1
-    assert bench.printer.text() == "1 ab;"
+    assert bench.text == "1 ab;"
 
 
 def test_the_first_32_arguments_count() -> None:
@@ -195,7 +204,7 @@ def test_the_first_32_arguments_count() -> None:
     where = bench.store(Space.GLOBAL, 0, text.encode() + b"\0")
     values = bench.store(Space.SHARED, 0, struct.pack("<33i", *range(33)))
     assert bench.call([where] * LANES, [values] * LANES, 1) == Fault.NONE
-    assert bench.printer.text() == "".join(f"{k} " for k in range(31)) + "%*d 31 %s"
+    assert bench.text == "".join(f"{k} " for k in range(31)) + "%*d 31 %s"
     assert bench.results[0] == 32
 
 
@@ -203,19 +212,19 @@ def test_the_first_32_arguments_count() -> None:
 def test_a_width_ends(text: str) -> None:
     bench = Bench(seeded())
     bench.print(text, [7])
-    assert len(bench.printer.text()) == printf.WIDEST and bench.printer.text().strip(" 0") == "7"
+    assert len(bench.text) == printf.WIDEST and bench.text.strip(" 0") == "7"
 
 
 def test_a_width_from_an_argument_ends() -> None:
     for text, values in (("%*d", [1 << 30, 7]), ("%.*d", [1 << 30, 7]), ("%*d", [-(1 << 30), 7])):
         bench = Bench(seeded())
         bench.print(text, values)
-        assert len(bench.printer.text()) == printf.WIDEST
+        assert len(bench.text) == printf.WIDEST
 
 
 def test_order_is_by_cta_and_warp() -> None:
     bench = Bench(seeded())
-    bench.printer.begin((3, 2, 2))
+    bench.begin((3, 2, 2))
     calls = [(x, y, z, warp) for x in range(3) for y in range(2) for z in range(2) for warp in (1, 0)]
     random.Random(1).shuffle(calls)
     for time in range(2):
@@ -226,20 +235,20 @@ def test_order_is_by_cta_and_warp() -> None:
         f"{x}{y}{z}.{warp}.{time} "
         for z in range(2) for y in range(2) for x in range(3) for warp in range(2) for time in range(2)
     ]  # fmt: skip
-    assert bench.printer.text() == "".join(expected)
-    bench.printer.begin((1, 1, 1))
-    assert bench.printer.text() == ""
+    assert bench.text == "".join(expected)
+    bench.begin((1, 1, 1))
+    assert bench.text == ""
 
 
 def test_the_text_of_a_launch_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes first is kept; calls still return the number of their arguments."""
     bench = Bench(seeded())
     monkeypatch.setattr(printf, "TEXT_BYTES", 20)
-    bench.printer.begin((1, 1, 1))
+    bench.begin((1, 1, 1))
     for _ in range(3):
         assert bench.print("%d,seven", [5], 0b11) == Fault.NONE
         assert bench.results[:2] == [1, 1]
-    assert bench.printer.text() == "5,seven5,seven\n[4 more calls of printf: a launch prints up to 20 bytes]\n"
+    assert bench.text == "5,seven5,seven\n[4 more calls of printf: a launch prints up to 20 bytes]\n"
     assert bench.printer.error is None
 
 
@@ -263,7 +272,7 @@ def series(seed: int) -> str:
             bench.strings = STRINGS
             bench.print(text, values, rng.getrandbits(LANES))
             bench.call([0, GLOBAL, 5] * 10 + [0, 0], [LOCAL] * LANES, rng.getrandbits(2))
-    return bench.printer.text() + repr(bench.results) + bench.machine.digest().hex()
+    return bench.text + repr(bench.results) + bench.machine.digest().hex()
 
 
 def test_interpreted_equals_compiled() -> None:

@@ -451,7 +451,7 @@ def test_too_much_scratchpad(memory_only: Gpu) -> None:
     mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=9153), "49153 bytes", "40000 static", "49152")
     mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=-1), "shared_bytes = -1", "0 or more")
     mistake(lambda: module.launch("scratch", 1, 1, args, shared_bytes=0.5), "shared_bytes = 0.5", "integer")  # type: ignore
-    mistake(lambda: module.launch("scratch", 1, 1, args[0]), "scratch", "args")  # type: ignore[arg-type]
+    mistake(lambda: module.launch("scratch", 1, 1, args[0]), "scratch", "args")  # type: ignore[call-overload]
 
 
 def test_threads_have_their_own_local_memory_where_there_is_no_room_for_all_slots() -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lockstep.models import gpu as model
+from lockstep.models import machine as resets
+from lockstep.models import session as model
 from lockstep.models.jit import as_bytes
 from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu, KernelFault
@@ -172,7 +173,7 @@ def model_fault(bench: Bench) -> None:
 
     def run(*arguments: Any) -> None:
         real(*arguments)
-        bench.gpu.machine._state["fault"] = model.Fault.MEMORY_ORDER
+        bench.gpu.machine.state["fault"] = model.Fault.MEMORY_ORDER
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(ModelFault):
         patch.setattr(model, "run", run)
@@ -181,7 +182,7 @@ def model_fault(bench: Bench) -> None:
 
 def broken_law(bench: Bench) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="conservation"):
-        patch.setattr(bench.gpu.machine, "_broken_laws", lambda _: ["a law"])
+        patch.setattr(model.laws, "broken", lambda *_: ["a law"])
         bench.work()
 
 
@@ -192,7 +193,7 @@ def while_preparing(bench: Bench) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(model, "begin", stop)
+        patch.setattr(resets, "begin", stop)
         bench.work()
 
 

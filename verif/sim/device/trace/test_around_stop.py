@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lockstep.cli import main as cli
-from lockstep.models import gpu as model
+from lockstep.models import session as model
 from lockstep.models.observe.trace import IN_A_CYCLE
 from lockstep.models.stop import ModelFault
 from lockstep.sim import Gpu, KernelFault
@@ -141,8 +141,8 @@ def test_a_fault_of_the_model_has_one(bench: Bench, monkeypatch: pytest.MonkeyPa
 
     def run(*arguments: Any) -> None:
         real(*arguments)
-        if bench.gpu.machine._state["now"] > 3000:
-            bench.gpu.machine._state["fault"], bench.gpu.machine._state["fault_sm"] = model.Fault.MEMORY_ORDER, 1
+        if bench.gpu.machine.state["now"] > 3000:
+            bench.gpu.machine.state["fault"], bench.gpu.machine.state["fault_sm"] = model.Fault.MEMORY_ORDER, 1
 
     monkeypatch.setattr(model, "run", run)
     with bench.gpu.trace(around_stop=1000) as trace, pytest.raises(ModelFault) as caught:

@@ -55,7 +55,7 @@ def test_columns_are_the_statistics_of_their_interval() -> None:
     kernel = kernels.find("saxpy")
     gpu = Gpu("gtx480", core_sms=2)
     kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
-    taken = gpu.machine._rows.intervals()
+    taken = gpu.machine.rows.intervals()
     for k in range(len(taken.ends)):
         raw = {name: rows[k : k + 1] for name, rows in taken.counts.items()}
         alone = compute(raw, gpu.description)

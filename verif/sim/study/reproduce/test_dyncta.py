@@ -79,7 +79,7 @@ def test_as_many_ctas_fit_as_the_chapter_says(monkeypatch: pytest.MonkeyPatch) -
         most = max(most, fit.ctas)
         return fit
 
-    monkeypatch.setattr("lockstep.models.gpu.plan", noted)
+    monkeypatch.setattr("lockstep.models.session.plan", noted)
     for name in ("BFS", "SAD", "KM", "NQU", "JPEG", "RAY", "SD1", "HOT", "MM", "CP"):
         most = 0
         execute(Job(APPLICATIONS[name].kernel, GPU, "tiny"))

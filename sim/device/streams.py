@@ -1,0 +1,404 @@
+"""Several kernels at a time: streams of launches, and host programs that share a GPU.
+
+::
+
+    first, second = gpu.stream(), gpu.stream()
+    a = module.launch("saxpy", grid=64, block=256, args=[...], stream=first)
+    b = other.launch("gemm", grid=16, block=256, args=[...], stream=second)
+    gpu.synchronize()
+    a.run.cycles, b.run.ipc, a.run.together.stats["dram.bandwidth_used"]
+
+Launches of a stream run one after the other, those of two streams at once. Nothing runs before ``synchronize``, which
+everything calls that reads or changes what kernels may use: ``from_device``, ``free``, symbols, a launch without a
+stream. So results do not depend on when a program looks at them.
+
+A *run* of the machine lasts as long as any launch is under way. One that begins while another runs finds caches as they
+are, ``launch.overhead`` cycles after the one before it in its stream has ended; and it has ended itself when its last
+CTA has, but for the last one of a run, which waits for the memory traffic of all. ``launch.placement`` says in which
+SMs their CTAs are.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from lockstep.sim.compile.ptx.names import readable
+from lockstep.sim.device import statistics
+from lockstep.sim.device.run import Run
+from lockstep.sim.errors import KernelFault, UsageError
+from lockstep.spec import registry
+from lockstep.spec.parameters import MAX_GRIDS
+from lockstep.spec.parameters import Gpu as Description
+
+if TYPE_CHECKING:
+    from lockstep.models.session import Ended
+    from lockstep.models.stop import Stop
+    from lockstep.sim.compile.ptx.kernel import Kernel
+    from lockstep.sim.device.memory import Arena
+
+__all__ = ["HostProgram", "Pending", "Share", "Stream", "Streams", "Work", "programs"]
+
+
+class Device(Protocol):
+    """What streams need of a device (``sim.device.device``)."""
+
+    description: Description
+    memory: Arena
+    progress: Callable[[int, int, int], None] | None
+    every: int | None
+
+    @property
+    def machine(self) -> Any: ...
+
+    def show(self, text: str) -> None: ...
+
+    def record(self, run: Run) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A launch that can be made: what the machine needs, and how a fault in it is told."""
+
+    name: str
+    shown: str
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    params: bytes
+    shared_bytes: int
+    fault: Callable[[Stop], KernelFault]
+
+
+@dataclass(frozen=True, repr=False)
+class Share:
+    """A launch that ran in a stream. ``began`` and ``ended`` are core cycles of the run ``together``.
+
+    Statistics are those that can be told of one grid: instructions, CTAs and warps, and what follows from them. All
+    others, of the SMs and of what is below them, are those of the run.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    gpu: Description
+    raw: dict[str, np.ndarray]
+    began: int
+    ended: int
+    printed: str
+    together: Run
+
+    def __repr__(self) -> str:
+        where = f"{readable(self.kernel)} on {self.gpu.name}"
+        return f"<Launch of {where}: core cycles {self.began} to {self.ended}, IPC {self.ipc:.3f}>"
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles from its begin to its end."""
+        return self.ended - self.began
+
+    @property
+    def warp_instructions(self) -> int:
+        return int(self.raw["sm.warp_instructions"].sum())
+
+    @property
+    def thread_instructions(self) -> int:
+        return int(self.raw["sm.thread_instructions"].sum())
+
+    @property
+    def ipc(self) -> float:
+        """Warp instructions per core cycle."""
+        return self.warp_instructions / self.cycles
+
+    @cached_property
+    def stats(self) -> dict[str, float]:
+        """Those of ``docs/statistics.md`` that can be told of one grid."""
+        return statistics.compute(self.raw, self.gpu, some=True)
+
+    @cached_property
+    def per_sm(self) -> list[dict[str, float]]:
+        """The same for every SM."""
+        return [statistics.compute(self.raw, self.gpu, sm, some=True) for sm in range(self.gpu.core.sms)]
+
+
+class Pending:
+    """A launch in a stream, which may not have run yet."""
+
+    def __init__(self, streams: Streams, work: Work) -> None:
+        self._streams, self._work = streams, work
+        self._share: Share | None = None
+        self._dropped = False
+
+    def __repr__(self) -> str:
+        state = "has run" if self._share else "was dropped" if self._dropped else "waits"
+        return f"<Launch of {self._work.shown}: {state}>"
+
+    @property
+    def work(self) -> Work:
+        return self._work
+
+    @property
+    def run(self) -> Share:
+        """What it has done; waits for it. Raises :class:`UsageError` if it was dropped."""
+        if self._share is None and not self._dropped:
+            self._streams.synchronize()
+        if self._share is None:
+            raise UsageError(f"{self._work.shown}: has not come to its end, since the run that it was in stopped")
+        return self._share
+
+    def end(self, share: Share) -> None:
+        self._share = share
+
+    def drop(self) -> None:
+        self._dropped = self._share is None
+
+
+class Source(Protocol):
+    """Where launches come from that follow each other."""
+
+    def take(self) -> Pending | None:
+        """The next one; None: there is none any more."""
+
+    def ended(self, pending: Pending) -> None:
+        """One has ended, with or without its end."""
+
+
+class Stream:
+    """Launches that run one after the other, beside those of another stream. Made by ``gpu.stream()``."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._queue: deque[Pending] = deque()
+
+    def __len__(self) -> int:
+        """How many launches wait."""
+        return len(self._queue)
+
+    def append(self, pending: Pending) -> None:
+        self._queue.append(pending)
+
+    def synchronize(self) -> None:
+        """Run what waits, in all streams."""
+        self._streams.synchronize()
+
+    def take(self) -> Pending | None:
+        return self._queue.popleft() if self._queue else None
+
+    def ended(self, pending: Pending) -> None:
+        """Nothing waits for it."""
+
+    def drop(self) -> None:
+        """Forget what waits."""
+        while self._queue:
+            self._queue.popleft().drop()
+
+
+class Streams:
+    """The streams of a device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._all: list[Stream] = []
+
+    def stream(self) -> Stream:
+        self.require_mechanisms()
+        stream = Stream(self)
+        self._all.append(stream)
+        return stream
+
+    def require_mechanisms(self) -> None:
+        """Refuse a device whose mechanisms know one grid."""
+        description = self._device.description
+        one = [each.name for each in registry.selected(description) if each.grids == 1]
+        if one:
+            raise UsageError(f"{', '.join(one)}: runs one grid at a time, so that this GPU has no streams")
+
+    def add(self, stream: Stream, work: Work) -> Pending:
+        """Let a launch wait in a stream. Raises :class:`UsageError` where launches wait in two others."""
+        if stream not in self._all:
+            raise UsageError(f"{work.shown}: the stream is another GPU's")
+        if len([each for each in self._all if len(each) and each is not stream]) >= MAX_GRIDS:
+            rule = f"a GPU runs {MAX_GRIDS} grids at once; synchronize first"
+            raise UsageError(f"{work.shown}: {MAX_GRIDS} other streams have launches that wait; {rule}")
+        pending = Pending(self, work)
+        stream.append(pending)
+        return pending
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a launch waits in a stream."""
+        return any(len(stream) for stream in self._all)
+
+    def synchronize(self) -> None:
+        """Run all that waits."""
+        used = [stream for stream in self._all if len(stream)]
+        try:
+            execute(self._device, used)
+        finally:
+            for stream in used:
+                stream.drop()
+
+
+# ------------------------------------------------------------------------------------------------------------ execution
+
+
+def execute(device: Device, sources: Sequence[Source]) -> None:
+    """Run what sources have, those of two at once, until they have no more.
+
+    Raises :class:`KernelFault` for what a kernel does wrong: the run ends, and what is under way or waits is dropped.
+    """
+    heads = [source.take() for source in sources]
+    try:
+        while any(heads):
+            _run(device, sources, heads)
+    finally:
+        for head in heads:
+            if head:
+                head.drop()
+
+
+def _run(device: Device, sources: Sequence[Source], heads: list[Pending | None]) -> None:
+    """One run of the machine, until nothing is under way. ``heads`` are the launches that are, or come next."""
+    from lockstep.models.gpu import Busy  # late, since it compiles the model
+
+    machine, overhead = device.machine, device.description.launch.overhead
+    names: list[str] = []
+    ended: list[tuple[Pending, Ended]] = []
+    begins = [0 if head else None for head in heads]  # in which core cycle they begin; None: they have, or are none
+    start = time.perf_counter()
+    try:
+        with machine.session(MAX_GRIDS, device.progress, (), device.every) as session:
+            while True:
+                for index, head in enumerate(heads):
+                    if head and begins[index] is not None and session.now >= begins[index]:
+                        work = head.work
+                        session.enter(
+                            index, work.kernel, work.grid, work.block, work.params, work.shared_bytes, device.memory
+                        )
+                        begins[index] = None
+                        names.append(work.name)
+                later = [begin for begin in begins if begin is not None]
+                for each in session.advance(min(later, default=None)):
+                    head = heads[each.index]
+                    assert head is not None
+                    ended.append((head, each))
+                    device.show(each.printed)
+                    sources[each.index].ended(head)
+                    heads[each.index] = following = sources[each.index].take()
+                    begins[each.index] = each.ended + overhead if following else None
+                if session.over:
+                    break
+            result = session.collect()
+    except Busy as error:
+        raise UsageError(str(error)) from None
+    if result.fault is not None:
+        head = heads[result.fault.grid]
+        assert head is not None
+        device.show(result.printed)
+        raise head.work.fault(result.fault)
+    wall = time.perf_counter() - start
+    description, none = device.description, (0, 0, 0)
+    text = "".join(each.printed for _, each in ended)
+    found = result.raw, result.intervals, wall, text
+    together = Run(" + ".join(dict.fromkeys(names)), none, none, description, *found)
+    for pending, each in ended:
+        work = pending.work
+        own = each.raw, each.began, each.ended, each.printed
+        pending.end(Share(work.name, work.grid, work.block, description, *own, together))
+    device.record(together)
+
+
+# -------------------------------------------------------------------------------------------------------- host programs
+
+
+class _Cancelled(BaseException):
+    """Unwinds a host program that waits for a launch that does not come to its end."""
+
+
+_here = threading.local()
+
+
+class HostProgram:
+    """A host program, whose launches run beside those of another one. Made by :func:`programs`.
+
+    It has a thread of its own, which runs while no other does and no kernel: until it launches one, and again when that
+    has ended.
+    """
+
+    def __init__(self, streams: Streams, function: Callable[[], Any]) -> None:
+        self._streams, self._function = streams, function
+        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self._pending: Pending | None = None
+        self._error: BaseException | None = None
+        self._cancelled = False
+        self.result: Any = None
+        self.launches: list[Pending] = []
+        self._thread = threading.Thread(target=self._main, daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def here() -> HostProgram | None:
+        """The program whose thread this is."""
+        return getattr(_here, "program", None)
+
+    def _main(self) -> None:
+        _here.program = self
+        self._go.acquire()
+        try:
+            if not self._cancelled:
+                self.result = self._function()
+        except BaseException as error:  # for the thread that waits
+            self._error = error
+        self._pending = None
+        self._back.release()
+
+    def launch(self, work: Work) -> Pending:
+        """Called in its thread: wait until a launch has ended."""
+        self._pending = Pending(self._streams, work)
+        self.launches.append(self._pending)
+        self._back.release()
+        self._go.acquire()
+        if self._cancelled:
+            raise _Cancelled
+        return self.launches[-1]
+
+    def take(self) -> Pending | None:
+        self._go.release()
+        self._back.acquire()
+        if self._error:
+            raise self._error
+        return self._pending
+
+    def ended(self, pending: Pending) -> None:
+        """It goes on when it is asked for the next one."""
+
+    def close(self) -> None:
+        """End its thread."""
+        self._cancelled = True
+        self._go.release()
+        self._thread.join()
+
+
+def programs(device: Device, streams: Streams, functions: Sequence[Callable[[], Any]]) -> list[HostProgram]:
+    """Run up to two functions that launch kernels on a device, each in its own order, both at the same time.
+
+    Their launches wait for nothing but themselves. Results do not depend on how threads are scheduled.
+    """
+    streams.require_mechanisms()
+    device.synchronize()
+    made = [HostProgram(streams, function) for function in functions]
+    try:
+        execute(device, made)
+    finally:
+        for program in made:
+            program.close()
+    return made
