@@ -40,6 +40,7 @@ PROGRESS = record(
 RUN = record(
     [
         ("now", "i8"),  # core cycle
+        ("mixed", "i8"),  # 1: two grids have run at once; what one has left free of an SM may lie in pieces
         ("running", "i8"),  # grids that run, as a mask ...
         ("over", "i8"),  # ... and those of them that have ended while the other one goes on
         ("turn", "i8"),  # the grid whose dispatcher sees room, if both run, ...
@@ -155,8 +156,9 @@ def _could_place(state, sms, launch, settings, g):
 @jit
 def _has_room(state, sm, launch, settings, g):
     """Whether an SM may hold another CTA of a grid."""
-    if state.running == BOTH:
-        if settings.launch.placement == SPATIAL and g != i64(sm.index >= _first_sms(state, settings)):
+    if state.mixed != 0:
+        divided = state.running == BOTH and settings.launch.placement == SPATIAL
+        if divided and g != i64(sm.index >= _first_sms(state, settings)):
             return False
         return sm.ctas_of[g] < launch.grids[g].per_sm and fits_beside(sm, launch, settings, g)
     return sm.ctas_resident < min(i64(launch.grids[g].per_sm), i64(sm.limit))
@@ -207,6 +209,7 @@ def enter(state, launch, g):
     progress.stored_since = 0
     state.running |= i64(1) << g
     if state.running == BOTH:
+        state.mixed = 1
         state.turn_from = i64(state.now) + DISPATCHING
     state.dispatcher_wake = state.now
 

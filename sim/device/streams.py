@@ -112,7 +112,7 @@ class Share:
 
     @property
     def thread_instructions(self) -> int:
-        return int(self.raw["sm.thread_instructions"].sum())
+        return int(self.raw["sm.lanes"].sum())
 
     @property
     def ipc(self) -> float:

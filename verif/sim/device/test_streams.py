@@ -114,8 +114,11 @@ def some_pairs(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def test_pairs_are_right_and_their_shares_add_up() -> None:
-    """Also with CTAs of different sizes, registers and scratchpads in an SM."""
-    seed = base_seed()
+    """Also with CTAs of different sizes, registers and scratchpads in an SM, and when one grid goes on alone.
+
+    With the seed that is the default, the other one leaves warp slots free that are not in a row.
+    """
+    seed = base_seed(1259090928)
     print(f"LOCKSTEP_SEED={seed}")
     for names in some_pairs(12, seed):
         gpu = Gpu("gtx480", (), SETTINGS)
