@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS
+from lockstep.spec.parameters import MAX_CTAS
 from lockstep.spec.scavenger.fixed import GAIN
 
 MAX_ISSUED = 7  # instructions of a kernel that an SM issues in a cycle: the whole bits of an IPC
@@ -16,10 +16,9 @@ MAX_SCALE = 64
 
 # The balancer of CTAs.
 WINDOW = 8192  # core cycles
-MIN_WINDOW, MAX_WINDOW = 128, 65535
+MAX_WINDOW = 65535
 PRIMARY_SLACK, SECONDARY_SLACK = 4, 8  # warps
-MAX_PAIRS = MAX_CTAS
-MAX_SLACK = MAX_WARPS
+MAX_PAIRS = MAX_CTAS - 1  # of at least one CTA of each kernel, and no more than fit
 
 # The fallback. The thesis gives none of its three figures; these were chosen before any evaluation.
 LONGEST_RUN = 262_144  # core cycles (table 5.1)
