@@ -12,9 +12,28 @@ import pytest
 
 from lockstep.sim import UsageError
 from lockstep.sim.study.power.characteristics import read_recorded
+from lockstep.sim.study.power.sample import read
 from lockstep.verif.silicon import gpu as silicon
 from lockstep.verif.silicon import power
 from lockstep.verif.silicon.tape import Tape
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_recordings_that_ship(size: str) -> None:
+    found = read_recorded(str(FOLDER / f"h100-watts-{size}.csv"))
+    assert found.origin.startswith("measured on NVIDIA H100") and len(found.runs) > 60
+    assert {each for _, each in found.runs} == {size}
+
+
+@pytest.mark.parametrize("name", ["totals", "rates"])
+def test_samples_that_ship_have_the_recorded_watts(name: str) -> None:
+    recorded = read_recorded(str(FOLDER / "h100-watts-small.csv"))
+    sample = read(str(FOLDER.parents[1] / "sim" / "study" / "power" / f"h100-{name}.csv"))
+    watts = {f"{kernel} {size}": each for (kernel, size), (each, _) in recorded.runs.items()}
+    assert sample.watts is not None and sample.origin == recorded.origin
+    assert dict(zip(sample.kernels, sample.watts.tolist(), strict=True)) == watts
 
 
 class FakeDriver:
