@@ -221,27 +221,47 @@ def test_each_grid_has_its_sms_with_spatial_placement() -> None:
         assert [[int(count > 0) for count in each.run.raw["sm.ctas"]] for each in waits] == list(expected)
 
 
-def test_what_both_need_is_added_up() -> None:
-    """At every 50 cycles of a run: threads, registers, scratchpad and CTAs fit, and both grids are in an SM."""
-    gpu = Gpu("gtx480", (), SETTINGS)
-    core, both = gpu.description.core, []
+@pytest.mark.parametrize(
+    ("what", "blocks", "shared", "settings"),
+    [
+        ("allocated_registers", (128, 96), (0, 0), {"core.registers": 8192}),
+        ("allocated_shared", (32, 64), (9_000, 7_000), {}),
+        ("warps", (96, 160), (0, 0), {"core.threads": 512, "core.threads_per_cta": 512}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_both_need_is_added_up(
+    what: str, blocks: tuple[int, int], shared: tuple[int, int], settings: dict[str, Any]
+) -> None:
+    """Every three cycles: threads, registers, scratchpad and CTAs fit; both grids are in an SM, which is full."""
+    bench = Bench(**settings)
+    gpu, fullest = bench.gpu, 0.0
+    core = gpu.description.core
+    most = {
+        "allocated_registers": core.registers,
+        "allocated_shared": gpu.description.scratchpad.bytes,
+        "warps": core.threads // 32,
+    }
 
     def look(*_: int) -> None:
+        nonlocal fullest
         grids = gpu.machine.launch_record["grids"].reshape(-1)
         ctas = gpu.machine.sms["ctas_of"]
-        for name, most in (
-            ("allocated_registers", core.registers), ("allocated_shared", gpu.description.scratchpad.bytes),
-            ("warps", core.threads // 32),
-        ):  # fmt: skip
-            assert (ctas @ grids[name] <= most).all(), name
+        for name, limit in most.items():
+            assert (ctas @ grids[name] <= limit).all(), name
         assert (ctas.sum(axis=1) <= core.ctas).all()
-        both.append(bool((ctas > 0).all(axis=1).any()))
+        used = (ctas @ grids[what])[(ctas > 0).all(axis=1)]
+        fullest = max([fullest, *(used / most[what])])
 
     gpu.progress = look
+    streams = gpu.stream(), gpu.stream()
+    for data, stream, block, nbytes in zip(bench.data, streams, blocks, shared, strict=True):
+        arguments = [data, np.uint32(5), np.uint32(1)]
+        bench.module.launch("add", 4096 // block, block, arguments, nbytes, stream=stream)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lockstep.models.session.between_looks", lambda _: 50)
-        run_pair(gpu, ("reduction", "hotspot"))
-    assert any(both)
+        patch.setattr("lockstep.models.session.between_looks", lambda _: 3)
+        gpu.synchronize()
+    assert fullest > 0.8
 
 
 def test_printing_is_told_by_launch() -> None:
