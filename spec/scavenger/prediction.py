@@ -1,0 +1,28 @@
+"""The parameters of Scavenger's predictor and detectors of phases: ranges, defaults, what the thesis leaves open.
+
+Kloosterman's thesis, tables 5.1 and 5.3.
+"""
+
+from __future__ import annotations
+
+# A profile: one large interval, and four small ones of an eighth of the minimum.
+MINIMUM, MAXIMUM = 20_000, 200_000  # core cycles
+MAX_PROFILE = (1 << 18) - 1
+SMALLS = 4
+EIGHTHS = 8
+BEAT = 16  # core cycles between two comparisons of the halves; the thesis compares continuously
+COMPARISONS = 8  # in a row: the 128 cycles of section 5.6.4; 16 are its 256
+MAX_COMPARISONS = 16
+TOLERANCE = 75  # thousandths of the training half's IPC
+MAX_TOLERANCE = 999
+
+# A sliding window, of 8,192 cycles in 16 entries. Table 5.1's "phase detector window size 128" may mean 128 entries.
+ENTRIES, MAX_ENTRIES = 16, 128
+ENTRY, MAX_ENTRY = 512, 1024  # core cycles
+VALUE_BITS = 8  # the lanes of seven instructions
+MAX_VALUE_BITS = 20  # an error
+
+
+def sum_bits(bits: int, values: int) -> int:
+    """Of the sum of so many values, of so many bits each, signed or not."""
+    return bits + (values - 1).bit_length()
