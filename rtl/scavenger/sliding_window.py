@@ -34,7 +34,7 @@ class SlidingWindow(wiring.Component):
     entries : int
         1 to 128.
     cycles : int
-        Of an entry, 1 to 1024.
+        Of an entry, 2 to 1024.
     bits : int
         Of the value, 1 to 20.
     signed : int
@@ -65,7 +65,7 @@ class SlidingWindow(wiring.Component):
         signed: int = 0,
     ) -> None:  # fmt: skip
         for what, value in dict(entries=entries, cycles=cycles, bits=bits, signed=signed).items():
-            least, largest = int(what != "signed"), self.LARGEST[what]
+            least, largest = {"cycles": 2, "signed": 0}.get(what, 1), self.LARGEST[what]
             if not least <= value <= largest:
                 raise ValueError(f"{what} must be {least} to {largest}, not {value}")
         self._entries, self._cycles, self._signed = entries, cycles, bool(signed)

@@ -11,7 +11,7 @@ BLOCK = "scavenger.sliding_window"
 GATES = True
 CONFIGURATIONS = {
     "short": {"entries": 4, "cycles": 8, "bits": 5, "signed": 1},
-    "one": {"entries": 1, "cycles": 1, "bits": 1, "signed": 0},
+    "one": {"entries": 1, "cycles": 2, "bits": 1, "signed": 0},
     "odd": {"entries": 5, "cycles": 13, "bits": 7, "signed": 1},
     "shipped": {"entries": 16, "cycles": 512, "bits": 8, "signed": 0},
     "errors": {"entries": 16, "cycles": 512, "bits": 20, "signed": 1},

@@ -59,7 +59,7 @@ def test_a_run_begins_with_zeros() -> None:
     "wrong, text",
     [
         ({"entries": 129}, "entries must be 1 to 128, not 129"),
-        ({"cycles": 0}, "cycles must be 1 to 1024, not 0"),
+        ({"cycles": 1}, "cycles must be 2 to 1024, not 1"),
         ({"bits": 21}, "bits must be 1 to 20, not 21"),
         ({"signed": 2}, "signed must be 0 to 1, not 2"),
     ],
