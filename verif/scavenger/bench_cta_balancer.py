@@ -10,7 +10,6 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 BLOCK = "scavenger.cta_balancer"
-GATES = True
 _THESIS = {"window": 8192, "primary_slack": 4, "secondary_slack": 8}
 CONFIGURATIONS = {
     "small": {
