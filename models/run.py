@@ -72,9 +72,10 @@ def _dispatch(state, sms, launch, settings, wakes, now):
     wake = i64(NEVER)
     if state.running == BOTH:
         wake = _take_turns(state, sms, launch, settings, now)
-    for g in range(MAX_GRIDS):
-        if (i64(state.running) >> g) & 1 != 0:
-            wake = min(wake, _serve(state, sms, launch, settings, wakes, g, now))
+    running = i64(state.running)
+    while running != 0:
+        wake = min(wake, _serve(state, sms, launch, settings, wakes, ctz(running), now))
+        running = without_lowest(running)
     state.dispatcher_next = now + 1
     state.dispatcher_wake = wake
 

@@ -176,7 +176,7 @@ class Stream:
     """Launches that run one after the other, beside those of another stream. Made by ``gpu.stream()``."""
 
     def __init__(self, streams: Streams) -> None:
-        self._streams = streams
+        self.streams = streams
         self._queue: deque[Pending] = deque()
 
     def __len__(self) -> int:
@@ -188,7 +188,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Run what waits, in all streams."""
-        self._streams.synchronize()
+        self.streams.synchronize()
 
     def take(self) -> Pending | None:
         return self._queue.popleft() if self._queue else None
@@ -207,13 +207,11 @@ class Streams:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._all: list[Stream] = []
+        self._used: list[Stream] = []  # in which launches wait, in the order of their first ones
 
     def stream(self) -> Stream:
         self.require_mechanisms()
-        stream = Stream(self)
-        self._all.append(stream)
-        return stream
+        return Stream(self)
 
     def require_mechanisms(self) -> None:
         """Refuse a device whose mechanisms know one grid."""
@@ -224,11 +222,13 @@ class Streams:
 
     def add(self, stream: Stream, work: Work) -> Pending:
         """Let a launch wait in a stream. Raises :class:`UsageError` where launches wait in two others."""
-        if stream not in self._all:
+        if stream.streams is not self:
             raise UsageError(f"{work.shown}: the stream is another GPU's")
-        if len([each for each in self._all if len(each) and each is not stream]) >= MAX_GRIDS:
-            rule = f"a GPU runs {MAX_GRIDS} grids at once; synchronize first"
-            raise UsageError(f"{work.shown}: {MAX_GRIDS} other streams have launches that wait; {rule}")
+        if stream not in self._used:
+            if len(self._used) == MAX_GRIDS:
+                rule = f"a GPU runs {MAX_GRIDS} grids at once; synchronize first"
+                raise UsageError(f"{work.shown}: {MAX_GRIDS} other streams have launches that wait; {rule}")
+            self._used.append(stream)
         pending = Pending(self, work)
         stream.append(pending)
         return pending
@@ -236,11 +236,11 @@ class Streams:
     @property
     def waiting(self) -> bool:
         """Whether a launch waits in a stream."""
-        return any(len(stream) for stream in self._all)
+        return bool(self._used)
 
     def synchronize(self) -> None:
         """Run all that waits."""
-        used = [stream for stream in self._all if len(stream)]
+        used, self._used = self._used, []
         try:
             execute(self._device, used)
         finally:
