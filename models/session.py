@@ -23,7 +23,7 @@ from lockstep.models.launch import Arena, Kernel, Launch, Program, describe
 from lockstep.models.machine import Model
 from lockstep.models.observe import Observer
 from lockstep.models.observe.intervals import Intervals
-from lockstep.models.occupancy import Occupancy, plan
+from lockstep.models.occupancy import plan
 from lockstep.models.progress import Files, Watch, between_looks
 from lockstep.models.run import enter, run
 from lockstep.models.stop import ModelFault, Records, Stop
@@ -37,7 +37,6 @@ class Result:
 
     raw: dict[str, np.ndarray]
     fault: Stop | None
-    occupancy: Occupancy  # of the grid that began last
     steps: int  # of SMs, which the run loop made
     intervals: Intervals
     printed: str  # by ``printf``, in the grid that ended last
@@ -86,8 +85,7 @@ class Session:
     ) -> None:
         self._machine, self._grids = machine, grids
         self._progress, self._observers, self._interval = progress, observers, interval
-        self._programs: list[Program | None] = [None] * MAX_GRIDS
-        self._fits: list[Occupancy] = []
+        self._programs: list[Program] = []  # also of grids that have ended: their last fetches may be on their way
         self._began = [0] * MAX_GRIDS
         self._before: list[dict[str, np.ndarray]] = [{}] * MAX_GRIDS  # what had been counted when a grid began
         self._ctas = self._warps = 0  # of all grids
@@ -122,7 +120,7 @@ class Session:
         dynamic_bytes: int, arena: Arena,
     ) -> None:  # fmt: skip
         """Let a grid begin in this cycle, in the place ``index``, where none runs."""
-        machine, first = self._machine, not self._fits
+        machine, first = self._machine, not self._programs
         fit = plan(machine.gpu, math.prod(block), kernel.registers, kernel.shared_bytes + dynamic_bytes)
         launch = Launch(kernel, grid, block, params, dynamic_bytes, arena.marks != 0, fit, self._grids)
         program = Program(launch, index)
@@ -130,14 +128,13 @@ class Session:
         machine.storage[index].begin(record, launch, preempts=bool(machine.sms["frame"]["limits"].any()))
         describe(record, launch, program, machine.place_code(launch.kernel.code, program.words), machine.grids)
         machine.printer.begin(record)
-        self._show(arena)
         if first:
+            self._arena = arena
             machine.context["fault"], machine.context["fault_lane"], machine.context["fault_address"] = 0, -1, 0
             machine.reset(kernel, self._observers)
             machine.rows.begin(self._interval)
         machine.grids += 1
-        self._programs[index] = program
-        self._fits.append(fit)
+        self._programs.append(program)
         self._ctas += launch.ctas
         self._warps += launch.ctas * fit.warps_per_cta
         self._began[index] = 0 if self.now == machine.gpu.launch.overhead else self.now
@@ -147,9 +144,9 @@ class Session:
         enter(J.argument(machine.state), J.argument(machine.launch_record), index)
         self._watch, self._look = None, self.now + between_looks(machine.gpu.launch.no_progress)
 
-    def _show(self, arena: Arena) -> None:
-        """Tell the executing functions where everything lies in host memory."""
-        machine = self._machine
+    def _show(self) -> None:
+        """Tell the executing functions where everything lies in host memory; the host may have moved textures."""
+        machine, arena = self._machine, self._arena
         machine.launch_record["predicate_file"] = machine.predicates.ctypes.data
         for group, function in machine.slots.items():
             machine.launch_record["execute"][group] = J.address(function)
@@ -164,6 +161,7 @@ class Session:
         """Run until a grid has ended, or up to a core cycle; returns the grids that have. A fault ends the run."""
         machine, state = self._machine, self._machine.state
         limit = machine.gpu.launch.no_progress
+        self._show()
         while not (self.over or state["over"]) and (until is None or self.now < until):
             with _interrupts_later():
                 run(*machine.arguments, self._look if until is None else min(self._look, until))
@@ -208,7 +206,6 @@ class Session:
                 raw |= {name: count - self._before[index][name] for name, count in self._share(index).items()}
             found.append(Ended(index, self._began[index], ended, raw, self._printed))
             state["running"] &= ~(1 << index)
-            self._programs[index] = None
         state["over"], state["dispatcher_wake"] = 0, state["now"]
         return found
 
@@ -238,4 +235,4 @@ class Session:
                 raise RuntimeError(f"conservation is broken at cycle {self.now}: {'; '.join(broken)}")
         if stop:
             self._printed = machine.printer.text(machine.grid(max(stop.grid, 0)))
-        return Result(raw, stop, self._fits[-1], int(state["steps"]), machine.rows.intervals(), self._printed)
+        return Result(raw, stop, int(state["steps"]), machine.rows.intervals(), self._printed)

@@ -22,8 +22,32 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 
+class Counted:
+    """What a finished launch tells of itself by its raw counts."""
+
+    raw: dict[str, np.ndarray]
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles from its begin to its end."""
+        return int(self.raw["gpu.cycles"].sum())
+
+    @property
+    def warp_instructions(self) -> int:
+        return int(self.raw["sm.warp_instructions"].sum())
+
+    @property
+    def thread_instructions(self) -> int:
+        return int(self.raw["sm.lanes"].sum())
+
+    @property
+    def ipc(self) -> float:
+        """Warp instructions per core cycle."""
+        return self.warp_instructions / self.cycles
+
+
 @dataclass(frozen=True, repr=False)
-class Run:
+class Run(Counted):
     """One finished launch."""
 
     kernel: str
@@ -57,24 +81,6 @@ class Run:
             "checked": None, "stats": self.stats, "timeline": [timeline], "configuration": values(gpu), "command": "",
             "code_version": "", **({"profile": {"functions": [self.profile.as_json()]}} if self.profile else {}),
         }  # fmt: skip
-
-    @property
-    def cycles(self) -> int:
-        """Core cycles."""
-        return int(self.raw["gpu.cycles"].sum())
-
-    @property
-    def warp_instructions(self) -> int:
-        return int(self.raw["sm.warp_instructions"].sum())
-
-    @property
-    def thread_instructions(self) -> int:
-        return int(self.raw["sm.lanes"].sum())
-
-    @property
-    def ipc(self) -> float:
-        """Warp instructions per core cycle."""
-        return self.warp_instructions / self.cycles
 
     @cached_property
     def timeline(self) -> dict[str, np.ndarray]:

@@ -32,7 +32,7 @@ import numpy as np
 
 from lockstep.sim.compile.ptx.names import readable
 from lockstep.sim.device import statistics
-from lockstep.sim.device.run import Run
+from lockstep.sim.device.run import Counted, Run
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.spec import registry
 from lockstep.spec.parameters import MAX_GRIDS
@@ -80,7 +80,7 @@ class Work:
 
 
 @dataclass(frozen=True, repr=False)
-class Share:
+class Share(Counted):
     """A launch that ran in a stream. ``began`` and ``ended`` are core cycles of the run ``together``.
 
     Statistics are those that can be told of one grid: instructions, CTAs and warps, and what follows from them. All
@@ -100,24 +100,6 @@ class Share:
     def __repr__(self) -> str:
         where = f"{readable(self.kernel)} on {self.gpu.name}"
         return f"<Launch of {where}: core cycles {self.began} to {self.ended}, IPC {self.ipc:.3f}>"
-
-    @property
-    def cycles(self) -> int:
-        """Core cycles from its begin to its end."""
-        return self.ended - self.began
-
-    @property
-    def warp_instructions(self) -> int:
-        return int(self.raw["sm.warp_instructions"].sum())
-
-    @property
-    def thread_instructions(self) -> int:
-        return int(self.raw["sm.lanes"].sum())
-
-    @property
-    def ipc(self) -> float:
-        """Warp instructions per core cycle."""
-        return self.warp_instructions / self.cycles
 
     @cached_property
     def stats(self) -> dict[str, float]:

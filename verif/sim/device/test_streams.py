@@ -275,6 +275,28 @@ def test_printing_is_told_by_launch() -> None:
     assert sorted(shown) == ["0.0 0.1 0.2 ", "1.0 1.1 1.2 "]
 
 
+def test_the_other_grid_sees_textures_where_they_are_now() -> None:
+    """A host program makes some, which moves all, and launches nothing for a while, or nothing any more."""
+    bench, places = Bench(**{"launch.overhead": 500}), set()
+    image = np.zeros((4, 4), np.float32)
+
+    def makes_textures() -> None:
+        for _ in range(3):
+            bench.add(0, None, rounds=2)
+            bench.gpu.texture(image)
+
+    def look(*_: int) -> None:
+        assert int(bench.gpu.machine.context["textures"]) == bench.gpu.memory.textures.ctypes.data
+        places.add(bench.gpu.memory.textures.ctypes.data)
+
+    bench.gpu.progress = look
+    bench.gpu.texture(image)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lockstep.models.session.between_looks", lambda _: 50)
+        bench.gpu.run_programs([makes_textures, lambda: bench.add(1, None, rounds=300)])
+    assert len(places) > 1
+
+
 # ---------------------------------------------------------------------------------------------------------- what is bad
 
 
