@@ -57,12 +57,16 @@ class Bench:
                 Instance(block, arguments[block], -1, 0, mechanism.unit, part).bind_model()
 
     def preset(self, name: str, value: int) -> None:
-        """Give a field of the state, of the model or of a part, a value."""
+        """Give a field of the state, of the model or of a part, a value; or an element of it, as in ``table[3]``."""
         *parts, field = name.split(".")
         state = self.state
         for part in parts:
             state = state[part]["state"]
-        state[field] = value
+        field, _, element = field.partition("[")
+        if element:
+            state[field][int(element.rstrip("]"))] = value
+        else:
+            state[field] = value
 
     def reset(self) -> None:
         self.model.reset(argument(self.state), argument(self.io))

@@ -86,9 +86,10 @@ def preset(dut: Any, path: str, value: int, where: str) -> None:
 
 
 def found(dut: Any, path: str) -> Any:
-    """What a path of names leads to."""
+    """What a path of names leads to, or a word of a memory, as in ``table[3]``."""
     for part in path.split("."):
-        dut = getattr(dut, part)
+        name, _, word = part.partition("[")
+        dut = getattr(dut, name)[int(word.rstrip("]"))] if word else getattr(dut, name)
     return dut
 
 

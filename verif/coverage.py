@@ -135,7 +135,7 @@ def _matched(waiver: Waiver, points: Sequence[Point]) -> list[Point]:
 def _played(declared: Declaration, trace: Trace) -> tuple[bool, list[Point]]:
     """Whether the first configuration's hardware equals the trace, and its points."""
     verilog, ports = declared.counted(declared.first), declared.ports(declared.first)
-    preset = {path for values in trace.presets.values() for path in values}
+    preset = {path.partition("[")[0] for values in trace.presets.values() for path in values}
     inner = [each for each in state(verilog, declared.name) if each.path in preset]
     player = verilated.player(verilog, declared.name, ports, coverage=True, inner=inner)
     found, data = verilated.play(player, [trace], ports)

@@ -140,7 +140,7 @@ class PerformancePredictor(wiring.Component):
                 "target": Out(IPC.bits),
             }
         )
-        lengths, large, smalls = self._intervals(), minimum // 2, prediction.SMALLS
+        lengths, large, smalls = prediction.intervals(minimum, maximum), minimum // 2, prediction.SMALLS
         joined = lengths[: len(lengths) - smalls]
         training = large + sum(joined)  # cycles, at most
         validation = max(training - joined[-1], maximum - training)
@@ -183,15 +183,6 @@ class PerformancePredictor(wiring.Component):
     def verdict(self) -> int:
         """Cycles from the last one that is compared to ``stable``."""
         return self.digits + 5
-
-    def _intervals(self) -> list[int]:
-        """The lengths of all small intervals of a profile of ``maximum`` cycles but the last, in order, and it."""
-        unit, ends = self._minimum // prediction.EIGHTHS, self._minimum
-        lengths = [unit] * prediction.SMALLS
-        while ends < self._maximum:
-            lengths.append(min(2 * lengths[-prediction.SMALLS], self._maximum - ends))
-            ends += lengths[-1]
-        return lengths
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -16,11 +16,28 @@ MAX_COMPARISONS = 16
 TOLERANCE = 75  # thousandths of the training half's IPC
 MAX_TOLERANCE = 999
 
+# Histograms of PCs. A full small one freezes; the large one has room for all that can join it.
+BUCKETS = 128
+LARGE_BITS, SMALL_BITS = 16, 12
+MAX_LARGE_BITS, MAX_SMALL_BITS = 18, 14
+MAX_WINDOW = (1 << 14) - 1
+NEAREST = 23, 16  # the square root of 2, from above: distributions that are equal differ by less than 12K of 64K
+
 # A sliding window, of 8,192 cycles in 16 entries. Table 5.1's "phase detector window size 128" may mean 128 entries.
 ENTRIES, MAX_ENTRIES = 16, 128
 ENTRY, MAX_ENTRY = 512, 1024  # core cycles
 VALUE_BITS = 8  # the lanes of seven instructions
 MAX_VALUE_BITS = 20  # an error
+
+
+def intervals(minimum: int, maximum: int) -> list[int]:
+    """The cycles of all small intervals of the longest profile, in order; the last four never join the large one."""
+    unit, ends = minimum // EIGHTHS, minimum
+    lengths = [unit] * SMALLS
+    while ends < maximum:
+        lengths.append(min(2 * lengths[-SMALLS], maximum - ends))
+        ends += lengths[-1]
+    return lengths
 
 
 def sum_bits(bits: int, values: int) -> int:

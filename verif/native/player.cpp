@@ -8,7 +8,8 @@
 //
 // A trace: the number of cycles (8 bytes), then per cycle the reset, the inputs, the outputs, each as Verilator keeps
 // it (1, 2, 4, 8 bytes, or words of 4), in the order of ports.h, which defines INPUTS and OUTPUTS as lists of P(name).
-// Then, as text, the registers that get a value before a cycle, in the order of the cycles: cycle, path below TOP, value.
+// Then, as text, the registers, or words of memories, that get a value before a cycle, in the order of the cycles: cycle,
+// path below TOP, value.
 
 #include <cstdint>
 #include <cstdio>
@@ -50,7 +51,9 @@ struct Preset {
 };
 
 void set(VerilatedContext& context, const Preset& preset) {
-    const std::string path = "top." TOP "." + preset.path;
+    const size_t bracket = preset.path.find('[');  // of a word of a memory
+    const std::string path = "top." TOP "." + preset.path.substr(0, bracket);
+    const size_t word = bracket == std::string::npos ? 0 : std::stoul(preset.path.substr(bracket + 1));
     const size_t dot = path.rfind('.');
     const VerilatedScope* scope = context.scopeFind(path.substr(0, dot).c_str());
     const VerilatedVar* variable = scope ? scope->varFind(path.c_str() + dot + 1) : nullptr;
@@ -60,7 +63,8 @@ void set(VerilatedContext& context, const Preset& preset) {
         std::exit(3);
     }
     const uint64_t value = bits < 64 ? preset.value & ((1ULL << bits) - 1) : preset.value;
-    std::memcpy(variable->datap(), &value, bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8);
+    const size_t bytes = bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+    std::memcpy(static_cast<char*>(variable->datap()) + word * bytes, &value, bytes);
 }
 
 // The first cycle in which an output differs, or -1.
