@@ -78,6 +78,7 @@ class Model:
         self._code_places: dict[bytes, int] = {}
         self._code_end = CODE_BASE
         self.on_launch: Callable[[], None] | None = None  # called when all has been reset
+        self.given: dict[str, np.ndarray] = {}  # tables of the user's for tenants, in launches that begin
         chosen = registry.configuration(gpu)
         with _second_compiler():
             self.tenants = [tenant for mechanism in chosen for tenant in tenants.tenants(mechanism, gpu)]
@@ -118,7 +119,7 @@ class Model:
         system.memory_launch(self.memory)
         state, sms, _, launch, settings, _, _ = self.arguments
         begin(state, sms, launch, settings)
-        enter(state, launch, 0)
+        enter(state, launch, settings, 0)
         settle(state, sms, 0)
         run(*self.arguments, 0)
 
@@ -144,7 +145,7 @@ class Model:
         self._reset_records()
         # Tenants read the tables of the kernel; observers stand behind the mechanisms' tenants in their stacks.
         for tenant in self.tenants:
-            tenant.begin(kernel.tables)
+            tenant.begin(kernel.tables, self.given)
         for observer in observers:
             self._observe(observer, kernel)
         # All resets from here on call what plays a block. Hardware is reset by ``on_launch``; until then, models play.
@@ -183,7 +184,7 @@ class Model:
             [self._observers[name]] = tenants.tenants(observer.declaration, self.gpu)
         tenant = self._observers[name]
         tenant.bind(self.sms, self.state)
-        tenant.begin(kernel.tables)
+        tenant.begin(kernel.tables, {})
         observer.begin(tenant.states, kernel)
 
     def place_code(self, code: np.ndarray, words: np.ndarray) -> int:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from lockstep.models.blocks import instance
 from lockstep.models.core.counters import count_cycles
-from lockstep.models.core.frame import HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
-from lockstep.models.core.placement import fits_beside, resume_cta, start_cta
+from lockstep.models.core.frame import HAS_CONTEXT, HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
+from lockstep.models.core.placement import DISPATCHING, fits_beside, resume_cta, start_cta
 from lockstep.models.core.sm import sm_quiet, sm_reset, sm_step
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import Fault
@@ -26,7 +26,7 @@ from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_GRIDS, PLACEMENTS
 
 BOTH = (1 << MAX_GRIDS) - 1
-SPATIAL = PLACEMENTS.index("spatial")
+SPATIAL, TEMPORAL = PLACEMENTS.index("spatial"), PLACEMENTS.index("temporal")
 
 PROGRESS = record(
     [
@@ -46,6 +46,8 @@ RUN = record(
         ("turn", "i8"),  # the grid whose dispatcher sees room, if both run, ...
         ("turn_from", "i8"),  # ... from this cycle on ...
         ("turn_over", "i8"),  # ... until it has placed a CTA: then this is 1
+        ("owner", "i8"),  # temporal placement: the grid that all SMs belong to, if both run, ...
+        ("owner_until", "i8"),  # ... until this cycle
         ("grids", PROGRESS, (MAX_GRIDS,)),
         ("dispatcher_wake", "i8"),  # next cycle in which a dispatcher does more than wait
         ("dispatcher_next", "i8"),  # cycle after the last one in which they were looked at
@@ -63,15 +65,15 @@ RUN = record(
     ]
 )
 
-DISPATCHING = 3  # cycles after which a CTA has been placed for which the dispatcher saw room
-
 
 @jit
 def _dispatch(state, sms, launch, settings, wakes, now):
     """One cycle of the CTA dispatchers; an SM in which a CTA was placed wakes."""
     wake = i64(NEVER)
+    if settings.launch.placement == TEMPORAL:
+        wake = _take_slices(state, sms, settings, wakes, now)
     if state.running == BOTH:
-        wake = _take_turns(state, sms, launch, settings, now)
+        wake = min(wake, _take_turns(state, sms, launch, settings, now))
     running = i64(state.running)
     while running != 0:
         wake = min(wake, _serve(state, sms, launch, settings, wakes, ctz(running), now))
@@ -143,6 +145,23 @@ def _take_turns(state, sms, launch, settings, now):
 
 
 @jit
+def _take_slices(state, sms, settings, wakes, now):
+    """Let the SMs be the other grid's when a slice is over; returns the cycle in which it is, or NEVER."""
+    away, wake = i64(0), i64(NEVER)
+    if state.running == BOTH:
+        if now >= state.owner_until:
+            state.owner = 1 - i64(state.owner)
+            state.owner_until = now + i64(settings.launch.slice)
+        away = i64(1) << (1 - i64(state.owner))
+        wake = i64(state.owner_until)
+    for s in range(state.sms):
+        if sms[s].frame.context.away != away:
+            sms[s].frame.context.away = away
+            wakes[s] = now
+    return wake
+
+
+@jit
 def _could_place(state, sms, launch, settings, g):
     """Whether a grid has CTAs left, and an SM has room for one."""
     io = state.cta_dispatcher[g].io
@@ -157,11 +176,13 @@ def _could_place(state, sms, launch, settings, g):
 @jit
 def _has_room(state, sm, launch, settings, g):
     """Whether an SM may hold another CTA of a grid."""
+    if (i64(sm.frame.context.closed | sm.frame.context.away) >> g) & 1 != 0:
+        return False
     if state.mixed != 0:
         divided = state.running == BOTH and settings.launch.placement == SPATIAL
         if divided and g != i64(sm.index >= _first_sms(state, settings)):
             return False
-        return sm.ctas_of[g] < launch.grids[g].per_sm and fits_beside(sm, launch, settings, g)
+        return sm.ctas_of[g] < launch.grids[g].per_sm and fits_beside(sm, launch, settings, g, i64(sm.limit))
     return sm.ctas_resident < min(i64(launch.grids[g].per_sm), i64(sm.limit))
 
 
@@ -199,7 +220,7 @@ def begin(state, sms, launch, settings):
 
 
 @entry
-def enter(state, launch, g):
+def enter(state, launch, settings, g):
     """Show a grid, which begins in this cycle, to its dispatcher."""
     io, progress = state.cta_dispatcher[g].io, state.grids[g]
     io.i.launch = 1
@@ -212,6 +233,8 @@ def enter(state, launch, g):
     if state.running == BOTH:
         state.mixed = 1
         state.turn_from = i64(state.now) + DISPATCHING
+        state.owner = 1 - g
+        state.owner_until = i64(state.now) + i64(settings.launch.slice)
     state.dispatcher_wake = state.now
 
 
@@ -327,7 +350,7 @@ def _step(state, sm, memory, index, launch, settings, context, now):
     asks = sm.ended[0] | sm.ended[1] != 0
     if asks:
         _end(state, sm)
-    if sm.tenants & HAS_LIMITS != 0:
+    if sm.tenants & (HAS_LIMITS | HAS_CONTEXT) != 0:
         asks |= _limited(sm) | (sm.saved != 0)
     if not asks:
         return i64(NEVER)

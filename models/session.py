@@ -125,7 +125,9 @@ class Session:
         launch = Launch(kernel, grid, block, params, dynamic_bytes, arena.marks != 0, fit, self._grids)
         program = Program(launch, index)
         record = machine.grid(index)
-        machine.storage[index].begin(record, launch, preempts=bool(machine.sms["frame"]["limits"].any()))
+        frame = machine.sms["frame"]
+        moves = bool(frame["context"]["step"].any())
+        machine.storage[index].begin(record, launch, preempts=bool(frame["limits"].any()), moves=moves)
         describe(record, launch, program, machine.place_code(launch.kernel.code, program.words), machine.grids)
         machine.printer.begin(record)
         if first:
@@ -141,7 +143,8 @@ class Session:
         if self._grids > 1:
             machine.settle(self.now)
             self._before[index] = self._share(index)
-        enter(J.argument(machine.state), J.argument(machine.launch_record), index)
+        state, _, _, launch_record, settings, _, _ = machine.arguments
+        enter(state, launch_record, settings, index)
         self._watch, self._look = None, self.now + between_looks(machine.gpu.launch.no_progress)
 
     def _show(self) -> None:

@@ -6,8 +6,9 @@ import mmap
 
 import numpy as np
 
+from lockstep.models.core.context import context_bytes
 from lockstep.models.core.placement import PREDICATE_BYTES, store_bytes
-from lockstep.models.execution.isa import LANES, LOCAL_BYTES, LOCAL_PHYSICAL
+from lockstep.models.execution.isa import CONTEXTS_BYTES, LANES, LOCAL_BYTES, LOCAL_PHYSICAL, PT
 from lockstep.models.launch import Launch
 from lockstep.models.occupancy import local_rows
 from lockstep.spec.parameters import MAX_GRIDS, MAX_WARPS, Gpu
@@ -40,6 +41,8 @@ class Storage:
         self.pair_scratchpad = np.zeros(0, np.uint8)
         self.local = np.zeros(0, np.uint8)
         self.preempted = np.zeros(0, np.uint8)
+        self.contexts = np.zeros(0, np.uint8)
+        self.staging = np.zeros(0, np.uint8)
 
     def _grow(self, name: str, nbytes: int) -> int:
         """The address of an array, with room for ``nbytes`` at least."""
@@ -47,10 +50,10 @@ class Storage:
             setattr(self, name, _anonymous(nbytes))
         return getattr(self, name).ctypes.data
 
-    def begin(self, record: np.ndarray, launch: Launch, preempts: bool) -> None:
+    def begin(self, record: np.ndarray, launch: Launch, preempts: bool, moves: bool) -> None:
         """Make room for a launch, and say where in the grid's record (``execution.isa.GRID``).
 
-        ``preempts``: its CTAs may leave before they have ended.
+        ``preempts``: its CTAs may leave before they have ended; ``moves``: their contexts are moved then.
         """
         sms, fit, stride = self._gpu.core.sms, launch.fit, launch.shared_stride
         registers, local_bytes = launch.kernel.registers, launch.kernel.local_bytes
@@ -71,7 +74,21 @@ class Storage:
             stored=0, store_first=0,
         ).items():  # fmt: skip
             record[name] = value
-        if preempts:
+        if moves:
+            self._contexts(record, launch)
+        elif preempts:
             record["store_entries"] = sms * (fit.ctas + 1)
             record["store_bytes"] = store_bytes(fit.warps_per_cta, registers, local_bytes, stride, launch.strict)
             record["store"] = self._grow("preempted", int(record["store_entries"] * record["store_bytes"]))
+
+    def _contexts(self, record: np.ndarray, launch: Launch) -> None:
+        """Room for the contexts of all CTAs that SMs can hold."""
+        sms, kernel, fit = self._gpu.core.sms, launch.kernel, launch.fit
+        written = int(np.bitwise_or.reduce(kernel.code["pwrites"])) & (1 << PT) - 1
+        predicates, marks = written.bit_length(), launch.shared_stride if launch.strict else 0
+        shared, stack = launch.shared_stride, self._gpu.core.reconvergence_stack
+        nbytes = context_bytes(fit.warps_per_cta, kernel.registers, predicates, shared, stack)
+        record["predicates"], record["context_bytes"], record["context_stride"] = predicates, nbytes, nbytes + marks
+        record["context_region"] = self._index * CONTEXTS_BYTES
+        record["contexts"] = self._grow("contexts", sms * fit.ctas * (nbytes + marks))
+        record["staging"] = self._grow("staging", sms * nbytes)

@@ -10,6 +10,7 @@ one. Some of its fields are known by name:
 * ``gauges`` has values that are shown over time, added up over SMs, as ``<area>.<field>``;
 * ``tables`` has host addresses of a kernel's tables (``Draft.kernel.tables``, which passes fill): its field
   ``regions_words`` is that of ``regions.words``, in the launch that begins;
+* ``given`` has the host addresses of tables that the user has given (``Model.given``), or 0;
 * ``kept`` is left as it is when a launch begins: who reads it has written it before;
 * an instance of a block (``models.blocks.instance``), at any depth, is bound to its golden model, or to hardware, and
   reset when a launch begins: its state and its outputs; its inputs are the tenant's to set.
@@ -36,7 +37,7 @@ from lockstep.models.core import frame
 from lockstep.spec.mechanism import Mechanism
 from lockstep.spec.parameters import Gpu, fill
 
-BINDINGS = {"path": ("lsu", "path"), "operands": ("frame", "operands")}
+BINDINGS = {"path": ("lsu", "path"), "operands": ("frame", "operands"), "context": ("frame", "context")}
 """Where the binding of a frame slot for one tenant stands in an SM's record."""
 
 STACKS = {
@@ -58,6 +59,7 @@ FLAGS = {
     "limits": frame.HAS_LIMITS,
     "monitors": frame.HAS_MONITORS,
     "events": frame.HAS_LISTENERS,
+    "context": frame.HAS_CONTEXT,
 }
 """What an SM's ``tenants`` says of a frame slot that has one."""
 
@@ -67,7 +69,7 @@ HOST = ("capacity",)
 WATCH = "watch"
 """The function of a monitor of the whole GPU, whose handle is its ``WHOLE``, or the state of the first SM."""
 
-TABLES = "tables"
+TABLES, GIVEN = "tables", "given"
 
 WAITS = "waits"
 """A function of a module, in Python: ``waits(state, record of the SM, warp slot)`` says what the warp waits for."""
@@ -181,19 +183,25 @@ class Tenant:
         explain = getattr(self._module, WAITS, None)
         return explain(self.states[index], sm, slot) if explain else ""
 
-    def begin(self, tables: Mapping[str, np.ndarray]) -> None:
+    def begin(self, tables: Mapping[str, np.ndarray], given: Mapping[str, np.ndarray]) -> None:
         """A launch begins: all but parameters, instances of blocks, tables and the place in a stack is zero."""
         for records, name in self._zeroed:
             J.zero(records, name)
         self._tables = []
+        if GIVEN in self.fields:
+            self._show(self.states[GIVEN], given)
         if TABLES in self.fields:
             addresses = self.states[TABLES]
-            for name, array in tables.items():
-                if (field := name.replace(".", "_")) in _fields(addresses):
-                    self._tables.append(np.ascontiguousarray(array))
-                    addresses[field] = self._tables[-1].ctypes.data
+            self._show(addresses, tables)
             if lacking := sorted(field for field in _fields(addresses) if not addresses[field].all()):
                 raise RuntimeError(f"{self.mechanism.name}: no pass has made the table {lacking[0]!r} of this kernel")
+
+    def _show(self, addresses: np.ndarray, tables: Mapping[str, np.ndarray]) -> None:
+        """Tell it where the tables lie that it has a field for."""
+        for name, array in tables.items():
+            if (field := name.replace(".", "_")) in _fields(addresses):
+                self._tables.append(np.ascontiguousarray(array))
+                addresses[field] = self._tables[-1].ctypes.data
 
     @property
     def counts(self) -> dict[str, np.ndarray]:

@@ -31,13 +31,14 @@ FRAME_SLOTS = {
     "l1_clients": "requests to the L1 beside the path's",
     "capacity": "the plan of how many CTAs an SM can hold",
     "limits": "how many CTAs an SM may hold now",
+    "context": "how CTAs leave an SM before they have ended, and come back",
     "placement": "which CTA of the grid is placed next",
     "events": "issue, write-back, requests, warps and CTAs, as they happen",
     "monitors": "the outcome of every cycle",
 }
 """The slots of the SM's frame, and what their tenants are."""
 
-ONE_TENANT = frozenset({"operands", "path", "capacity", "placement"})
+ONE_TENANT = frozenset({"operands", "path", "capacity", "context", "placement"})
 """The frame slots that mechanisms exclude each other from; the tenants of the others stand beside each other."""
 
 

@@ -55,7 +55,7 @@ f32 and f64 quotients, reciprocals and square roots that are correctly rounded.
 PIPES = ("alu", "sfu", "dp", "lsu")
 SCHEDULERS = ("lrr", "greedy-rr", "gto", "oldest", "two-level", "simple-p", "region-p")
 DISPATCHERS = ("round-robin", "load-balanced")
-PLACEMENTS = ("shared", "spatial")
+PLACEMENTS = ("shared", "spatial", "temporal")
 READ_MODES = ("perfect", "finite")
 L1_INDEXES = ("linear", "fold", "fermi")
 LINEAR, FOLD, FERMI = range(len(L1_INDEXES))
@@ -262,8 +262,9 @@ class Launch:
     overhead: int = integer(0, 0, 10_000_000, "core cycles", "from launch to the first CTA")
     dispatcher: str = choice("round-robin", DISPATCHERS, "CTA placement")
     dispatch_interval: int = integer(1, 1, 1024, "core cycles", "between two CTA dispatches")
-    placement: str = choice("shared", PLACEMENTS, "of two grids that run at once: in the same SMs, or each in its own")
+    placement: str = choice("shared", PLACEMENTS, "of two grids at once: in the same SMs, each in its own, or in turns")
     first_sms: int = integer(0, 0, MAX_SMS, "SMs", "spatial placement: those of the first grid; 0: half, rounded up")
+    slice: int = integer(200_000, 1000, 1 << 40, "core cycles", "temporal placement: a grid's turn")
     no_progress: int = integer(5_000_000, 1000, 1 << 40, "core cycles", "all warps only repeat themselves: stop")
     max_grid: int = integer(65535, 1, 2**31 - 1, "CTAs", "grid limit in y and z; x may have 2^31 - 1")
 
@@ -371,6 +372,8 @@ def check(gpu: Gpu) -> list[str]:
             errors.append(f"{name} = {value}: must not exceed {limit_name} = {limit}")
     if gpu.launch.first_sms >= core.sms > 1:
         errors.append(f"launch.first_sms = {gpu.launch.first_sms}: must be less than core.sms = {core.sms}")
+    if gpu.launch.placement == "temporal" and "context" not in gpu.frame_slots:
+        errors.append('launch.placement = "temporal": no mechanism moves CTAs out of an SM; select preemption')
     for name, cache in (("instruction_cache", gpu.instruction_cache), ("constant_cache", gpu.constant_cache)):
         for key in ("sets", "line_bytes"):
             if (value := getattr(cache, key)) & (value - 1):

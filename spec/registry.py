@@ -12,6 +12,7 @@ from lockstep.spec import (
     dyncore,
     dyncta,
     mrpb,
+    preemption,
     regless,
     rfh,
     rfv,
@@ -40,6 +41,7 @@ MECHANISMS: dict[str, Mechanism] = {
         rfv.MECHANISM,
         rfh.MECHANISM,
         working_set.MECHANISM,
+        preemption.MECHANISM,
     )
 }
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""

@@ -100,6 +100,7 @@ def _exit(sm, config, slot, mask, now):
     if cta.live == 0:
         sm.ended[cta.grid] += 1
         give_back(sm, cta)
+        sm.homes[cta.grid] &= ~(i64(1) << i64(cta.home))
         if sm.tenants & HAS_LISTENERS != 0:
             emit(sm.frame.events, CTA_END, now, i64(-1), i64(warp.cta), i64(-1), i64(0), i64(0))
         return i64(Fault.NONE)

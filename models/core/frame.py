@@ -34,6 +34,12 @@ l1_clients  ``ask``, called with the LSU's record, may present a request in the 
             ``wake`` that it has a request for the next cycle.
 limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now, and
             ``leave``, the places of CTAs that are to leave it (``placement``): they are resumed before others start.
+context     moves the contexts of CTAs that leave, out of the SM and back (``context``). ``step`` is called in every
+            cycle in which the SM is stepped, after the limits have been asked. It finds in ``drained`` the places of
+            CTAs that are to leave and of which nothing is on its way; ``moving`` are those that it has begun to move
+            out, which then must leave. ``context.take_off``, ``claim`` and ``put_on`` are its to call, and ``closed``
+            its to write: the grids of which no new CTA may start here. In ``away`` it finds those that are to leave
+            altogether. Without a tenant, a CTA leaves at once and comes back for nothing, on any SM.
 placement   ``number`` is called with the record of the whole run when the dispatcher places a CTA (its output
             ``dispatch``: number of the dispatch, SM), and returns which CTA of the grid it is.
 events      ``hear`` is called at each event, which stands in ``events``.
@@ -59,8 +65,10 @@ OTHER, LOAD, STORE, ATOMIC, SYNC = range(5)
 """Kinds of instructions, for gates: a barrier or a fence is SYNC, accesses beyond the SM are LOAD, STORE or ATOMIC."""
 KINDS = 5
 
-HAS_GATES, HAS_ORDER, HAS_CLAIMS, HAS_OPERANDS, HAS_LIMITS, HAS_MONITORS, HAS_LISTENERS = (1 << bit for bit in range(7))
-STEPPED = HAS_GATES | HAS_ORDER | HAS_CLAIMS | HAS_OPERANDS | HAS_LIMITS
+HAS_GATES, HAS_ORDER, HAS_CLAIMS, HAS_OPERANDS, HAS_LIMITS, HAS_MONITORS, HAS_LISTENERS, HAS_CONTEXT = (
+    1 << bit for bit in range(8)
+)
+STEPPED = HAS_GATES | HAS_ORDER | HAS_CLAIMS | HAS_OPERANDS | HAS_LIMITS | HAS_CONTEXT
 """The frame slots that have tenants, as bits of the SM's ``tenants``, and those that are looked at in every cycle."""
 
 LATER = UNEXPLAINED = -1
@@ -74,6 +82,17 @@ ORDER = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("classes", 
 CLAIM = record([("ask", "i8"), ("commit", "i8"), ("reserve", "i8"), ("handle", "i8"), ("waiting", "i8")])
 OPERANDS = record([("read", "i8"), ("step", "i8"), ("take", "i8"), ("write", "i8"), ("handle", "i8"), ("wake", "i8")])
 LIMIT = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("ctas", "i8"), ("leave", "i8")])
+CONTEXT = record(
+    [
+        ("step", "i8"),
+        ("handle", "i8"),
+        ("wake", "i8"),
+        ("drained", "i8"),  # places of CTAs
+        ("moving", "i8"),
+        ("closed", "i8"),  # grids
+        ("away", "i8"),  # grids that are to leave the SM altogether, since it is another one's turn
+    ]
+)
 CLIENT = record(
     [
         ("ask", "i8"),
@@ -174,6 +193,7 @@ FRAME = record(
         ("limits", "i8"),
         ("closed", "i8", (KINDS,)),  # by any gate
         ("leaving", "i8"),  # CTAs, as any limit says
+        ("context", CONTEXT),
         ("asked", "i8"),  # the warp slot that ``explain`` and ``reserve`` are asked about
         ("waiting", "i8"),  # for any claim
         ("classes", CLASSES),

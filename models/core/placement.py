@@ -1,13 +1,14 @@
-"""CTAs come to an SM, and leave it before they have ended: preempted ones are saved, and resumed on any SM with room.
+"""CTAs come to an SM, and leave it before they have ended: preempted ones are saved, and resumed later.
 
 CTAs of two grids may be in one SM, each with the warp slots, registers and scratchpad of its own grid; what counts is
 that their sums fit.
 
 A tenant of the frame slot *limits* says which CTAs are to leave. Their warps issue nothing more. When nothing of a CTA
 is on its way (results, memory instructions, a barrier that has opened), all that it has is moved to its grid's store:
-its record, its live warps, their registers, predicates and local memory, its scratchpad. Resuming moves it back, into
-other slots in general. Both take no time by themselves: what they cost is the tenant's business. A CTA with a segment
-that lies in its pair's must not be told to leave.
+its record, its live warps, their registers, predicates and local memory, its scratchpad. Resuming moves it back, to any
+SM with room, into other slots in general. Both take no time by themselves: what they cost is the tenant's business. A
+CTA with a segment that lies in its pair's must not be told to leave. Where the frame slot *context* has a tenant, that
+one moves the CTAs instead (``context``).
 """
 
 from __future__ import annotations
@@ -15,13 +16,23 @@ from __future__ import annotations
 from lockstep.models.core import warp as W
 from lockstep.models.core.counters import count_cycles
 from lockstep.models.core.fetch import forget_fetches, want_fetch
-from lockstep.models.core.frame import CTA_RESUMED, CTA_SAVED, CTA_START, HAS_LISTENERS, WARP_START, emit, emit_of_warp
+from lockstep.models.core.frame import (
+    CTA_RESUMED,
+    CTA_SAVED,
+    CTA_START,
+    HAS_CONTEXT,
+    HAS_LISTENERS,
+    WARP_START,
+    emit,
+    emit_of_warp,
+)
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
 from lockstep.models.execution.written import poison
-from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, without_lowest, words_u32
+from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, popcount, without_lowest, words_u32
 from lockstep.spec.parameters import MAX_GRIDS, MAX_WARPS
 
+DISPATCHING = 3  # cycles after which a CTA has been placed for which the dispatcher saw room
 PREDICATE_BYTES = 4 * (MAX_PREDICATES + 1)
 CTA_BYTES = W.CTA.itemsize
 WARP_BYTES = W.WARP.itemsize
@@ -32,7 +43,7 @@ at_cta, at_warp = pointer_to(W.CTA), pointer_to(W.WARP)
 def start_cta(sm, launch, config, index, number, now):
     """Place a CTA of the grid ``index`` into this SM, before the SM's step of the same cycle."""
     grid = launch.grids[index]
-    slot = _free_place(sm)
+    slot = free_place(sm)
     cta = sm.ctas[slot]
     cta.grid = index
     cta.index = number
@@ -47,7 +58,7 @@ def start_cta(sm, launch, config, index, number, now):
         cta.votes[b] = 0
         cta.voters[b] = 0
     cta.own_shared = grid.shared_bytes
-    _enter(sm, config, grid, slot, now)
+    enter(sm, config, grid, slot, now)
     poison(i64(cta.shared), i64(grid.shared_stride), i64(grid.shared_marks))
     cta.warps = cta.slots
     sm.counters.ctas += 1
@@ -55,6 +66,12 @@ def start_cta(sm, launch, config, index, number, now):
     if index != 0:
         sm.share.ctas += 1
         sm.share.warps += i64(grid.warps)
+    cta.home = 0
+    cta.row = ctz(cta.slots)
+    if sm.tenants & HAS_CONTEXT != 0:
+        cta.home = ctz(~i64(sm.homes[index]))
+        sm.homes[index] |= i64(1) << i64(cta.home)
+        cta.row = cta.home * i64(grid.warps)
     sm.progress = now
     events = sm.frame.events
     if sm.tenants & HAS_LISTENERS != 0:
@@ -65,7 +82,7 @@ def start_cta(sm, launch, config, index, number, now):
         warp.index = k
         lanes = min(i64(grid.threads) - k * LANES, i64(LANES))
         W.start(warp, (i64(1) << lanes) - 1, i64(grid.length), now)
-        _enter_warp(sm, launch, config, grid, slot, first + k)
+        enter_warp(sm, launch, config, grid, slot, first + k)
         words_u32(i64(warp.preds), MAX_PREDICATES + 1)[PT] = 0xFFFF_FFFF
         poison(i64(warp.local), i64(grid.local_bytes) * LANES, i64(grid.local_marks))
         if sm.tenants & HAS_LISTENERS != 0:
@@ -73,7 +90,8 @@ def start_cta(sm, launch, config, index, number, now):
 
 
 @jit
-def _free_place(sm):
+def free_place(sm):
+    """A place where no CTA is."""
     slot = i64(0)
     while sm.ctas[slot].live != 0:
         slot += 1
@@ -81,7 +99,7 @@ def _free_place(sm):
 
 
 @jit
-def _enter(sm, config, grid, slot, now):
+def enter(sm, config, grid, slot, now):
     """Give the CTA in a place what it uses of the SM: warp slots, registers, scratchpad."""
     count_cycles(sm, now)
     sm.wake = now
@@ -90,13 +108,15 @@ def _enter(sm, config, grid, slot, now):
     cta.slots = free_slots(sm, config, i64(grid.warps))
     if cta.slots == 0:
         stop(sm, Fault.NO_ROOM, i64(-1), i64(-1))
-        cta.slots = _in_a_row(i64(grid.warps))
+        cta.slots = in_a_row(i64(grid.warps))
     first = i64(sm.index) * MAX_WARPS + ctz(cta.slots)
     cta.registers = i64(grid.register_file) + first * i64(grid.registers) * (4 * LANES)
     cta.shared = i64(grid.scratchpad) + (i64(sm.index) * i64(grid.scratchpads) + slot) * i64(grid.shared_stride)
     sm.taken = i64(sm.taken) | i64(cta.slots)
     if cta.grid != 0:
         sm.second = i64(sm.second) | i64(cta.slots)
+    sm.assigned += 1
+    cta.assigned = sm.assigned
     sm.ctas_resident += 1
     sm.ctas_of[cta.grid] += 1
     sm.frame.events.grid_of[slot] = cta.grid
@@ -112,14 +132,15 @@ def give_back(sm, cta):
 
 
 @inline
-def _in_a_row(warps):
+def in_a_row(warps):
+    """The lowest warp slots."""
     return (i64(1) << warps) - 1 if warps < MAX_WARPS else i64(-1)
 
 
 @jit
 def free_slots(sm, config, warps):
     """The lowest warp slots in a row that no CTA has; 0 if there are not so many."""
-    room = i64(_in_a_row(warps))
+    room = i64(in_a_row(warps))
     for first in range(i64(config.core.warps) - warps + 1):
         if i64(sm.taken) & (room << first) == 0:
             return i64(room << first)
@@ -127,8 +148,11 @@ def free_slots(sm, config, warps):
 
 
 @jit
-def fits_beside(sm, launch, config, index):
-    """Whether another CTA of a grid fits into this SM, beside those of both grids: what they need is added up."""
+def fits_beside(sm, launch, config, index, most):
+    """Whether another CTA of a grid fits into this SM, beside those of both grids: what they need is added up.
+
+    ``most`` CTAs may be there.
+    """
     ctas, warps, registers, scratchpad = i64(1), i64(0), i64(0), i64(0)
     for g in range(MAX_GRIDS):
         other = launch.grids[g]
@@ -139,13 +163,13 @@ def fits_beside(sm, launch, config, index):
         ctas += i64(sm.ctas_of[g])
     if ctas > config.core.ctas or warps * LANES > config.core.threads or registers > config.core.registers:
         return False
-    if scratchpad > config.scratchpad.bytes or ctas > sm.limit:
+    if scratchpad > config.scratchpad.bytes or ctas > most:
         return False
     return free_slots(sm, config, i64(launch.grids[index].warps)) != 0
 
 
 @jit
-def _enter_warp(sm, launch, config, grid, cta_slot, slot):
+def enter_warp(sm, launch, config, grid, cta_slot, slot):
     """Give a warp of a CTA that enters its place: addresses, and its part in fetching and issue."""
     bit = i64(1) << slot
     warp = sm.warps[slot]
@@ -161,7 +185,8 @@ def _enter_warp(sm, launch, config, grid, cta_slot, slot):
     warp.regs = i64(cta.registers) + i64(warp.index) * i64(grid.registers) * (4 * LANES)
     warp.own_registers = MAX_REGISTERS
     warp.preds = i64(launch.predicate_file) + position * PREDICATE_BYTES
-    local = (i64(sm.index) * i64(grid.local_rows) + slot) * i64(grid.local_bytes) * LANES
+    row = i64(sm.index) * i64(grid.local_rows) + i64(cta.row) + i64(warp.index)
+    local = row * i64(grid.local_bytes) * LANES
     warp.local = i64(grid.local) + local
     warp.local_physical = i64(grid.local_physical) + local
     warp.epoch += 1
@@ -178,8 +203,12 @@ def _enter_warp(sm, launch, config, grid, cta_slot, slot):
 
 @jit
 def leave(sm, launch, config, leaving, now):
-    """Hold back the warps of the CTAs in ``leaving``, and save those of which nothing is on its way."""
+    """Hold back the warps of the CTAs in ``leaving``, and save those of which nothing is on its way.
+
+    Where contexts are moved, these are only noted.
+    """
     before = i64(sm.leaving)
+    drained = i64(0)
     sm.leaving = 0
     sm.saved = 0
     while leaving != 0:
@@ -187,10 +216,13 @@ def leave(sm, launch, config, leaving, now):
         leaving = without_lowest(leaving)
         cta = sm.ctas[slot]
         if cta.live != 0:
-            if _drained(sm, cta):
+            done = _drained(sm, cta)
+            if done and sm.tenants & HAS_CONTEXT == 0:
                 _save(sm, launch, config, slot, now)
             else:
                 sm.leaving = i64(sm.leaving) | i64(cta.warps)
+                drained |= i64(done and cta.warps != 0) << slot  # it has warps unless it is just coming back
+    sm.frame.context.drained = drained
     if sm.leaving != before or sm.saved != 0:
         sm.select_wake = 0
 
@@ -288,6 +320,19 @@ def _save(sm, launch, config, slot, now):
         stored = _stored_warp(place, i64(warp.index), grid)
         assign(at_warp(stored), warp)
         _copy_warp(warp, grid, stored + WARP_BYTES, True)
+    depart(sm, config, slot, now)
+
+
+@jit
+def depart(sm, config, slot, now):
+    """Let a CTA of which nothing is on its way be no more in the SM."""
+    cta = sm.ctas[slot]
+    live = i64(cta.warps)
+    left = live
+    while left != 0:
+        k = ctz(left)
+        left = without_lowest(left)
+        warp = sm.warps[k]
         sm.by_pipe[warp.pipe] &= ~(i64(1) << k)
         sm.by_kind[warp.kind] &= ~(i64(1) << k)
         sm.warp_scheduler[k % i64(config.core.schedulers)].io.i.finish |= i64(1) << k
@@ -313,16 +358,17 @@ def resume_cta(sm, launch, config, index, now):
     place = _place(grid, i64(grid.store_first))
     grid.store_first += 1
     grid.stored -= 1
-    slot = _free_place(sm)
+    slot = free_place(sm)
     cta = sm.ctas[slot]
     assign(cta, at_cta(place))
-    before = ctz(cta.slots)
-    _enter(sm, config, grid, slot, now)
+    before = i64(cta.slots)
+    enter(sm, config, grid, slot, now)
     first = ctz(cta.slots)
-    cta.warps = _shifted(i64(cta.warps), first - before)
-    cta.waiting = _shifted(i64(cta.waiting), first - before)
+    cta.row = first
+    cta.warps = first_slots(i64(cta.warps), before) << first
+    cta.waiting = first_slots(i64(cta.waiting), before) << first
     for b in range(W.BARRIERS):
-        cta.at[b] = _shifted(i64(cta.at[b]), first - before)
+        cta.at[b] = i64(first_slots(i64(cta.at[b]), before) << first)
     place = _copy_shared(place, cta, grid, False)
     left = i64(cta.warps)
     while left != 0:
@@ -334,14 +380,21 @@ def resume_cta(sm, launch, config, index, now):
         assign(warp, at_warp(stored))
         warp.epoch = epoch
         warp.buffered = 0
-        _enter_warp(sm, launch, config, grid, slot, k)
+        enter_warp(sm, launch, config, grid, slot, k)
         _copy_warp(warp, grid, stored + WARP_BYTES, False)
-    sm.blocked = i64(sm.blocked) | i64(cta.waiting)
-    sm.at_barrier = i64(sm.at_barrier) | i64(cta.waiting)
+    return_to_barriers(sm, cta)
     if sm.tenants & HAS_LISTENERS != 0:
         emit(sm.frame.events, CTA_RESUMED, now, i64(-1), slot, i64(-1), i64(0), i64(0))
 
 
 @jit
-def _shifted(slots, by):
-    return i64(slots << by) if by >= 0 else i64(slots >> -by)
+def return_to_barriers(sm, cta):
+    """The warps of a CTA that has come back wait where they have waited."""
+    sm.blocked = i64(sm.blocked) | i64(cta.waiting)
+    sm.at_barrier = i64(sm.at_barrier) | i64(cta.waiting)
+
+
+@inline
+def first_slots(slots, of):
+    """The warps in these slots, of those of a CTA, as if its slots ``of`` were the lowest."""
+    return i64(slots >> ctz(of)) & i64(in_a_row(popcount(of)))

@@ -26,6 +26,7 @@ from lockstep.models.core.delivery import write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, line_of_code, line_of_constants, request_fetches
 from lockstep.models.core.frame import (
+    HAS_CONTEXT,
     HAS_LISTENERS,
     LEFT,
     STEPPED,
@@ -205,12 +206,14 @@ def _mechanisms(sm, launch, config, context, now):
         while delivered != 0:
             deliver(sm, launch, config, context, ctz(delivered), now)
             delivered = without_lowest(delivered)
-    for k in range(sm.lsu.clients.count):
-        sm.memory_wake = min(i64(sm.memory_wake), i64(sm.lsu.clients.client[k].wake))
     if update(frame, addressof(sm)):
         sm.select_wake = 0
-    if i64(frame.leaving) | i64(sm.leaving) | i64(sm.saved) != 0:
-        leave(sm, launch, config, i64(frame.leaving), now)
+    if i64(frame.leaving) | i64(frame.context.moving) | i64(sm.leaving) | i64(sm.saved) != 0:
+        leave(sm, launch, config, i64(frame.leaving | frame.context.moving), now)
+    if sm.tenants & HAS_CONTEXT != 0:
+        frame.context.wake = call(frame.context.step, frame.context.handle, addressof(sm))
+    for k in range(sm.lsu.clients.count):
+        sm.memory_wake = min(i64(sm.memory_wake), i64(sm.lsu.clients.client[k].wake))
 
 
 @inline
@@ -253,6 +256,8 @@ def _tenants_wake(frame):
         wake = min(wake, i64(frame.monitor[k].wake))
     for k in range(frame.limits):
         wake = min(wake, i64(frame.limit[k].wake))
+    if frame.context.step != 0:
+        wake = min(wake, i64(frame.context.wake))
     return wake
 
 

@@ -164,8 +164,10 @@ SM = record(
         ("ctas_of", "i8", (MAX_GRIDS,)),  # of them, those of each grid
         ("second", "i8"),  # slots of CTAs of grid 1
         ("limit", "i8"),  # CTAs that it may hold now
+        ("assigned", "i8"),  # counts CTAs that have come
+        ("homes", "i8", (MAX_GRIDS,)),  # of each grid that are taken (``warp.CTA``)
         ("leaving", "i8"),  # warp slots of CTAs that are to leave
-        ("saved", "i8"),  # CTAs that have left in this step
+        ("saved", "i8"),  # CTAs that have left in this step; or 1 if ``frame.context.closed`` has changed
         # where execution stopped
         ("fault", "i8"),
         ("fault_pc", "i8"),

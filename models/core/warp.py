@@ -76,6 +76,9 @@ CTA = record(
         ("warps", "i8"),  # ... those whose warps have not ended ...
         ("waiting", "i8"),  # ... and those that wait at any barrier
         ("index", "i8"),  # linear CTA number in the grid
+        ("assigned", "i8"),  # counts the CTAs that have come to the SM
+        ("home", "i8"),  # number among its grid's CTAs that the SM holds or has sent out, where contexts are moved
+        ("row", "i8"),  # its first row of local memory
         ("ctaid", "i4", (3,)),
         ("registers", "i8"),  # host address of its first warp's registers, the others' follow
         ("shared", "i8"),  # ... of its scratchpad, ...

@@ -638,6 +638,9 @@ CODE_BASE = 0xF000_0000  # where kernels lie for caches and DRAM
 LOCAL_BYTES = CODE_BASE - LOCAL_PHYSICAL
 CODE_END = 1 << 32
 REGISTERS_PHYSICAL = CODE_END  # where registers lie that leave an SM
+CONTEXTS_PHYSICAL = CODE_END + (1 << 31)  # where contexts of CTAs lie that leave an SM
+UNCACHED_PHYSICAL = CODE_END + (1 << 32)  # from here on, the L2 keeps no lines; contexts, too
+CONTEXTS_BYTES = 1 << 30  # of each grid
 GRANULE = 256  # allocations start on a multiple of it
 POISON = 0xCB  # every byte of memory that nobody has written
 
@@ -687,6 +690,13 @@ GRID = record(
         ("store_bytes", "i8"),  # ... each of this size
         ("store_first", "i8"),  # counts those that have been resumed
         ("stored", "i8"),
+        # Where their contexts are moved instead (``core.context``).
+        ("contexts", "i8"),  # u8[sm][home][context_stride]: those that wait
+        ("context_bytes", "i8"),  # the longest ...
+        ("context_stride", "i8"),  # ... and the marks of its scratchpad
+        ("context_region", "i8"),  # from the first context's device address to that of the grid's first
+        ("staging", "i8"),  # u8[sm][context_bytes]: the one that is on its way
+        ("predicates", "i8"),  # per thread, up to the last that the kernel writes
     ]
 )
 at_grid = pointer_to(GRID)

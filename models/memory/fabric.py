@@ -132,6 +132,7 @@ MEMORY = record(
         ("packets", "i8"),  # packets in use; 0: nothing is in flight
         ("header_bytes", "i8"),
         ("flit_bytes", "i8"),
+        ("uncached", "i8"),  # address inside a slice from which on no line stays in the L2
         ("line", BYTES),  # the bytes of a whole one
         ("line_bytes", "i8"),
         ("line_shift", "i8"),

@@ -9,6 +9,8 @@ Requests name the bytes of their line, and the slice knows which bytes of a line
 * An atomic is a read that makes its sectors dirty and occupies the slice for ``l2.atomics`` L2 cycles per lane on one
   address, once its bytes are there.
 
+Lines from ``memory.uncached`` on take no way: each of their reads and writes, of whole sectors, goes to DRAM at once.
+
 Replies leave when they are ready, in the order of their service if that is at once; those to instruction and constant
 caches are ready sooner by ``l2.read_only_lead``.
 
@@ -316,6 +318,21 @@ def _merge(memory, cache, line, place, word, missing, dirty, index, now):
 
 
 @inline
+def _allocate(memory, cache, line, index, now):
+    """A request waits for its line in a free MSHR; returns which."""
+    cache.free_count -= 1
+    owner = i64(cache.free[cache.free_count])
+    entry = cache.entries[owner]
+    entry.line = line
+    entry.since = now
+    entry.asked = 0
+    entry.left = 0
+    push(memory, entry.requests, index)
+    enter(cache.in_flight, now)
+    return owner
+
+
+@inline
 def _miss(memory, cache, line, place, word, missing, dirty, index, now):
     """A read takes an MSHR, and a way if its line has none."""
     if cache.free_count == 0:
@@ -331,15 +348,7 @@ def _miss(memory, cache, line, place, word, missing, dirty, index, now):
     if word == 0:
         _evict(memory, cache, old, now)
         word = _enter(cache, line, old)
-    cache.free_count -= 1
-    owner = i64(cache.free[cache.free_count])
-    entry = cache.entries[owner]
-    entry.line = line
-    entry.since = now
-    entry.asked = 0
-    entry.left = 0
-    push(memory, entry.requests, index)
-    enter(cache.in_flight, now)
+    owner = _allocate(memory, cache, line, index, now)
     _use(cache, line, place, word & ~(OWNERS << OWNER) | owner << OWNER | RESERVED | dirty)
     _fetch(memory, cache, line, missing, owner, now)
     cache.stats.misses += 1
@@ -366,21 +375,46 @@ def _read(memory, cache, line, place, word, packet, index, now):
 
 
 @inline
+def _pass(memory, cache, line, packet, index, now):
+    """Look up a read or a write of a line that is not to stay; returns why it cannot go on, or GO_ON."""
+    sectors = sectors_of(packet.mask.low, packet.mask.high, memory.sector_shift)
+    if packet.kind == WRITE:
+        if memory.acknowledges != 0 and (cache.served.head != 0 or _full(cache)):
+            return NO_REPLY
+        if not _room(memory, cache, 1):
+            return NO_DRAM
+        cache.stats.writes += 1
+        cache.stats.bytes_in += packet.bytes
+        cache.stats.written += _ask_dram(memory, cache, WRITE, line, sectors, 0, now)
+    else:
+        if cache.free_count == 0:
+            return NO_MSHR
+        if not _room(memory, cache, 1):
+            return NO_DRAM
+        _fetch(memory, cache, line, sectors, _allocate(memory, cache, line, index, now), now)
+    cache.stats.misses += 1
+    return GO_ON
+
+
+@inline
 def _fill(memory, cache, gate, now):
     """Sectors come from DRAM. If no more are on their way, those that wait for their line are served."""
     index = pop(memory, gate.returns)
     packet = packet_of(memory, index)
     owner = packet.entry
     entry = cache.entries[owner]
-    place = _find(cache, entry.line)
+    passes = entry.line << memory.line_shift >= memory.uncached
+    place = -1 if passes else _find(cache, entry.line)
     words = _words(cache)
-    words[place] = _validate(memory, cache, entry.line, words[place], packet.mask.low, packet.mask.high)
+    if not passes:
+        words[place] = _validate(memory, cache, entry.line, words[place], packet.mask.low, packet.mask.high)
     cache.stats.fills += packet.bytes >> memory.sector_shift
     give(memory, index)
     entry.left -= 1
     if entry.left != 0:
         return
-    words[place] &= ~RESERVED
+    if not passes:
+        words[place] &= ~RESERVED
     leave(cache.in_flight, now, entry.since)
     cache.free[cache.free_count] = owner
     cache.free_count += 1
@@ -418,9 +452,12 @@ def _look_up(memory, cache, gate, now):
         cache.stalled_fills = stats.fills
         pop(memory, gate.input)
         line = packet.address >> memory.line_shift
-        place = _find(cache, line)
+        passes = packet.address >= memory.uncached
+        place = -1 if passes else _find(cache, line)
         word = _words(cache)[place] if place >= 0 else 0
-        if packet.kind == WRITE:
+        if passes:
+            code = _pass(memory, cache, line, packet, index, now)
+        elif packet.kind == WRITE:
             code = _write(memory, cache, line, place, word, packet, now)
         else:
             code = _read(memory, cache, line, place, word, packet, index, now)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.models.execution.isa import UNCACHED_PHYSICAL
 from lockstep.models.jit import address, addressof, argument, as_bytes, call, ctz, inline, jit, zero
 from lockstep.models.memory import mesh
 from lockstep.models.memory.clock import ratio
@@ -171,6 +172,7 @@ def _configure(memory: Memory) -> None:
     record["sector_shift"] = gpu.l2.sector_bytes.bit_length() - 1
     record["line"] = span(0, gpu.l1.line_bytes)
     record["chunk_shift"] = gpu.dram.interleave.bit_length() - 1
+    record["uncached"] = UNCACHED_PHYSICAL // gpu.dram.interleave // gpu.l2.slices * gpu.dram.interleave
     record["row_shift"] = gpu.dram.row_bytes.bit_length() - 1
     record["banks"] = gpu.dram.banks
     record["crossbar_latency"] = gpu.crossbar.latency

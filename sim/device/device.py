@@ -13,6 +13,7 @@ import numpy as np
 
 from lockstep.sim.device import statistics
 from lockstep.sim.device.memory import Arena
+from lockstep.sim.device.preemptions import SCHEDULE, preemptions
 from lockstep.sim.device.run import Run
 from lockstep.sim.device.streams import HostProgram, Streams, programs
 from lockstep.sim.errors import UsageError, of_type
@@ -100,6 +101,23 @@ class Device:
         if not self._raw:
             return []
         return [statistics.compute(self._raw, self.description, sm) for sm in range(self.description.core.sms)]
+
+    @contextmanager
+    def preempting(self, at: Sequence[tuple[int, int, int, int]]) -> Iterator[None]:
+        """Let SMs give up CTAs, in the launches inside of the ``with``: rows of (cycle, SM, CTAs, back).
+
+        From core cycle ``cycle`` of a launch, or of what runs in streams, the CTAs that the SM was assigned last leave
+        it. From cycle ``back`` on they come back as soon as there is room. A mechanism must know how CTAs leave.
+        """
+        schedule = preemptions(at, self.description)
+        self.synchronize()
+        given = self.machine.given
+        self.machine.given = {**given, SCHEDULE: schedule}
+        try:
+            yield
+            self.synchronize()
+        finally:
+            self.machine.given = given
 
     @contextmanager
     def trace(

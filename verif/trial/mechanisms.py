@@ -20,6 +20,8 @@ def _trial(name: str, doc: str, *slots: str, **declared: Any) -> Mechanism:
     return Mechanism(name=name, doc=doc, tenants=dict.fromkeys(slots, module), grids=grids, **declared)
 
 
+PREEMPTING = ("trial-preempt", *(name for name, each in registry.MECHANISMS.items() if "context" in each.tenants))
+
 TRIALS = {
     mechanism.name: mechanism
     for mechanism in (
@@ -39,14 +41,14 @@ TRIALS = {
             "the warps of a CTA issue one after the other",
             "claims",
             "events",
-            conflicts={"trial-preempt": "a CTA that comes back has other warp slots"},
+            conflicts=dict.fromkeys(PREEMPTING, "a CTA that comes back has other warp slots"),
         ),
         _trial("trial-classes", "warps in even slots come after the others", "order"),
         _trial(
             "trial-elsewhere",
             "registers live elsewhere and come a cycle later",
             "operands",
-            conflicts={"trial-preempt": "what lives elsewhere stays when its CTA leaves"},
+            conflicts=dict.fromkeys(PREEMPTING, "what lives elsewhere stays when its CTA leaves"),
         ),
         _trial("trial-client", "lines are written and read back", "l1_clients"),
         _trial("trial-one-cta", "one CTA on an SM, the last of the grid first", "limits", "placement"),
@@ -66,7 +68,7 @@ TRIALS = {
             "trial-segments",
             "upper registers and scratchpad bytes lie elsewhere",
             "events",
-            conflicts={"trial-preempt": "what lies elsewhere stays when its CTA leaves"},
+            conflicts=dict.fromkeys(PREEMPTING, "what lies elsewhere stays when its CTA leaves"),
         ),
         _trial("trial-monitor", "windows of seven cycles, and events", "monitors", "events"),
         _trial("trial-watcher", "a look at all SMs every thousand cycles", "monitors"),

@@ -1,4 +1,7 @@
-"""Trial tenant of *limits* that preempts: every 400 cycles the next of an SM's CTAs is to leave, and resumes later."""
+"""Trial tenant of *limits* that preempts: every 400 cycles the next of an SM's CTAs is to leave, and resumes later.
+
+Where contexts take time, every 4000 cycles.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,12 @@ def update(state, sm):
     limit.ctas = NEVER
     if sm.ctas_resident == 0 or limit.leave != 0:
         return NEVER
+    period = PERIOD if sm.frame.context.step == 0 else 10 * PERIOD
     if state.due == 0:
         state.begin = now
-        state.due = now + PERIOD
+        state.due = now + period
     if now >= state.due:
-        state.due = now + PERIOD
+        state.due = now + period
         place = (i64(state.last) + 1) % MAX_CTAS
         while sm.ctas[place].live == 0:
             place = (place + 1) % MAX_CTAS
