@@ -160,17 +160,18 @@ class Case:
 
 
 @contextmanager
-def stopped(at: int, look: Callable[[Any], None]) -> Iterator[None]:
-    """Let each launch inside of the ``with`` be looked at before core cycle ``at``: ``look`` gets the machine."""
+def stopped(at: int | Sequence[int], look: Callable[[Any], None]) -> Iterator[None]:
+    """Let each launch inside of the ``with`` be looked at before core cycles ``at``: ``look`` gets the machine."""
     advance = Session.advance
+    cycles = [at] if isinstance(at, int) else at
 
     def stops(session: Session, until: int | None = None) -> Any:
-        if session.now >= at:
-            return advance(session, until)
-        ended = advance(session, at)
-        if ended or session.now < at:
-            return ended
-        look(session._machine)
+        for cycle in cycles:
+            if session.now < cycle:
+                ended = advance(session, cycle)
+                if ended or session.now < cycle:
+                    return ended
+                look(session._machine)
         return advance(session, until)
 
     with patch.object(Session, "advance", stops):

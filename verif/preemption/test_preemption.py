@@ -244,84 +244,89 @@ def test_other_sms_go_on() -> None:
 # -------------------------------------------------------------------------------------------------------------- planted
 
 
-def _in_the_loop(found: Context) -> bool:
-    return bool(found.warps[0]["top"]["pc"][0] > 12)
+def _register(found: Context) -> None:
+    found.warps[0]["registers"] += 1
 
 
-def _register(found: Context) -> bool:
-    found.warps[0]["registers"][:] = 0xCBCBCBCB
-    return _in_the_loop(found)
-
-
-def _predicate(found: Context) -> bool:
+def _predicate(found: Context) -> None:
     found.warps[0]["predicates"][:] = 0xCBCBCBCB
-    return _in_the_loop(found)
 
 
-def _pc(found: Context) -> bool:
-    there = _in_the_loop(found)
+def _pc(found: Context) -> None:
     found.warps[0]["top"]["pc"] = 0
-    return there
 
 
-def _entry(found: Context) -> bool:
-    stack = found.warps[0]["stack"]
-    stack["mask"][-1:] = 0
-    return len(stack) > 1
+def _entry(found: Context) -> None:
+    assert len(found.warps[0]["stack"]) > 1
+    found.warps[0]["stack"]["mask"][-1] = 0
 
 
-def _arrived(found: Context) -> bool:
-    there = found.cta["arrived"].any()
+def _arrived(found: Context) -> None:
     found.cta["arrived"] = 0
-    return bool(there)
 
 
-def _votes(found: Context) -> bool:
-    there = found.cta["votes"].any()
+def _votes(found: Context) -> None:
     found.cta["votes"] = 0
-    return bool(there)
 
 
-def _waiters(found: Context) -> bool:
-    there = found.cta["at"].any()
+def _waiters(found: Context) -> None:
     found.cta["at"] = 0
-    return bool(there)
 
 
-def _scratchpad(found: Context) -> bool:
-    there = found.cta["arrived"][0, 0] != 0 and found.scratchpad.any()
+def _scratchpad(found: Context) -> None:
     found.scratchpad[:] = 0xCBCBCBCB
-    return bool(there)
 
 
-SPOILED: dict[str, tuple[str, Callable[[Context], bool]]] = {
-    "a register": ("loops", _register),
-    "a predicate": ("loops", _predicate),
-    "a program counter": ("loops", _pc),
-    "a stack entry": ("loops", _entry),
-    "who has arrived": ("votes", _arrived),
-    "votes": ("votes", _votes),
-    "waiting warps": ("votes", _waiters),
-    "the scratchpad": ("votes", _scratchpad),
+def _in_the_loop(cta: Any, warp: Any) -> bool:
+    return bool(warp["pc"] > 12 and warp["depth"] > 1)
+
+
+def _voting(cta: Any, warp: Any) -> bool:
+    return bool(cta["votes"].any())
+
+
+def _exchanging(cta: Any, warp: Any) -> bool:
+    return bool(cta["arrived"][0])
+
+
+SPOILED: dict[str, tuple[str, Callable[[Any, Any], bool], Callable[[Context], None]]] = {
+    "a register": ("loops", _in_the_loop, _register),
+    "a predicate": ("loops", _in_the_loop, _predicate),
+    "a program counter": ("loops", _in_the_loop, _pc),
+    "a stack entry": ("loops", _in_the_loop, _entry),
+    "who has arrived": ("votes", _voting, _arrived),
+    "votes": ("votes", _voting, _votes),
+    "waiting warps": ("votes", _voting, _waiters),
+    "the scratchpad": ("votes", _exchanging, _scratchpad),
 }
 
 
 @pytest.mark.parametrize("what", SPOILED)
 def test_what_does_not_come_back_is_missed(what: str) -> None:
     """A CTA goes on with what is in memory alone: spoiled there while the CTA is out, it shows."""
-    name, spoil = SPOILED[what]
+    name, when, spoil = SPOILED[what]
     tried = case(name, launch_no_progress=2000)
-    met: list[bool] = []
-    for cycle in range(60, tried.cycles, 7):
-        with stopped(cycle + 900, lambda machine: met.append(spoil(Context(machine, home=2)))):
-            try:
-                wrong = tried.wrong([(cycle, 0, 1, cycle + 1000)])[1]
-            except (KernelFault, RuntimeError, StopIteration) as fault:  # at no barrier, but waiting
-                wrong = repr(fault)
-        if met and met[-1]:
-            assert wrong, f"{what} is not missed"
-            return
-    pytest.fail(f"{what}: no cycle has it")
+    moments: list[int] = []
+
+    def look(machine: Any) -> None:
+        sm = machine.sms[0]
+        moments.extend(
+            int(machine.state["now"])
+            for cta in sm["ctas"]
+            if cta["live"] and cta["index"] == 2
+            if when(cta, next(warp for k, warp in enumerate(sm["warps"]) if int(cta["slots"]) >> k & 1))
+        )
+
+    with stopped(range(100, tried.cycles, 10), look):
+        tried.disturb()
+    cycle = moments[len(moments) // 3]
+    tried.disturb((cycle, 0, 1, cycle + 1000))
+    with stopped(cycle + 900, lambda machine: spoil(Context(machine, home=2))):
+        try:
+            wrong = tried.wrong([(cycle, 0, 1, cycle + 1000)])[1]
+        except (KernelFault, RuntimeError, StopIteration) as fault:  # a warp waits, but at no barrier
+            wrong = repr(fault)
+    assert wrong
 
 
 def test_another_ctas_context_is_missed() -> None:
