@@ -149,6 +149,8 @@ def test_many_pairs_are_right(placement: str) -> None:
         ((), {}), ((), {"launch.placement": "spatial"}), (("warppool",), {}), (("mrpb",), {}), (("banked-l1",), {}),
         ((), {"launch.overhead": 300, "launch.dispatch_interval": 7, "launch.dispatcher": "load-balanced"}),
         (("trial-preempt",), {}), (("trial-gate", "trial-claim"), {}),
+        (("preemption",), {"launch.placement": "temporal", "launch.slice": 5000}),
+        (("preemption", "warppool"), {"preemption.every": 1500, "preemption.ctas": 3, "preemption.context": "l2"}),
     ],
     ids=lambda value: "-".join(map(str, value.items() if isinstance(value, dict) else value)),
 )  # fmt: skip
