@@ -141,6 +141,9 @@ class PcHistogram(wiring.Component):
         self.training = Memory(shape=large_bits, depth=buckets, init=[])
         self.intervals = [Memory(shape=small_bits, depth=buckets, init=[]) for _ in smalls]
         self.running = Memory(shape=bits_for(window), depth=buckets, init=[])
+        memories = [self.training, *self.intervals, self.running]
+        self.reads, self.writes = [each.read_port() for each in memories], [each.write_port() for each in memories]
+        self.values = [port.data for port in self.reads]
         self.training_total = Signal(range(training + 1))
         longest = [max(lengths[k :: prediction.SMALLS]) for k in smalls]
         self.interval_totals = [Signal(range(most + 1), name=f"interval_total_{k}") for k, most in enumerate(longest)]
@@ -234,9 +237,7 @@ class PcHistogram(wiring.Component):
         with m.If(walks | counting):
             m.d.sync += self.bucket.eq(read)
 
-        memories = [self.training, *self.intervals, self.running]
-        reads, writes = [memory.read_port() for memory in memories], [memory.write_port() for memory in memories]
-        self.values = values = [port.data for port in reads]
+        values = self.values
         # A bucket that is written while it is read shows what it was before.
         count = self.count
         m.d.comb += count.eq(Mux(self.again, self.latest, select(self.counts, values)) + 1)
@@ -244,14 +245,14 @@ class PcHistogram(wiring.Component):
         m.d.sync += self.again.eq(counting & repeats)
         with m.If(self.counts.any()):
             m.d.sync += self.latest.eq(count)
-        for port, write in zip(reads, writes, strict=True):
+        for port, write in zip(self.reads, self.writes, strict=True):
             m.d.comb += [
                 port.en.eq(walks | counting),
                 port.addr.eq(read),
                 write.addr.eq(self.bucket),
                 write.data.eq(Mux(walking, 0, count)),
             ]
-        counts, (large, *smalls, run) = self.counts, writes
+        counts, (large, *smalls, run) = self.counts, self.writes
         with m.If(walking & joins):
             m.d.comb += large.data.eq(values[0] + multiplex(self.oldest, values[1:-1]))
         m.d.comb += [

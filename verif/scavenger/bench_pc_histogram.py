@@ -22,7 +22,7 @@ CONFIGURATIONS = {
         "buckets": 128, "minimum": 131_064, "maximum": 262_143, "window": 16_383, "large_bits": 18, "small_bits": 14,
     },
 }  # fmt: skip
-MEASURED = {"small": 2, "shipped": 3}
+MEASURED = {"small": 3, "shipped": 3}
 IDLE_CHANGES = (r"cycle",)
 TRANSITIONS = {
     "stage": {
@@ -37,6 +37,7 @@ TRANSITIONS = {
 SMALLS = 4
 LONG = 400  # an interval or a window of more cycles is cut short in a simulator
 MARGIN = 4000  # samples of a profile beside those that its histograms are given, at most
+SAME = 16  # samples of training and of a window that are equal
 HALVES, WINDOW = 0, 1
 _NAMES = ("interval", ""), ("interval_total", "_total")  # of a small histogram's buckets and total, and ends of others
 
@@ -50,7 +51,8 @@ class Shape:
     nearly full in a simulator, ``equal``: of windows that begin as training has ended. ``joins``: at most, before a
     profile is stable; ``short``: intervals and pauses are;
     ``whole``: all intervals are as long as can be, and of all that join, most do;
-    ``late``: training has one bucket, validation all of them; ``pure``: no other PCs come between those of a kernel.
+    ``late``: training has one bucket, validation all of them; ``pure``: no other PCs come between those of a kernel;
+    ``border``: totals of windows are where one shift more begins.
     """
 
     rate: float = 0.9
@@ -66,6 +68,7 @@ class Shape:
     whole: bool = False
     late: bool = False
     pure: bool = False
+    border: bool = False
 
 
 _SHAPES = {
@@ -82,8 +85,11 @@ _SHAPES = {
         rate=1, spread=0, moves=0, full=1, cut=0, silent=0, restart=0, joins=2, equal=0, short=True, pure=True
     ),
     "large": Shape(full=1, cut=0, silent=0, restart=0, joins=2, equal=0, short=True),
+    "border": Shape(rate=1, cut=0, silent=0, restart=0, joins=8, full=0, border=True),
     "silent": Shape(silent=1, cut=0, restart=0, joins=1, short=True),
-    "equal": Shape(rate=0.2, spread=0, full=0, cut=0, silent=0, restart=0, joins=1, equal=1),
+    "equal": Shape(
+        rate=1, spread=0, moves=0, full=0, cut=0, silent=0, restart=0, joins=0, equal=1, short=True, pure=True
+    ),
     "frozen": Shape(rate=1, spread=0, moves=0, full=1, cut=0, silent=0, restart=0, joins=8, short=True),
     "discarded": Shape(cut=0.5, restart=0.7, joins=0, short=True),
 }
@@ -132,6 +138,8 @@ class Environment:
         self.left = rng.randint(1, 5)
         self.part = self.cycle = self.joined = 0
         self.event = ""  # of this cycle
+        self.exact = False  # the next profile begins in the last cycle of a comparison
+        self.most_counted = 0  # of a window whose total is to be at the border of a shift
         self.fresh, self.mute, self.turns = False, "", rng.randrange(3)
         self.pcs = self.kernel()
         self.last = -1
@@ -165,6 +173,10 @@ class Environment:
         self.rate = 0.0 if part == self.mute else shape.rate * (1 if shape.rate == 1 else rng.choice((1, 1, 0.3)))
         if self.mode == "run" and rng.random() < 0.2 and not shape.pure:
             self.rate *= 0.02
+        border = -(-16 * self.large.total() // 23)  # the fewest of which twice as many are too many
+        while border > self.p["window"] // 2:
+            border //= 2
+        self.most_counted = max(0, border - rng.choice((0, 0, 1, 1, 2)))
         self.ends = rng.random() < shape.cut  # somewhere in it
         self.fresh = True
 
@@ -269,17 +281,17 @@ class Environment:
         self.event = ""
         i.joining.valid = i.restart = i.stable = 0
         i.joining.payload = rng.randrange(SMALLS)
-        if self.mode == "waits" and self.left <= 0:
+        if self.mode == "waits" and (self.now == self.due.when - 1 if self.exact and self.due else self.left <= 0):
             self.profile()
             self.event = "begins"
         elif self.mode == "profile":
             self._interval(i)
         elif self.mode == "over" and self.left <= 0:
-            self.mode = "waits" if rng.random() < max(0.25, self.shape.cut) else "run"
-            self.left = rng.choice((1, 2, rng.randint(1, 30)))
+            self.mode = "waits" if rng.random() < max(0.25, self.shape.cut) and self.mute != "window" else "run"
+            self.left, self.exact = rng.choice((1, 2, rng.randint(1, 30))), rng.random() < 0.5
             if self.mode == "run":
                 self.windows, self.cycle = rng.randint(1, 1 if self.shape.short else 4), 0
-                if rng.random() < 0.5:
+                if rng.random() < 0.5 and self.shape.equal < 1:
                     self.pcs = self.kernel()
                 self.change()
         elif self.mode == "run":
@@ -292,6 +304,10 @@ class Environment:
         rate = self.rate if i.profile or i.run else 0.3
         if i.run and self.cycle == 0 and p["buckets"] > 16:
             rate = 0  # its histogram may be given counts before the next one
+        if i.run and self.shape.border and self.window.total() >= self.most_counted:
+            rate = 0
+        if self.shape.equal == 1 and (self.window if i.run else self.large).total() == SAME:
+            rate = 0
         i.sample.valid = rng.random() < rate
         bucket = self.pcs[self.now % len(self.pcs)] if rng.random() < 0.9 else rng.choice(self.pcs)
         if rng.random() < 0.02 and not self.shape.pure:
@@ -471,6 +487,9 @@ BINS: dict[str, Bin] = {
         o.event == "begins" and not i.restart and o.now < o.free and not o.due
     ),
     "a profile begins while two are compared": lambda p, i, o, c: o.event == "begins" and o.due and o.now < o.free,
+    "a profile begins in the last cycle of a comparison": lambda p, i, o, c: (
+        o.event == "begins" and o.due is not None and o.due.when == o.now + 1
+    ),
     "a run begins while two are compared": lambda p, i, o, c: i.run and o.due and o.due.which == HALVES,
     "a run ends while two are compared": lambda p, i, o, c: not i.run and o.due and o.due.which == WINDOW,
     "a sample of the last cycle before a walk": lambda p, i, o, c: o.event == "joins" and o.counted,

@@ -6,10 +6,13 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 from amaranth.lib.memory import Memory
 
 from lockstep.rtl.scavenger.pc_histogram import FIRST_SHIFT, PcHistogram, Stage
+from lockstep.rtl.scavenger.performance_predictor import Stage as PredictorStage
 from lockstep.verif.formal import Proof
+from lockstep.verif.scavenger.formal_performance_predictor import BALANCES, SMALL_EIGHTH, Intervals
 
 MOST_DIFFERENT = 11_763  # of 64K, distributions that are equal: 7/39
 BUCKETS, FULL_BITS, FULL = 4, 3, 7
+SMALL_BITS, SMALL_FULL = 2, 3
 
 
 class Nearest(Elaboratable):
@@ -110,6 +113,60 @@ class Frozen(Elaboratable):
         return m
 
 
+class Room(Intervals):
+    """The large histogram has room for all samples of its interval and for the full small ones that join it.
+
+    Beside a predictor, whose profiles are followed; of a bucket, whichever.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        predictor, halves = self.dut, self.ends[0]
+        least, most = 2 * halves, self.ends[-1]
+        m.submodules.histogram = dut = PcHistogram(
+            buckets=2, minimum=least, maximum=most, window=64, large_bits=6, small_bits=SMALL_BITS
+        )
+        bucket, chosen = Signal(1), Signal(1)
+        m.d.sync += chosen.eq(bucket)
+        m.d.comb += [
+            Assume(bucket == chosen), Assume(~(dut.profile & dut.run)), dut.profile.eq(predictor.profile),
+            dut.part.eq(predictor.part), dut.joining.valid.eq(predictor.joining.valid),
+            dut.joining.payload.eq(predictor.joining.payload), dut.restart.eq(predictor.restart),
+            dut.stable.eq(predictor.stable),
+        ]  # fmt: skip
+        count = word(m, dut.training, bucket)
+        clears, joins = dut.stage == Stage.CLEARING, dut.stage == Stage.JOINING
+        compares = (dut.stage == Stage.NORMALISING) | (dut.stage == Stage.COMPARING)
+        counting, before = dut.profiled & ~dut.over, dut.index < bucket + 2  # it has been written
+        joined = Signal(range(len(self.ends)))  # small histograms since all were cleared
+        starts = dut.profile & ~dut.over & dut.joining.valid & ~dut.begins
+        m.d.sync += joined.eq(Mux(dut.begins, 0, joined + starts))
+        pending = dut.counts[0] & (dut.bucket == bucket)
+        own = Mux(counting & (self.interval == 0), self.cycle, halves)
+        of_joined = SMALL_FULL * (joined - (joins & before))
+        first = len(self.ends) - len(BALANCES)  # the number of the last interval before one joins
+        m.d.comb += [
+            Assert(dut.over == (predictor.stage != PredictorStage.COUNTING)),
+            Assert(dut.profiled | (self.cycle == 0) & ~dut.over),
+            Assert(~(compares | dut.wanted) | ~dut.profiled | dut.over),
+            Assert(~counting | (joined == Mux(self.interval > first, self.interval - first, 0))),
+            Assert(joined < len(BALANCES)),
+            Assert(~(joins & counting) | (self.cycle == self.begin + dut.index) & (self.interval > first)),
+            Assert(~(clears & counting) | (self.cycle == dut.index) | (self.cycle == dut.index + 1)),
+            Assert(~joins | (joined != 0)),
+            Assert(clears | joins | (dut.stage == Stage.COMPARING) | (dut.index == 0)),
+            Assert(~(clears | joins) | (dut.index <= 2)),
+            Assert((dut.counts == 0) | (dut.index == 0)),
+            Assert((dut.counts & (dut.counts - 1)) == 0),
+            Assert(~dut.counts[0] | ~joins),
+            Assert(~dut.counts[0] | clears | ~counting | (self.cycle <= halves)),
+            Assert(~pending | clears | (dut.count == (count + 1)[: len(dut.count)])),
+            Assert(~joins | (dut.index != bucket + 1) | (dut.values[0] == count)),
+            Assert(Mux(clears, before | (count == 0), count + pending <= own + of_joined)),
+        ]
+        return m
+
+
 class Reached(Elaboratable):
     """The distance of a profile, or a frozen histogram that joins."""
 
@@ -141,6 +198,11 @@ PROOFS = {
         Frozen, "prove", 2,
         "the count that fills a bucket freezes its small histogram until it is cleared, and none is lost before; "
         f"{BUCKETS} buckets of {FULL_BITS} bits", long=True,
+    ),
+    "room": Proof(
+        lambda: Room(SMALL_EIGHTH), "prove", 2,
+        "the large histogram holds half of the minimum and 13 full buckets at most, and never overflows; 16 to 160 "
+        f"cycles, small buckets of {SMALL_BITS} bits", long=True,
     ),
     "reached": Proof(lambda: Reached(False), "cover", 16, "a frozen histogram that joins; 2 buckets"),
     "compared": Proof(lambda: Reached(True), "cover", 40, "the distance of a profile; 2 buckets", long=True),
