@@ -24,9 +24,12 @@ class Preemption:
 
 
 def _check(gpu: Gpu) -> list[str]:
-    """A warp that has come back must be able to fetch an instruction."""
-    every = gpu.sections["preemption"].every
-    return [f"preemption.every = {every}: must be 0, or {SOONEST} at least"] if 0 < every < SOONEST else []
+    """A warp that has come back must be able to fetch an instruction, and may not seem to be stuck before."""
+    every, away, stuck = gpu.sections["preemption"].every, gpu.sections["preemption"].away, gpu.launch.no_progress
+    errors = [f"preemption.every = {every}: must be 0, or {SOONEST} at least"] if 0 < every < SOONEST else []
+    if every and away >= stuck:
+        errors.append(f"preemption.away = {away}: must be less than launch.no_progress = {stuck}")
+    return errors
 
 
 def _laws(c: Counts) -> list[Law]:

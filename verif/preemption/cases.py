@@ -123,7 +123,7 @@ class Case:
         self, body: str, *, grid: int = 1, block: int = 32, shared: int = 0, strict: bool = False,
         mechanisms: Sequence[str] = ("preemption",), **settings: Any,
     ) -> None:  # fmt: skip
-        named = {name.replace("_", ".", 1): value for name, value in settings.items()}
+        named = {name if "." in name else name.replace("_", ".", 1): value for name, value in settings.items()}
         self.bench = Bench(body, named, mechanisms=mechanisms, nbytes=NBYTES, strict=strict)
         self.gpu = self.bench.gpu
         self._launch = dict(grid=grid, block=block, shared=shared)
