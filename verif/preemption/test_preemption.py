@@ -154,8 +154,12 @@ def test_a_cta_leaves_again_while_it_comes_back() -> None:
         assert run.raw["sm.preempted"].sum() == 2 and run.raw["preemption.lines_read"].sum() > 0
 
 
-def _count(seen: list[int], machine: Any) -> None:
-    seen.append(int(machine.sms["ctas_resident"][0]))
+def _under_way(seen: list[int], machine: Any) -> None:
+    """Note how many memory instructions a CTA has whose context moves."""
+    sm = machine.sms[0]
+    if moving := int(sm["frame"]["context"]["moving"]):
+        slots = int(sm["ctas"]["warps"][moving.bit_length() - 1])
+        seen.append(sum(int(warp["outstanding"]) for k, warp in enumerate(sm["warps"]) if slots >> k & 1))
 
 
 def test_a_cta_leaves_in_the_thick_of_its_traffic() -> None:
@@ -171,10 +175,10 @@ def test_a_cta_leaves_in_the_thick_of_its_traffic() -> None:
     with stopped(range(50, tried.cycles, 3), look):
         tried.disturb()
     for cycle in thick[:: len(thick) // 8]:
-        there: list[int] = []
-        with stopped(cycle + 40, partial(_count, there)):
-            left = tried.disturb((cycle, 0, 3, cycle + 4000)).raw["sm.preempted"].sum()
-        assert there == [left] and left > 0
+        under_way: list[int] = []
+        with stopped(range(cycle, cycle + 2000, 10), partial(_under_way, under_way)):
+            assert tried.disturb((cycle, 0, 3, cycle + 4000)).raw["sm.preempted"].sum() > 0
+        assert under_way and not any(under_way)
 
 
 def test_the_last_of_64_slots() -> None:
