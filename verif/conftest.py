@@ -3,13 +3,13 @@
 ================= =================================================================================================
 ``make check``    what is neither ``long`` nor ``exhaustive``; of a test with several parameters every value of each,
                   not every combination
-``make test``     everything that is not ``exhaustive``
+``make test``     also what is ``long``
 ``make test-all`` everything
 ================= =================================================================================================
 
-The marks ``long`` and ``exhaustive`` stand at the tests, and the mark ``check`` follows from them, so that a new test
-that is quick runs at every distance. The summary says how much processor time each distance takes beyond the one
-before, and which tests have become slow for theirs.
+The marks ``long`` and ``exhaustive`` stand at the tests. Combinations of parameters get the latter here, and the rest
+the mark ``check``, so that a new test that is quick runs at every distance. The summary says how much processor time
+each distance takes beyond the one before, and which tests have become slow for theirs.
 """
 
 from __future__ import annotations
@@ -49,13 +49,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark what ``make check`` runs, before marks select; then order what they have selected.
+    """Mark what ``make check`` runs, and combinations, before marks select; then order what they have selected.
 
     What is long begins. One of two workers compiles the GPU's loop while the other tests hardware: each begins with its
     half of the list, and then takes over what the other has not come to.
     """
-    for item in covering([item for item in items if not any(map(item.get_closest_marker, ("long", "exhaustive")))]):
-        item.add_marker("check")
+    quick = [item for item in items if not any(map(item.get_closest_marker, ("long", "exhaustive")))]
+    chosen = set(covering(quick))
+    for item in quick:
+        item.add_marker("check" if item in chosen else "exhaustive")
     yield
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("first", "long")])
     hardware = [item for item in items if item.get_closest_marker("hardware")]

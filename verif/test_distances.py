@@ -61,7 +61,7 @@ def test_check_has_every_value_but_not_every_combination(tests: Path) -> None:
 
 def test_test_and_the_rest_are_all(tests: Path) -> None:
     test, rest = (selected(["-m", marks], tests) for marks in ("not exhaustive", "exhaustive"))
-    assert rest == {"test_sizes[more]"} and "test_long" in test and len(test) == 9 + 1 + 1
+    assert "test_sizes[more]" in rest and "test_long" in test and (len(test), len(rest)) == (3 + 1 + 1, 6 + 1)
     assert test | rest == selected([], tests)
 
 
@@ -72,7 +72,7 @@ def test_the_summary_counts_by_distance_and_names_what_is_slow(workers: Sequence
         file.write("SLOW['check'] = 0.001\n")
     told = run(*workers, str(tests))
     counted = {line.split()[0]: line.split()[1] for line in told if line.endswith(" s") and " tests " in line}
-    assert counted == {"check": "4", "test": "7", "test-all": "1"}
+    assert counted == {"check": "4", "test": "1", "test-all": "7"}
     slow = [line for line in told if line.startswith("slow for check: ")]
     assert any("test_combinations[1-1-0]" in line for line in slow) and not any("test_long" in line for line in slow)
 
