@@ -32,8 +32,12 @@ from lockstep.models import cache
 
 cache.install()
 
-from numba import carray, cfunc, njit  # noqa: E402  (the cache folder must be set first)
+from numba import _dynfunc, carray, cfunc, njit  # noqa: E402  (the cache folder must be set first)
 from numba.core import cgutils, types  # noqa: E402
+from numba.core.codegen import JITCodeLibrary  # noqa: E402
+from numba.core.compiler import Compiler  # noqa: E402
+from numba.core.compiler_machinery import register_pass  # noqa: E402
+from numba.core.typed_passes import NativeLowering  # noqa: E402
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros  # noqa: E402
 from numba.extending import intrinsic, register_jitable  # noqa: E402
 from numba.np.numpy_support import as_dtype, from_dtype  # noqa: E402
@@ -41,6 +45,7 @@ from numba.np.numpy_support import as_dtype, from_dtype  # noqa: E402
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 _BOUNDS = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
 _OPTIONS: dict[str, Any] = dict(cache=True, error_model="numpy", boundscheck=_BOUNDS)
+_INTERNAL = _OPTIONS | dict(no_cfunc_wrapper=True)
 
 Field = tuple[str, Any] | tuple[str, Any, tuple[int, ...]]
 
@@ -216,15 +221,65 @@ def view(array: np.ndarray) -> Any:
 
 # ------------------------------------------------------------------------------------------------------- the decorators
 
+
+class _Part(JITCodeLibrary):
+    """Code of which machine code is made in its callers only; Numba would make it here, too."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _PartOfOne(_Part):
+    """Code that is optimised in its one caller only."""
+
+    def _optimize_final_module(self) -> None: ...
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(NativeLowering):
+    _name = "lowering_of_a_part"
+
+    def run_pass(self, state: Any) -> bool:
+        state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        super().run_pass(state)
+        name = state.func_id.func_qualname
+        entry = _dynfunc.make_function(state.cr.fndesc.lookup_module(), name, "", 0, state.cr.env, (state.library,))
+        state.targetctx.insert_user_function(entry, state.cr.fndesc, [state.library])
+        state.cr = state.cr._replace(cfunc=entry)  # callers find the code by it; Python never calls it
+        return True
+
+
+class _IntoCallers(Compiler):
+    """Numba's compiler, for functions that are always inlined."""
+
+    library: type[_Part] = _Part
+
+    def define_pipelines(self) -> Any:
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.passes = [(_PartLowering if p is NativeLowering else p, name) for p, name in pipeline.passes]
+            pipeline.finalize()
+        return pipelines
+
+
+class _IntoOneCaller(_IntoCallers):
+    library = _PartOfOne
+
+
 if COMPILED:
 
     def jit(function: Callable) -> Any:
         """Compile a function that other compiled functions call."""
-        return njit(**_OPTIONS)(function)
+        return njit(**_INTERNAL)(function)
 
     def inline(function: Callable) -> Any:
         """Compile into every caller: for what is short, or called at one place that runs often."""
-        return register_jitable(forceinline=True)(function)
+        return register_jitable(forceinline=True, pipeline_class=_IntoCallers)(function)
+
+    def inline_once(function: Callable) -> Any:
+        """The same for what is long and called at one place: it compiles in less time."""
+        return register_jitable(forceinline=True, pipeline_class=_IntoOneCaller)(function)
 
     entry = jit
 
@@ -437,7 +492,7 @@ else:
     def jit(function: Callable) -> Any:
         return function
 
-    inline = entry = slot = jit
+    inline = inline_once = entry = slot = jit
 
     def slots(state: np.dtype, ports: np.dtype, **functions: Any) -> dict[str, Any]:
         at_state, at_ports = pointer_to(state), pointer_to(ports)

@@ -18,7 +18,7 @@ from lockstep.models.core.placement import DISPATCHING, fits_beside, resume_cta,
 from lockstep.models.core.sm import sm_quiet, sm_reset, sm_step
 from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, call, ctz, entry, i64, inline, jit, record, u64, without_lowest
+from lockstep.models.jit import addressof, call, ctz, entry, i64, inline, inline_once, jit, record, u64, without_lowest
 from lockstep.models.lsu.unit import lsu_end
 from lockstep.models.memory import system
 from lockstep.models.observe.intervals import ROOM, take
@@ -264,7 +264,7 @@ def run(state, sms, memory, launch, settings, context, rows, until):
             rows.due += rows.interval
 
 
-@inline
+@inline_once
 def _advance(state, sms, memory, launch, settings, context, until):
     """Advance to core cycle ``until`` at most.
 
@@ -336,7 +336,7 @@ def _due(wakes, first, end, until):
     return due
 
 
-@inline
+@inline_once
 def _step(state, sm, memory, index, launch, settings, context, now):
     """A cycle of one SM. Returns the cycle for which it wants the CTA dispatcher, or NEVER."""
     wakes = memory.sm_wake

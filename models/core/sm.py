@@ -48,7 +48,7 @@ from lockstep.models.core.state import (
     instruction_of,
 )
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, without_lowest
+from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, inline_once, jit, without_lowest
 from lockstep.models.lsu.queue import head_start, near_start, start_near
 from lockstep.models.lsu.tokens import take_completed
 from lockstep.models.lsu.unit import lsu_reset, lsu_step, lsu_wake
@@ -216,7 +216,7 @@ def _mechanisms(sm, launch, config, context, now):
         sm.memory_wake = min(i64(sm.memory_wake), i64(sm.lsu.clients.client[k].wake))
 
 
-@inline
+@inline_once
 def _select(sm, launch, config, context, now):
     """Issue, and see when the next choice of warps can differ from this one."""
     sm.select_wake = NEVER

@@ -56,12 +56,12 @@ COUNTERS = record(
         ("resident_warp_cycles", "i8"),
         ("resident_cta_cycles", "i8"),
         ("warp_instructions", "i8"),
-        ("added_instructions", "i8"),  # warp instructions that a mechanism's pass has added: in no count before
+        ("register_lanes", "i8"),  # 32-bit registers of lanes that execute, read and written
         ("categories", "i8", (len(CATEGORIES),)),  # warp instructions
         ("lanes", "i8", (len(CATEGORIES),)),  # that execute them
         ("control_lanes", "i8", (len(Control),)),  # that execute control instructions, calls and returns left out
         ("generic_lanes", "i8", (len(Space),)),  # of generic loads and stores that reach a space other than global
-        ("register_lanes", "i8"),  # 32-bit registers of lanes that execute, read and written
+        ("added_instructions", "i8"),  # warp instructions that a mechanism's pass has added: in no other count
         ("branches", "i8"),
         ("divergent_branches", "i8"),
         ("barriers", "i8"),
