@@ -167,7 +167,7 @@ def linear(values: np.ndarray, watts: np.ndarray) -> Linear:
     varies = scale > np.abs(means) * 1e-12  # a constant column deviates by rounding
     scale = np.where(varies, scale, 1)
     found = np.linalg.lstsq(np.where(varies, values - means, 0) / scale, watts - watts.mean(), rcond=None)[0]
-    coefficients = found / scale
+    coefficients = np.where(varies, found / scale, 0)  # of a constant, what is left of rounding
     return Linear(float(watts.mean() - means @ coefficients), coefficients.tolist())
 
 

@@ -88,8 +88,11 @@ def sample_of(results: Mapping[str, Result]) -> Sample:
 
 
 def page(results: Mapping[str, Result]) -> Page:
-    sample = sample_of(results)
-    blocks = report(sample, models.TREES, SEEDS, False, Watch()).blocks
+    return page_of(sample_of(results), SEEDS)
+
+
+def page_of(sample: Sample, seeds: range) -> Page:
+    blocks = report(sample, models.TREES, seeds, False, Watch()).blocks
     figures = Table("figures", "Figures and tables of the thesis", ["there", "here", ""], FIGURES, marked=True)
     written = Table("thesis", "Kernels of the thesis", ["kernel of table 3-2", "here"], list(THESIS.items()))
     texts = [Text(text) for text in INTRODUCTION]

@@ -53,8 +53,19 @@ def test_the_page_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.long
-def test_the_documentation_shows_what_the_models_say() -> None:
-    again = "lockstep reproduce power; its power.md and plots belong to docs/reproduce/"
-    found = run.run(power.jobs(False), Watch(), 1)
-    assert SAMPLE.read_text(encoding="utf-8") == text(power.sample_of(found)), "the sample that ships"
-    assert DOCUMENT.read_text(encoding="utf-8") == page.markdown(power.page(found), "power"), again
+def test_the_sample_that_ships_is_what_the_model_counts() -> None:
+    """Of every fourth kernel."""
+    jobs = dict(sorted(power.jobs(False).items())[::4])
+    lines = text(power.sample_of(run.run(jobs, Watch(), 1))).splitlines()
+    assert {*lines} <= {*SAMPLE.read_text(encoding="utf-8").splitlines()}, "lockstep reproduce power makes it again"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.long
+def test_the_documentation_shows_what_the_sample_says() -> None:
+    """All but the spread over ten seeds, which takes three minutes."""
+    shown = page.markdown(power.page_of(read(str(SAMPLE)), range(1, 2)), "power")
+    lines = DOCUMENT.read_text(encoding="utf-8").splitlines()
+    spread = next(k for k, line in enumerate(lines) if line.startswith("Over 10 seeds"))
+    del lines[spread : spread + 2]
+    assert lines == shown.splitlines(), "lockstep reproduce power; its power.md and plots belong to docs/reproduce/"
