@@ -26,6 +26,7 @@ from lockstep.models.core import warp as W
 from lockstep.models.core.frame import CTA_RESUMED, HAS_LISTENERS, emit
 from lockstep.models.core.placement import (
     PREDICATE_BYTES,
+    copy_words,
     depart,
     enter,
     enter_warp,
@@ -93,15 +94,10 @@ def context_bytes(warps: int, registers: int, predicates: int, shared_bytes: int
     return HEADER * LINE + warps * warp + _lines(shared_bytes)
 
 
-@jit
+@inline
 def _move(there, here, nbytes, out):
     """Copy bytes, a multiple of four, to a context, or from it; returns where the context goes on."""
-    stored, words = words_u32(there, nbytes >> 2), words_u32(here, nbytes >> 2)
-    for k in range(nbytes >> 2):
-        if out:
-            stored[k] = words[k]
-        else:
-            words[k] = stored[k]
+    copy_words(there, here, nbytes, out)
     return i64(there + _lines(nbytes))
 
 

@@ -263,7 +263,7 @@ def _place(grid, number):
 
 
 @jit
-def _copy(stored, here, nbytes, away):
+def copy_words(stored, here, nbytes, away):
     """Copy bytes, a multiple of four, to the store, or back; returns where the store goes on."""
     there, words = words_u32(stored, nbytes >> 2), words_u32(here, nbytes >> 2)
     for k in range(nbytes >> 2):
@@ -276,17 +276,17 @@ def _copy(stored, here, nbytes, away):
 
 @jit
 def _copy_memory(stored, here, nbytes, marks, away):
-    """As :func:`_copy`, with the marks of the bytes, if there are any (``execution.written``)."""
-    stored = _copy(stored, here, nbytes, away)
-    return _copy(stored, here + marks, nbytes, away) if marks != 0 else stored
+    """As :func:`copy_words`, with the marks of the bytes, if there are any (``execution.written``)."""
+    stored = copy_words(stored, here, nbytes, away)
+    return copy_words(stored, here + marks, nbytes, away) if marks != 0 else stored
 
 
 @jit
 def _copy_warp(warp, grid, stored, away):
     """Copy what a warp has beside its record."""
-    stored = _copy(stored, i64(warp.regs), i64(grid.registers) * (4 * LANES), away)
+    stored = copy_words(stored, i64(warp.regs), i64(grid.registers) * (4 * LANES), away)
     stored = _copy_memory(stored, i64(warp.local), i64(grid.local_bytes) * LANES, i64(grid.local_marks), away)
-    _copy(stored, i64(warp.preds), PREDICATE_BYTES, away)
+    copy_words(stored, i64(warp.preds), PREDICATE_BYTES, away)
 
 
 @jit

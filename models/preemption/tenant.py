@@ -23,10 +23,10 @@ from lockstep.models.core.context import (
     staging_of,
     take_off,
 )
-from lockstep.models.core.placement import DISPATCHING, fits_beside
+from lockstep.models.core.placement import DISPATCHING, copy_words, fits_beside
 from lockstep.models.core.state import LAUNCH, SM
 from lockstep.models.execution.written import poison
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, slots, without_lowest, words_u32
+from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, record, slots, without_lowest
 from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.l1 import LOAD_BYPASS, STORE
 from lockstep.models.time import NEVER
@@ -224,7 +224,7 @@ def _is_off(state, sm, launch, config, now):
     limit.leave &= ~(i64(1) << place)
     sm.frame.context.moving = 0
     sm.frame.context.drained &= ~(i64(1) << place)
-    _copy(state.queue[state.waiting], state.moved)
+    assign(state.queue[state.waiting], state.moved)
     state.waiting += 1
     take_off(sm, launch, config, place, now)
 
@@ -251,10 +251,10 @@ def _return(state, sm, launch, config, now):
         return max(now + 1, i64(state.claims))
     state.claims = 0
     moved = state.moved
-    _copy(moved, state.queue[which])
+    assign(moved, state.queue[which])
     state.waiting -= 1
     for k in range(which, state.waiting):
-        _copy(state.queue[k], state.queue[k + 1])
+        assign(state.queue[k], state.queue[k + 1])
     place = claim(sm, launch, config, i64(moved.grid), i64(moved.home), now)
     _begin(state, sm, launch.grids[moved.grid], IN, place, now)
     poison(i64(state.staging), i64(moved.bytes), i64(0))
@@ -281,14 +281,6 @@ def _begin(state, sm, grid, phase, place, now):
     state.sent = 0
     state.come = 0
     sm.lsu.clients.client[state.client].wake = now + 1
-
-
-@inline
-def _copy(to, waiting):
-    to.grid = waiting.grid
-    to.home = waiting.home
-    to.bytes = waiting.bytes
-    to.due = waiting.due
 
 
 @jit
@@ -328,7 +320,7 @@ def accepted(state, lsu):
     entry = lsu.clients.client[state.client]
     size = i64(entry.size)
     if state.phase == OUT:
-        _copy_line(i64(state.context), i64(state.staging), i64(state.sent), size)
+        copy_words(i64(state.context + state.sent), i64(state.staging + state.sent), size, True)
         state.counts.lines_written += 1
     state.sent += size
     return i64(0)
@@ -339,17 +331,11 @@ def answered(state, lsu):
     """What is loaded has come."""
     entry = lsu.clients.client[state.client]
     size = i64(entry.size)
-    _copy_line(i64(state.staging), i64(state.context), i64(entry.answer) * size, size)
+    at = i64(entry.answer) * size
+    copy_words(i64(state.context) + at, i64(state.staging) + at, size, False)
     state.come += size
     state.counts.lines_read += 1
     return i64(0)
-
-
-@inline
-def _copy_line(to, source, at, size):
-    there, here = words_u32(to + at, size >> 2), words_u32(source + at, size >> 2)
-    for k in range(size >> 2):
-        there[k] = here[k]
 
 
 TENANTS: dict[str, dict[str, Any]] = {

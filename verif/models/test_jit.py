@@ -10,9 +10,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.codegen import JITCodeLibrary
 
-from lockstep.models import cache
-from lockstep.models.jit import argument, assign, clear, ctz, entry, moves, record, without_lowest
+from lockstep.models import cache, jit
+from lockstep.models.jit import (
+    argument,
+    assign,
+    clear,
+    ctz,
+    entry,
+    i64,
+    inline,
+    inline_once,
+    moves,
+    record,
+    without_lowest,
+)
 from lockstep.verif.bench import elsewhere
 
 INNER = record([("a", "u1"), ("b", "u1"), ("c", "i2"), ("x", "u1", (3,))])
@@ -223,3 +236,26 @@ def test_a_loop_over_a_mask_ends_after_its_highest_bit(bits: tuple[int, ...]) ->
         expected = expected * 64 + bit
     mask -= (mask >> 63) << 64
     assert lowest_bits(mask) == elsewhere(lowest_bits, mask, NUMBA_DISABLE_JIT="1") == expected
+
+
+@inline
+def more(x: int) -> int:
+    return i64(x + 1)
+
+
+@inline_once
+def twice(x: int) -> int:
+    return i64(2 * more(more(x)))
+
+
+def test_what_is_inlined_has_no_machine_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", lambda library: made.append(library.name))
+    monkeypatch.setitem(vars(jit)["_INTERNAL"], "cache", False)
+
+    @jit.jit
+    def caller(x: int) -> int:
+        return i64(twice(x) + more(x))
+
+    assert caller(3) == 14
+    assert made[-1].endswith("caller") and not {"more", "twice"} & {*made}
