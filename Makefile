@@ -1,7 +1,7 @@
 # make demo      runs kernels on two GPUs and compares them; works on a fresh machine
 # make check     the tests for while you write: some minutes
 # make test      the test suite: at least one test of everything
-# make test-all  everything: make test, then all sizes, modes and combinations, which take twice as long
+# make test-all  what CI runs: make test, then more sizes, modes and combinations, which take as long again
 # make lint      style and types
 # make docs      the documentation as a site, in build/site
 # make tutorial  plays docs/tutorial.md in a fresh clone, with the time of each command

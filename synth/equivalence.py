@@ -36,6 +36,12 @@ def compare(rtl: wiring.Component, synthesised: wiring.Component) -> Equivalence
     return equal(_TOP, ["read_rtlil rtl.il", *read], ["read_rtlil gates.il", *read, *gates], files)
 
 
+def texts(top: str, gold: str, gate: str) -> Equivalence:
+    """Compare two texts in Verilog whose registers have the same names."""
+    first, second = ([f"read_verilog {name}.v", *FLAT] for name in ("gold", "gate"))
+    return equal(top, first, second, {"gold.v": gold, "gate.v": gate})
+
+
 def equal(top: str, gold: Sequence[str], gate: Sequence[str], files: Mapping[str, str]) -> Equivalence:
     """Compare the two designs that these commands of Yosys make of files; each is one module, ``top``."""
     script = [

@@ -6,11 +6,12 @@ sources of hardware and models. What can find them, by distance, is
 ======== ============================================================================================================
 check    a run of 300 cycles at the size ``odd`` (``test_smoke``)
 test     the random runs at that size (``test_hardware_equals_the_model``); for mutants, by shape of stimulus
-test-all the random runs at each other size, for planted faults: a mutant is one of the netlist of one size
+test-all the random runs at each other size, for planted faults: a mutant is one of the netlist of one size; a kernel,
+         for the faults that name one
 ======== ============================================================================================================
 
-Proofs and kernels are not asked: proofs hold blocks of other sizes (``lockstep verify --level mutation`` has mutants of
-their own for them), and ``test_planted.py`` shows that kernels meet the faults planted in WarpPool.
+Proofs are not asked: they hold blocks of other sizes, and ``lockstep verify --level mutation`` has mutants of their own
+for them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -25,10 +27,11 @@ from pathlib import Path
 
 from lockstep.rtl import export
 from lockstep.sim import output
+from lockstep.sim.cosim.run import cosim
 from lockstep.verif import levels
 from lockstep.verif.blocks import FOLDER, Declaration, blocks, declaration
 from lockstep.verif.mutation import told
-from lockstep.verif.planted import Fault, component, planted
+from lockstep.verif.planted import Differing, Fault, InKernel, component, planted
 from lockstep.verif.simulate import simulate
 from lockstep.verif.trace import Run, record
 
@@ -68,6 +71,8 @@ def plant(declared: Declaration, fault: Fault) -> Found:
         for configuration in declared.configurations:
             if _seen(declared, fault, levels.runs(declared, configuration, SEED, 1)):
                 by.append(configuration)
+        if isinstance(fault, InKernel) and _in_its_kernel(fault):
+            by.append(f"kernel {fault.kernel}")
     return Found(declared.block, str(fault), by)
 
 
@@ -83,6 +88,13 @@ def _seen(declared: Declaration, fault: Fault, runs: Sequence[Run], cycles: int 
         return bool(simulate(declared, configuration, runs, cycles, verilog=text).failures)
     except LookupError:
         return True
+
+
+def _in_its_kernel(fault: InKernel) -> bool:
+    """Whether a run differs from one without the fault, or stops: in shadow, or where the message is that of RTL."""
+    with planted(fault) as makes, tempfile.TemporaryDirectory() as folder:
+        mode = "shadow" if isinstance(fault, Differing) else "replace"
+        return bool(cosim(fault.job, fault.block, mode, folder=Path(folder), makes=makes)["difference"])
 
 
 def faults() -> list[Fault]:

@@ -45,7 +45,7 @@ class Proof:
     ``mode`` is ``prove`` (without bound, by ``depth``-step induction), ``bmc`` (no counterexample within ``depth``
     cycles) or ``cover`` (each ``Cover`` can be reached within ``depth`` cycles). ``doc`` says in a line what holds, and
     at which size. With ``words`` the solver gets words in place of gates: for arithmetic on wide ones. ``long``: takes
-    three seconds or more. What takes more than a minute has a ``small`` instance, which the tests prove in its place;
+    three seconds or more, and is left to ``lockstep verify``. A ``small`` instance takes the place of another in tests;
     ``lockstep verify --level formal`` proves the whole.
     """
 

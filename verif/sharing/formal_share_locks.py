@@ -288,7 +288,7 @@ PROOFS = {
         long=True,
     ),
     "without the rule, refused for a reason": Proof(
-        lambda: Refused(rule=0), "prove", 1, f"only if the other side holds, or is older and asks; {_SIZE}"
+        lambda: Refused(rule=0), "prove", 1, f"only if the other side holds, or is older and asks; {_SIZE}", long=True
     ),
     "nobody waits in vain": Proof(
         Waits, "prove", 1,

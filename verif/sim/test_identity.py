@@ -49,13 +49,13 @@ SHORT = ("spmv", "transpose-naive", "histogram", "histogram-atomics")  # gathers
 
 
 @pytest.mark.long
-@pytest.mark.exhaustive  # ``test_skipping`` runs each mechanism in make test
+@pytest.mark.exhaustive  # ``test_skipping`` has each mechanism without skipping
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_mechanisms(mechanism: str) -> None:
-    """What holds for the baseline holds with a mechanism: skipping and interpreting change nothing."""
-    reference, stepped = (observe(SHORT, skip, [mechanism]) for skip in (True, False))
-    found = elsewhere(observe, SHORT, True, [mechanism], **INTERPRETED)
-    assert differences(reference, stepped) == differences(reference, found) == []
+    """Interpreting changes nothing with a mechanism either."""
+    some = SHORT[::2]
+    found = elsewhere(observe, some, True, [mechanism], **INTERPRETED)
+    assert differences(observe(some, True, [mechanism]), found) == []
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from lockstep.sim.errors import UsageError
 from lockstep.synth import equivalence
 from lockstep.verif import levels
-from lockstep.verif.blocks import blocks, declaration
+from lockstep.verif.blocks import declaration
 
 pytestmark = pytest.mark.hardware
 
@@ -48,10 +48,3 @@ def test_blocks_that_are_not_proved_are_no_success() -> None:
     assert [block for block, _ in planned] == ["dyncore.core_gate"]
     with pytest.raises(UsageError, match=r"regless_shard: its gates are not proved, .*; those of .*core_gate"):
         list(levels._planned(["regless.regless_shard"], options))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.long
-@pytest.mark.parametrize("block", [name for name in blocks() if declaration(name).gates])
-def test_gates_are_equal(block: str) -> None:
-    assert levels._equivalence(declaration(block)).errors == []

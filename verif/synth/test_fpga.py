@@ -31,12 +31,11 @@ def test_a_block_in_the_table(capsys: pytest.CaptureFixture) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.long
-@pytest.mark.parametrize("block", ["regless.region_metadata", "warppool.instruction_queues"])
-def test_blocks_with_memories(block: str) -> None:
-    placed = fpga.place(configuration.build(block, GTX480))
+def test_a_block_with_memories() -> None:
+    """A table that is read with the clock, and a queue that is not."""
+    placed = fpga.place(configuration.build("warppool.mshr_metadata", GTX480))
     assert placed.fits and placed.luts > 0 and placed.megahertz is not None and placed.megahertz > 20
-    assert placed.block_rams == {"regless.region_metadata": 8}.get(block, 0)
-    assert placed.memory_luts == {"warppool.instruction_queues": 4 * 192}.get(block, 0)
+    assert (placed.block_rams, placed.memory_luts) == (3, 128)
 
 
 def placed_module() -> gates.Module:
