@@ -122,7 +122,7 @@ FAULTS = [
 
 @pytest.mark.exhaustive
 @pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", FAULTS[::2], ids=str)
 def test_a_fault_in_the_hardware_spoils_a_kernel(fault: InKernel) -> None:
     """Its memory is wrong, or it stops; not only its cycles."""
     result = cosim(fault.job, fault.block, "replace", makes={fault.block: component(fault)})

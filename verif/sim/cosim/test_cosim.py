@@ -17,16 +17,17 @@ import pytest
 
 from lockstep.cli import synth
 from lockstep.models import blocks
-from lockstep.rtl import configuration, registry
+from lockstep.rtl import registry
 from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.cosim.verilator import Program
-from lockstep.sim.device import description
 from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.study.job import Job
 from lockstep.verif.bench import seeded
+from lockstep.verif.blocks import declaration
 from lockstep.verif.conftest import partly
+from lockstep.verif.levels import MUTATED
 from lockstep.verif.sim.cosim.bench import OVERHEAD, WRONG, Machine, faulty
 
 COALESCER, SCHEDULER, DISPATCHER, ACCESS = (
@@ -132,8 +133,7 @@ COUNTS_FOR_EVER = {  # the cycles of a quantum, a window or an entry
 @pytest.mark.parametrize("block", sorted(set(registry.blocks()) - synth.UNITS))
 def test_hardware_without_work_comes_to_rest(block: str) -> None:
     """Else it would be evaluated in every cycle of a run; a model does not say so of registers that it has not."""
-    gpu = description.load("gtx480", {"regless.registers": 128}, selected=["warppool"])
-    instance = library.load(block, configuration.parameters(block, gpu)).instance()
+    instance = library.load(block, declaration(block).configurations[MUTATED]).instance()
     io = np.zeros((), blocks.ports(block))
     instance.reset(io)
     assert not instance.rests
