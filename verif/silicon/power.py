@@ -2,6 +2,9 @@
 
 The counter has a tick every 20 to 100 ms, so energy and time are those from tick to tick. A GPU whose counter can't be
 read gives its power, which is added up. Watts are those above what the GPU draws with a context and nothing to do.
+
+A batch of passes is queued before the one in front of it has ended, and meters are read while it runs, so that the GPU
+does not wait for the host.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import ctypes
 import datetime
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 
@@ -25,7 +29,7 @@ from lockstep.verif.silicon.tape import Step, Tape
 __all__ = ["Meter", "Row", "measured", "record", "text"]
 
 WARM = 0.5  # seconds of passes before it is measured
-BATCH = 0.01  # seconds of passes that are queued at once
+BATCH = 0.02  # seconds of passes that are queued at once; to read the meters takes a few milliseconds
 TIMED = 0.1  # seconds of passes that say how long one takes
 SM_CLOCK, MEMORY_CLOCK = 1, 2  # nvmlClockType_t
 SMS, THREADS_OF_AN_SM = 16, 39  # CU_DEVICE_ATTRIBUTE_...
@@ -137,18 +141,23 @@ def measured(meter: Meter, tape: Tape, names: tuple[str, str, str], idle: float,
     count = max(1, round(BATCH / each))
     states: list[tuple[float, float, float]] = []
 
+    ahead = deque[ctypes.c_void_p]()
+
     def batch() -> None:
         for _ in range(count):
             for step in tape.steps:
                 step()
+        ahead.append(tape.mark())
+        if len(ahead) > 1:
+            tape.reach(ahead.popleft())
         states.append(meter.state())
-        tape.wait()
 
     until = time.perf_counter() + WARM
     while time.perf_counter() < until:
         batch()
     states.clear()
     total, batches = watts(meter, batch, seconds)
+    tape.reach(ahead.pop())
     if total <= idle:
         return f"{kernel}: draws no more than the {idle:.1f} W of an idle GPU"
     sm_mhz, memory_mhz, busy = (float(each) for each in np.mean(states, axis=0))

@@ -19,6 +19,8 @@ __all__ = ["Tape"]
 
 Step = Callable[[], None]
 
+_NO_TIME = 2  # CU_EVENT_DISABLE_TIMING
+
 
 class _Memory(Memory):
     """Remembers what was written, and frees nothing: what a pass needs must stay where it is."""
@@ -76,6 +78,18 @@ class Tape(Silicon):
         self._memory.write(kept, data)
         places = ctypes.c_uint64(address), ctypes.c_uint64(kept), ctypes.c_size_t(data.size)
         return partial(self.driver.call, "cuMemcpyDtoDAsync_v2", *places, None)
+
+    def mark(self) -> ctypes.c_void_p:
+        """An event that follows everything that has been queued."""
+        event = ctypes.c_void_p()
+        self.driver.call("cuEventCreate", ctypes.byref(event), ctypes.c_uint(_NO_TIME))
+        self.driver.call("cuEventRecord", event, None)
+        return event
+
+    def reach(self, event: ctypes.c_void_p) -> None:
+        """Wait until the GPU is at an event, which is no more after that."""
+        self.driver.call("cuEventSynchronize", event)
+        self.driver.call("cuEventDestroy_v2", event)
 
     def wait(self) -> None:
         """Wait until the GPU has done everything."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -185,11 +186,17 @@ def test_a_row(threads: int, small: bool, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(power, "_attribute", lambda driver, which: {power.SMS: 2}.get(which, 2048))
     step = lambda: meter.pass_time(0.001)  # noqa: E731
     launch = SimpleNamespace(threads=threads)
-    tape: Any = SimpleNamespace(steps=[step], copies=[], launches=[launch], driver=None, wait=lambda: None)
+    reached: list[int] = []
+    marks = itertools.count()
+    tape: Any = SimpleNamespace(
+        steps=[step], copies=[], launches=[launch], driver=None, wait=lambda: None, mark=lambda: next(marks),
+        reach=reached.append,
+    )  # fmt: skip
     row = power.measured(meter, tape, ("saxpy", "full", "measured on it"), 60.0, 2.0)
     assert isinstance(row, power.Row)
     assert row.watts == pytest.approx(140, rel=0.03) and row.seconds == pytest.approx(0.001)
     assert (row.sm_mhz, row.memory_mhz, row.busy, row.copies) == (1500, 2600, 80, 0)
+    assert reached == list(range(next(marks))), "a batch is queued before the one in front of it has ended"
     assert row.threads == min(1, threads / 4096) and row.too_small == small
     (tmp_path / "watts.csv").write_text(power.text([row]), encoding="utf-8")
     assert read_recorded(str(tmp_path / "watts.csv")).runs["saxpy", "full"] == (row.watts, row.seconds)
