@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_recordings_that_ship(size: str) -> None:
     found = read_recorded(str(FOLDER / f"h100-watts-{size}.csv"))
-    assert found.origin.startswith("measured on NVIDIA H100") and len(found.runs) > 60
+    assert found.origin.startswith("measured on NVIDIA H100") and len(found.runs) >= 60
     assert {each for _, each in found.runs} == {size}
 
 
