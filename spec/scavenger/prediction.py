@@ -5,6 +5,8 @@ Kloosterman's thesis, tables 5.1 and 5.3.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 # A profile: one large interval, and four small ones of an eighth of the minimum.
 MINIMUM, MAXIMUM = 20_000, 200_000  # core cycles
 MAX_PROFILE = (1 << 18) - 1
@@ -28,6 +30,24 @@ ENTRIES, MAX_ENTRIES = 16, 128
 ENTRY, MAX_ENTRY = 512, 1024  # core cycles
 VALUE_BITS = 8  # the lanes of seven instructions
 MAX_VALUE_BITS = 20  # an error
+
+
+# The detector of phases.
+LANES, REQUESTS, SHARE = 8, 2, 12 << 10  # thresholds at least: lanes, requests, of a distance of 64K
+RANGE_BITS = 16  # the 64K
+INTERVAL = 100  # core cycles between two comparisons
+ABOVE = 5  # comparisons in a row: 500 cycles
+AMOUNT_BITS, COUNT_BITS = 8, 3  # lanes or requests of a cycle, and its instructions
+DISTANCE_BITS = 19  # of a sum of differences
+
+
+class Reason(IntEnum):
+    """Why a run ends."""
+
+    LANES = 0
+    REQUESTS = 1
+    PCS = 2
+    LENGTH = 3
 
 
 def intervals(minimum: int, maximum: int) -> list[int]:
