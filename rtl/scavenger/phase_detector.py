@@ -17,12 +17,18 @@ from lockstep.rtl.bits import multiplex
 from lockstep.rtl.signatures import event
 from lockstep.spec.scavenger import control, prediction
 from lockstep.spec.scavenger.fixed import MARGIN, MEAN
-from lockstep.spec.scavenger.prediction import AMOUNT_BITS, COUNT_BITS, DISTANCE_BITS, Reason, sum_bits
+from lockstep.spec.scavenger.prediction import (
+    AMOUNT_BITS, COUNT_BITS, DISTANCE_BITS, EIGHTHS, RANGE_BITS, WARP, Reason, sum_bits,
+)  # fmt: skip
 
 MARGIN_CODE = MARGIN.code(1.1)
 WINDOW = prediction.ENTRIES * prediction.ENTRY
 FACTOR_BITS = DISTANCE_BITS  # of what a bound is multiplied by: a count, or the sum of two totals
-QUOTIENT_BITS = prediction.RANGE_BITS + 2  # of a distance, which may be all of the range; the last bit rounds
+QUOTIENT_BITS = RANGE_BITS + 2  # of a distance, which may be all of the range; the last bit rounds
+MOST_APART = MARGIN_CODE << RANGE_BITS  # before it is rounded
+MOST_LIMIT = MOST_APART >> MARGIN.fraction
+MOST_MEAN = WARP << MEAN.fraction
+MOST_BOUND = MOST_MEAN + (MOST_MEAN * MARGIN_CODE >> MARGIN.fraction)
 STATISTICS = ("lanes", "requests")  # by instructions, and by memory instructions
 HALVES = 3  # whose means are needed: training, validation, both
 
@@ -40,16 +46,16 @@ class Statistic:
     """An amount and a count, of a profile: the registers of its intervals, and what a run's mean may be."""
 
     def __init__(self, name: str, maximum: int) -> None:
-        amount, count = (maximum * ((1 << bits) - 1) + 1 for bits in (AMOUNT_BITS, COUNT_BITS))
+        most = maximum * ((1 << COUNT_BITS) - 1)
         parts = range(prediction.SMALLS + 1)
-        self.amounts = [Signal(range(amount), name=f"{name}_amount_{k}") for k in parts]
-        self.counts = [Signal(range(count), name=f"{name}_count_{k}") for k in parts]
+        self.amounts = [Signal(range(WARP * most + 1), name=f"{name}_amount_{k}") for k in parts]
+        self.counts = [Signal(range(most + 1), name=f"{name}_count_{k}") for k in parts]
         self.means = [Signal(MEAN.bits, name=f"{name}_mean_{k}") for k in range(HALVES)]
         self.known = [Signal(name=f"{name}_known_{k}") for k in range(HALVES)]  # a count that is not 0
         self.window_amount = Signal(sum_bits(AMOUNT_BITS, WINDOW), name=f"{name}_window_amount")
         self.window_count = Signal(sum_bits(COUNT_BITS, WINDOW), name=f"{name}_window_count")
-        self.least = Signal(MEAN.bits, name=f"{name}_least")
-        self.most = Signal(MEAN.bits + 2, name=f"{name}_most")
+        self.least = Signal(range(MOST_MEAN - MEAN.one + 1), name=f"{name}_least")  # a threshold is 1 or more
+        self.most = Signal(range(MOST_BOUND + 1), name=f"{name}_most")
 
 
 class PhaseDetector(wiring.Component):
@@ -88,11 +94,33 @@ class PhaseDetector(wiring.Component):
         1 to 32.
     share : int
         Of 64K, 1 to 65535.
+
+    Members
+    -------
+    profile, run : In
+        As of :class:`PcHistogram`. Never together.
+    part, joining, restart, stable, cycles : In
+        Of :class:`PerformancePredictor`. ``cycles`` is an eighth of the profile's, from its end on.
+    lanes, instructions : In
+        Active lanes of the instructions that the kernel issues in this cycle, 32 of each at most.
+    requests, memory_instructions : In
+        Lines of those that access memory, before any merging between warps; 32 of each at most.
+    window_lanes, window_instructions, window_requests, window_memory_instructions : In
+        ``total`` of a :class:`SlidingWindow` of each.
+    distance : In, event
+        Of :class:`PcHistogram`. That of a profile comes once, 64 cycles or more before the first one of a window.
+    ends : Out, event
+        The run is to end, and why: once in each run. The payload stays until the next one.
+
+    Raises
+    ------
+    ValueError
+        for an argument out of range.
     """
 
     LARGEST: ClassVar = {
         "maximum": prediction.MAX_PROFILE, "interval": control.MAX_INTERVAL, "above": 16,
-        "longest": control.LONGEST_RUN, "lanes": 32, "requests": 32, "share": (1 << prediction.RANGE_BITS) - 1,
+        "longest": control.LONGEST_RUN, "lanes": 32, "requests": 32, "share": (1 << RANGE_BITS) - 1,
     }  # fmt: skip
     LEAST: ClassVar = {"maximum": 16, "interval": 70}
 
@@ -119,7 +147,7 @@ class PhaseDetector(wiring.Component):
                 "joining": In(event(range(prediction.SMALLS))),
                 "restart": In(1),
                 "stable": In(1),
-                "cycles": In(range(maximum // prediction.EIGHTHS + 1)),
+                "cycles": In(range(maximum // EIGHTHS + 1)),
                 "run": In(1),
                 "lanes": In(amount),
                 "instructions": In(count),
@@ -137,19 +165,19 @@ class PhaseDetector(wiring.Component):
         self.profiled, self.over = Signal(), Signal()  # a cycle ago; it was stable
         # The divider.
         first = self.statistics[0]
-        self.jobs = 2 * HALVES + 1
+        self.jobs = HALVES * len(STATISTICS) + 1
         self.dividing = Signal()
         self.job = Signal(range(self.jobs))
         self.turn = Signal(range(QUOTIENT_BITS + 4))
-        self.divisor = Signal(max(len(first.counts[0]) + 1, DISTANCE_BITS))
-        self.rest = Signal(len(self.divisor) + 1)
+        self.divisor = Signal(max(len(first.counts[0]), DISTANCE_BITS))
+        self.rest = Signal(len(self.divisor))
         self.quotient = Signal(QUOTIENT_BITS)
         self.ready = Signal()
         self.waits = Signal()  # a profile's distance is to be divided
         self.difference, self.total = Signal(DISTANCE_BITS), Signal(DISTANCE_BITS)
-        self.apart = Signal(range((MARGIN_CODE << QUOTIENT_BITS) + 1))
-        self.limit = Signal(QUOTIENT_BITS, init=share)
-        self.threshold = Signal(len(self.apart))
+        self.apart = Signal(range(MOST_APART + 1))
+        self.threshold = Signal(range(MOST_LIMIT + 1))
+        self.limit = Signal(range(MOST_LIMIT + 1), init=share)
         # The run.
         self.cycle = Signal(range(longest))
         self.beat = Signal(range(interval))
@@ -164,7 +192,9 @@ class PhaseDetector(wiring.Component):
         self.working = Signal(Job)
         self.step = Signal(range(FACTOR_BITS + 3))
         self.factor = Signal(FACTOR_BITS)
-        self.products = [Signal(FACTOR_BITS + QUOTIENT_BITS, name=f"product_{bound}") for bound in ("least", "most")]
+        least = len(first.window_count) + len(first.least)
+        most = bits_for(MOST_LIMIT * ((1 << FACTOR_BITS) - 1))
+        self.products = [Signal(bits, name=f"product_{of}") for of, bits in (("least", least), ("most", most))]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -203,11 +233,6 @@ class PhaseDetector(wiring.Component):
                 operands.append((training, validation, training + validation))
         rest, rounded = Cat(self.quotient[-1], self.rest), (self.quotient + 1) >> 1
         fits = rest >= self.divisor
-        with m.If(self.distance.valid & ~self.distance.payload.run):
-            m.d.sync += [
-                self.waits.eq(1), self.difference.eq(self.distance.payload.difference),
-                self.total.eq(self.distance.payload.total),
-            ]  # fmt: skip
         with m.If(self.dividing):
             m.d.sync += self.turn.eq(self.turn + 1)
             with m.If(self.turn == 0):
@@ -219,7 +244,7 @@ class PhaseDetector(wiring.Component):
                                 amount, count = operands[2 * of][half], operands[2 * of + 1][half]
                                 m.d.sync += self._dividend(amount, count, MEAN.fraction)
                             else:
-                                m.d.sync += self._dividend(self.difference, self.total, prediction.RANGE_BITS)
+                                m.d.sync += self._dividend(self.difference, self.total, RANGE_BITS)
             with m.Elif(self.turn < stores):
                 m.d.sync += [
                     self.rest.eq(Mux(fits, rest - self.divisor, rest)), self.quotient.eq(Cat(fits, self.quotient))
@@ -228,6 +253,11 @@ class PhaseDetector(wiring.Component):
                 self._bound(m, rounded)
         with m.Elif(self.waits & self.ready):
             m.d.sync += [self.dividing.eq(1), self.waits.eq(0)]
+        with m.If(self.distance.valid & ~self.distance.payload.run):
+            m.d.sync += [
+                self.waits.eq(1), self.difference.eq(self.distance.payload.difference),
+                self.total.eq(self.distance.payload.total),
+            ]  # fmt: skip
         with m.If(self.counting & self.stable):
             m.d.sync += [self.dividing.eq(1), self.job.eq(0), self.turn.eq(0)]
         with m.If(self.begins | (self.counting & self.restart)):
@@ -292,7 +322,7 @@ class PhaseDetector(wiring.Component):
             divided = self.ready & ~self.dividing & ~self.waits
             m.d.sync += [
                 self.working.eq(Job.LANES), self.step.eq(0),
-                self.armed.eq(divided & (self.cycle + 1 >= self.cycles << prediction.EIGHTHS.bit_length() - 1)),
+                self.armed.eq(divided & (self.cycle + 1 >= self.cycles * EIGHTHS)),
             ]  # fmt: skip
             for statistic, (amount, count) in zip(self.statistics, windows, strict=True):
                 m.d.sync += [statistic.window_amount.eq(amount), statistic.window_count.eq(count)]
@@ -302,7 +332,7 @@ class PhaseDetector(wiring.Component):
             (statistic.window_amount << MEAN.fraction, statistic.window_count, statistic.least, statistic.most)
             for statistic in self.statistics
         ]
-        distance = self.taken_difference << prediction.RANGE_BITS
+        distance = self.taken_difference << RANGE_BITS
         jobs.append((distance, self.window_total, 0, self.limit))
         least, most = self.products
         for number, (value, factor, below, above) in enumerate(jobs):

@@ -80,4 +80,4 @@ WARPS = Format(7, 8)  # an allocation
 REQUESTS = Format(9, 8)  # an allocation
 LEAD = Format(21, 16, signed=True)  # instructions beyond the target, summed over a run
 MARGIN = Format(1, 8)  # 1.1 is 282 / 256
-MEAN = Format(8, 8)  # lanes by instruction, requests by memory instruction
+MEAN = Format(6, 8)  # lanes by instruction, requests by memory instruction

@@ -31,8 +31,8 @@ ENTRY, MAX_ENTRY = 512, 1024  # core cycles
 VALUE_BITS = 8  # the lanes of seven instructions
 MAX_VALUE_BITS = 20  # an error
 
-
 # The detector of phases.
+WARP = 32  # lanes of an instruction, and requests of a memory instruction, at most
 LANES, REQUESTS, SHARE = 8, 2, 12 << 10  # thresholds at least: lanes, requests, of a distance of 64K
 RANGE_BITS = 16  # the 64K
 INTERVAL = 100  # core cycles between two comparisons
