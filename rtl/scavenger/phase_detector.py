@@ -18,7 +18,14 @@ from lockstep.rtl.signatures import event
 from lockstep.spec.scavenger import control, prediction
 from lockstep.spec.scavenger.fixed import MARGIN, MEAN
 from lockstep.spec.scavenger.prediction import (
-    AMOUNT_BITS, COUNT_BITS, DISTANCE_BITS, EIGHTHS, RANGE_BITS, WARP, Reason, sum_bits,
+    AMOUNT_BITS,
+    COUNT_BITS,
+    DISTANCE_BITS,
+    EIGHTHS,
+    RANGE_BITS,
+    WARP,
+    Reason,
+    sum_bits,
 )  # fmt: skip
 
 MARGIN_CODE = MARGIN.code(1.1)
@@ -65,8 +72,8 @@ class PhaseDetector(wiring.Component):
     profile they are counted by interval, as :class:`PerformancePredictor` has them; of the last 8,192 cycles of a run,
     four :class:`SlidingWindow` have the amounts and counts. A mean of the run is outside if it differs from that of the
     profile by more than the threshold: ``lanes`` or ``requests``, or 282/256 of the difference between training and
-    validation if that is more. When it has been outside in ``above`` comparisons in a row, ``interval`` cycles apart, the
-    run ends. What has no instruction is not compared, and not outside.
+    validation if that is more. When it has been outside in ``above`` comparisons in a row, ``interval`` cycles apart,
+    the run ends. What has no instruction is not compared, and not outside.
 
     **PCs.** A distance of :class:`PcHistogram` ends the run if it is more than ``share`` of 64K, or 282/256 of that
     between training and validation if that is more; one is enough.
@@ -74,8 +81,8 @@ class PhaseDetector(wiring.Component):
     **Length.** Nothing of this counts before the run is as long as its profile was. It ends after ``longest`` cycles.
 
     **Rounding.** After a profile its means and its distance are divided once, each to the nearest 1/256 and 1/64K, and
-    thresholds are rounded once more; so they are exact if they are the least ones. A run's are never divided: its amount
-    is compared with its count times the bounds, exactly.
+    thresholds are rounded once more; so they are exact if they are the least ones. A run's are never divided: its
+    amount is compared with its count times the bounds, exactly.
 
     Latency: 22 cycles from the last one of an interval for lanes, 43 for requests, 64 for PCs; 127 from ``stable`` to
     the bounds, and 24 from a profile's distance, if that comes later.
@@ -130,7 +137,8 @@ class PhaseDetector(wiring.Component):
         share: int = prediction.SHARE,
     ) -> None:  # fmt: skip
         given = dict(
-            maximum=maximum, interval=interval, above=above, longest=longest, lanes=lanes, requests=requests, share=share
+            maximum=maximum, interval=interval, above=above, longest=longest, lanes=lanes, requests=requests,
+            share=share,
         )  # fmt: skip
         for what, value in given.items():
             least = self.LEAST.get(what, 1)
@@ -228,8 +236,8 @@ class PhaseDetector(wiring.Component):
         stores = QUOTIENT_BITS + 1
         operands = []
         for statistic in self.statistics:
-            for of in (statistic.amounts, statistic.counts):
-                training, validation = of[0], sum(of[1:])
+            for registers in (statistic.amounts, statistic.counts):
+                training, validation = registers[0], sum(registers[1:])
                 operands.append((training, validation, training + validation))
         rest, rounded = Cat(self.quotient[-1], self.rest), (self.quotient + 1) >> 1
         fits = rest >= self.divisor

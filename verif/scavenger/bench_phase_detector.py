@@ -427,7 +427,9 @@ class Environment:
         self.told_at = self.now
         if self.now < self.stable_at + MEANS:
             self.seen.add("a distance comes while means are divided")
-        apart = rounded(rounded(Fraction(found.difference, found.total), 1 << 16) * TENTH, 1 << 16) if found.total else 0
+        apart = (
+            rounded(rounded(Fraction(found.difference, found.total), 1 << 16) * TENTH, 1 << 16) if found.total else 0
+        )
         self.limit = max(self.share, Fraction(apart))
 
     def _divided(self) -> bool:
@@ -584,7 +586,7 @@ def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal])
     """What the predictor and the histograms say fits together; a profile has so many cycles at most."""
     profile, run, part = ports["profile"], ports["run"], ports["part"]
     joins, restart, stable = ports["joining_valid"], ports["restart"], ports["stable"]
-    found, of_run = ports["distance_valid"], ports["distance_payload_run"]
+    found, of_run = ports["distance_valid"], ports["distance_run"]
     profiled, over, awaited = Signal(), Signal(), Signal()
     cycles = Signal(range(parameters["maximum"] + 1))
     since = Signal(range(APART + 1))  # cycles since a profile's distance
@@ -600,7 +602,7 @@ def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal])
     pairs = [(ports[a], ports[b]) for a, b in (("lanes", "instructions"), ("requests", "memory_instructions"))]
     few = [amount <= MOST * count for amount, count in pairs]
     alone = ~(joins & restart | joins & stable | restart & stable)
-    fits = (part != 0) & (part != ports["joining_payload"] + 1)
+    fits = (part != 0) & (part != ports["joining"] + 1)
     told = Mux(of_run, run & ~awaited & (since == APART), awaited & ~begins)
     return (
         ~(profile & run)
@@ -608,5 +610,5 @@ def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal])
         & (~begins | ~(joins | restart | stable))
         & (~counting | alone & few[0] & few[1] & (cycles < parameters["maximum"]))
         & (~(counting & joins) | fits)
-        & (~found | told & (ports["distance_payload_difference"] <= ports["distance_payload_total"]))
+        & (~found | told & (ports["distance_difference"] <= ports["distance_total"]))
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal, Value
 
-from lockstep.rtl.scavenger.phase_detector import Job, PhaseDetector, Statistic
+from lockstep.rtl.scavenger.phase_detector import STATISTICS, Job, PhaseDetector
 from lockstep.spec.scavenger import prediction
 from lockstep.spec.scavenger.prediction import COUNT_BITS, DISTANCE_BITS, WARP, Reason
 from lockstep.verif.formal import Proof
@@ -70,8 +72,8 @@ class Run(Elaboratable):
 class Room(Elaboratable):
     """In a profile of so many cycles at most, each counter has what the cycles of its interval may add."""
 
-    def __init__(self, maximum: int = MAXIMUM) -> None:
-        self.maximum = maximum
+    def __init__(self, statistic: int, maximum: int = MAXIMUM) -> None:
+        self.statistic, self.maximum = statistic, maximum
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -102,14 +104,11 @@ class Room(Elaboratable):
         ]
         most = (1 << COUNT_BITS) - 1
         arrivals = ((dut.lanes, dut.instructions), (dut.requests, dut.memory_instructions))
-        for statistic, (amount, count) in zip(dut.statistics, arrivals, strict=True):
-            m.d.comb += Assume(amount <= WARP * count)
-            for each, own in zip(statistic.amounts, cycles, strict=True):
-                m.d.comb += Assert(each <= WARP * most * own)
-            for each, own in zip(statistic.counts, cycles, strict=True):
-                m.d.comb += Assert(each <= most * own)
-            for registers, value in ((statistic.amounts, amount), (statistic.counts, count)):
-                self._fits(m, counting & ~begins & ~dut.restart, joins, registers, value)
+        statistic, (amount, count) = dut.statistics[self.statistic], arrivals[self.statistic]
+        m.d.comb += Assume(amount <= WARP * count)
+        for registers, value, each in ((statistic.amounts, amount, WARP * most), (statistic.counts, count, most)):
+            m.d.comb += [Assert(register <= each * own) for register, own in zip(registers, cycles, strict=True)]
+            self._fits(m, counting & ~begins & ~dut.restart, joins, registers, value)
         return m
 
     def _fits(self, m: Module, counting: Value, joins: Value, registers: list[Signal], value: Value) -> None:
@@ -138,9 +137,13 @@ PROOFS = {
         "a run ends once, by its length at its last cycle alone, for other reasons not before it is as long as its "
         f"profile, and by a mean only after {ABOVE} comparisons since; of up to {LONGEST} cycles",
     ),
-    "room": Proof(
-        Room, "prove", 1, f"no counter of a profile overflows, and each has what its interval may add; of up to {MAXIMUM} "
-        "cycles",
-    ),
+    **{
+        f"room for {name}": Proof(
+            partial(Room, statistic), "prove", 1,
+            f"no counter of {name} overflows, and each has what its interval may add; of up to {MAXIMUM} cycles",
+            long=True,
+        )
+        for statistic, name in enumerate(STATISTICS)
+    },
     "reached": Proof(Reached, "cover", 10, "the longest run, of 5 cycles"),
 }  # fmt: skip
