@@ -76,10 +76,12 @@ class Detector(Bench):
         return self.until(INTERVAL - 1)
 
 
-def _in_run(lanes: Mean, requests: Mean, **profile: Mean) -> tuple[int, int] | None:
+def _in_run(
+    lanes: Mean, requests: Mean, training: Mean = (20, 4), validation: Mean = (20, 4)
+) -> tuple[int, int] | None:
     """How a run ends that has these means throughout, in six intervals."""
     detector = Detector()
-    detector.profile(**profile)
+    detector.profile(training, validation)
     detector.means(lanes, requests)
     return detector.until(6 * INTERVAL)
 
