@@ -6,14 +6,14 @@ Kloosterman's thesis, section 5.4.2, table 5.1.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from lockstep.rtl.bits import multiplex
+from lockstep.rtl.bits import multiplex, select
 from lockstep.rtl.signatures import event
 from lockstep.spec.scavenger import control, prediction
 from lockstep.spec.scavenger.fixed import MARGIN, MEAN
@@ -234,25 +234,25 @@ class PhaseDetector(wiring.Component):
     def _divide(self, m: Module) -> None:
         """After a profile: its means, one by one, and what a run's may be; then its distance."""
         stores = QUOTIENT_BITS + 1
-        operands = []
+        dividends, divisors = [], []  # by job
         for statistic in self.statistics:
-            for registers in (statistic.amounts, statistic.counts):
+            for registers, those in ((statistic.amounts, dividends), (statistic.counts, divisors)):
                 training, validation = registers[0], sum(registers[1:])
-                operands.append((training, validation, training + validation))
+                those += [training, validation, training + validation]
+        dividends = [amount << MEAN.fraction for amount in dividends]
+        dividends.append(self.difference << RANGE_BITS)
+        divisors.append(self.total)
+        chosen = [self.job == job for job in range(self.jobs)]
+        doubled = select(Cat(chosen), dividends) << 1  # for a bit that rounds
         rest, rounded = Cat(self.quotient[-1], self.rest), (self.quotient + 1) >> 1
         fits = rest >= self.divisor
         with m.If(self.dividing):
             m.d.sync += self.turn.eq(self.turn + 1)
             with m.If(self.turn == 0):
-                with m.Switch(self.job):
-                    for job in range(self.jobs):
-                        with m.Case(job):
-                            of, half = divmod(job, HALVES)
-                            if of < len(STATISTICS):
-                                amount, count = operands[2 * of][half], operands[2 * of + 1][half]
-                                m.d.sync += self._dividend(amount, count, MEAN.fraction)
-                            else:
-                                m.d.sync += self._dividend(self.difference, self.total, RANGE_BITS)
+                m.d.sync += [
+                    self.quotient.eq(doubled), self.rest.eq(doubled >> QUOTIENT_BITS),
+                    self.divisor.eq(select(Cat(chosen), divisors)),
+                ]  # fmt: skip
             with m.Elif(self.turn < stores):
                 m.d.sync += [
                     self.rest.eq(Mux(fits, rest - self.divisor, rest)), self.quotient.eq(Cat(fits, self.quotient))
@@ -272,11 +272,6 @@ class PhaseDetector(wiring.Component):
             m.d.sync += [
                 self.dividing.eq(0), self.ready.eq(0), self.waits.eq(0), self.limit.eq(self._share), self.turn.eq(0)
             ]  # fmt: skip
-
-    def _dividend(self, value: Value, divisor: Value, fraction: int) -> list[Any]:
-        """Begin to divide a value, for a quotient with so many bits of fraction and one that rounds."""
-        doubled = value << 1 + fraction
-        return [self.quotient.eq(doubled), self.rest.eq(doubled >> QUOTIENT_BITS), self.divisor.eq(divisor)]
 
     def _bound(self, m: Module, rounded: Value) -> None:
         """Keep a quotient; after the last one of its kind, find what a run's may be."""

@@ -59,6 +59,8 @@ class Shape:
     ``apart``: of profiles, those whose halves differ. ``silent``: of profiles and windows, those without an instruction
     of a kind. ``full``: profiles are as long as can be, and one of their intervals has most of it, with all lanes.
     ``cut``: of profiles, those that end early. ``jump``: of runs, those of which a simulator leaves out the most.
+    ``half``: of profiles that lack instructions of a kind, those that lack them in one half. ``which``: the reasons for
+    which a run is led to end, if its goal is that it ends as it is the longest. ``short``: no profile joins.
     """
 
     goals: tuple[str, ...] = ("lanes", "requests", "pcs", "length", "broken", "cut")
@@ -68,6 +70,9 @@ class Shape:
     full: bool = False
     cut: float = 0.05
     jump: float = 0.7
+    half: float = 0.6
+    which: tuple[int, ...] = (LANES, REQUESTS, PCS)
+    short: bool = False
 
 
 _SHAPES = {
@@ -76,8 +81,11 @@ _SHAPES = {
     "broken": Shape(goals=("broken", "broken", "lanes", "requests"), silent=0.05),
     "apart": Shape(goals=("broken", "calm", "calm", "pcs"), apart=1.0, edge=0.9, silent=0.0),
     "silent": Shape(silent=0.7, goals=("lanes", "requests", "broken")),
+    "half": Shape(silent=0.9, half=0.95, goals=("cut",)),
+    "pcs": Shape(goals=("pcs", "calm"), edge=1.0, silent=0.0, apart=0.0),
     "long": Shape(goals=("length",), jump=0.4),
-    "late": Shape(goals=(*("together",) * 4, "cut"), cut=0.1, jump=1.0),
+    "late": Shape(goals=("together",), which=(LANES, REQUESTS), cut=0.0, jump=1.0, short=True),
+    "late, pcs": Shape(goals=("together",), which=(PCS,), cut=0.0, jump=1.0, silent=0.0, short=True),
     "full": Shape(goals=("cut",), full=True, apart=0.0, cut=0.0, silent=0.0),
 }
 SHAPES = tuple(_SHAPES)
@@ -178,14 +186,15 @@ class Environment:
         """One that is stable at last, or cut short."""
         rng, shape, p = self.rng, self.shape, self.p
         self.turns += 1
-        joins = rng.choice((0, 0, 1, rng.randint(2, 7)))
+        joins = 0 if shape.short else rng.choice((0, 0, 1, rng.randint(2, 7)))
         plan = [rng.randint(3, 40), *(rng.randint(2, 25) for _ in range(joins + SMALLS))]
         if shape.full:
             joins = self.turns // (SMALLS + 1) % 2
             plan = [3] * (SMALLS + 1 + joins)
             plan[self.turns % (SMALLS + 1)] = min(400 if p["maximum"] > 2000 else p["maximum"], p["maximum"] - 25)
         training = joins + 1
-        silent = {of: rng.choice((0, 1, 2)) if rng.random() < shape.silent else -1 for of in STATISTICS}
+        halves = {of: rng.randrange(2) if rng.random() < shape.half else 2 for of in STATISTICS}
+        silent = {of: halves[of] if rng.random() < shape.silent else -1 for of in STATISTICS}
         means = {of: self._chosen() for of in STATISTICS}
         ends = rng.randint(1, sum(plan)) if rng.random() < 2 * shape.cut else 0
         restarts = rng.random() < 0.5
@@ -241,7 +250,7 @@ class Environment:
     def _run(self) -> Iterator[None]:
         rng, shape, p = self.rng, self.shape, self.p
         self.goal = rng.choice(shape.goals)
-        self.which = self.turns % 3
+        self.which = rng.choice(shape.which)
         needs = 8 * self.cycles
         late = self.goal in ("length", "together")
         self.jump = rng.randint(2, 40) if (late or needs > 150) and rng.random() < shape.jump else None
@@ -345,7 +354,7 @@ class Environment:
         """Whether a window ends: some do, and one before each interval's end if it is to end the run."""
         urgent = self.goal == "pcs" or (self.goal == "together" and self.which == PCS)
         late = LATENCIES[REQUESTS] - 1  # in time, or too late
-        return self.rng.random() < (0.5 if urgent and self.beat in (late, late + 1, self.p["interval"] - 3) else 0.02)
+        return self.rng.random() < (0.7 if urgent and self.beat in (late, late + 1, self.p["interval"] - 3) else 0.02)
 
     def _may_come(self) -> bool:
         """Whether the distance of a window may."""
