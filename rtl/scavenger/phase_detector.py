@@ -170,7 +170,8 @@ class PhaseDetector(wiring.Component):
             }
         )
         self.statistics = [Statistic(name, maximum) for name in STATISTICS]
-        self.profiled, self.over = Signal(), Signal()  # a cycle ago; it was stable
+        self.profiled = Signal()  # a cycle ago
+        self.over = Signal()  # it was stable
         # The divider.
         first = self.statistics[0]
         self.jobs = HALVES * len(STATISTICS) + 1
@@ -182,7 +183,8 @@ class PhaseDetector(wiring.Component):
         self.quotient = Signal(QUOTIENT_BITS)
         self.ready = Signal()
         self.waits = Signal()  # a profile's distance is to be divided
-        self.difference, self.total = Signal(DISTANCE_BITS), Signal(DISTANCE_BITS)
+        self.difference = Signal(DISTANCE_BITS)
+        self.total = Signal(DISTANCE_BITS)
         self.apart = Signal(range(MOST_APART + 1))
         self.threshold = Signal(range(MOST_LIMIT + 1))
         self.limit = Signal(range(MOST_LIMIT + 1), init=share)
@@ -192,7 +194,8 @@ class PhaseDetector(wiring.Component):
         self.armed = Signal()  # the run is as long as its profile was
         self.ended = Signal()
         self.compared = Signal()  # a distance of a window waits
-        self.window_difference, self.window_total = Signal(DISTANCE_BITS), Signal(DISTANCE_BITS)
+        self.window_difference = Signal(DISTANCE_BITS)
+        self.window_total = Signal(DISTANCE_BITS)
         self.taken = Signal()  # it is compared
         self.taken_difference = Signal(DISTANCE_BITS)
         self.outside = [Signal(range(above + 1), name=f"{name}_outside") for name in STATISTICS]  # in a row
@@ -206,7 +209,8 @@ class PhaseDetector(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        self.begins, self.counting = Signal(), Signal()
+        self.begins = Signal()
+        self.counting = Signal()
         m.d.comb += [self.begins.eq(self.profile & ~self.profiled), self.counting.eq(self.profile & ~self.over)]
         m.d.sync += [self.profiled.eq(self.profile), self.over.eq(self.profile & (self.over | self.stable))]
         self._count(m)
@@ -310,8 +314,10 @@ class PhaseDetector(wiring.Component):
 
     def _compare(self, m: Module) -> None:
         """In a run: each interval's means with their bounds, and a window's distance with its limit."""
-        last, found = Signal(), Signal(Reason)
-        outside, ends = Signal(), Signal()
+        last = Signal()
+        found = Signal(Reason)
+        outside = Signal()
+        ends = Signal()
         windows = (
             (self.window_lanes, self.window_instructions), (self.window_requests, self.window_memory_instructions),
         )  # fmt: skip
