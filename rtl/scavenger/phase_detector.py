@@ -238,7 +238,8 @@ class PhaseDetector(wiring.Component):
     def _divide(self, m: Module) -> None:
         """After a profile: its means, one by one, and what a run's may be; then its distance."""
         stores = QUOTIENT_BITS + 1
-        dividends, divisors = [], []  # by job
+        dividends: list[Value] = []  # by job
+        divisors: list[Value] = []
         for statistic in self.statistics:
             for registers, those in ((statistic.amounts, dividends), (statistic.counts, divisors)):
                 training, validation = registers[0], sum(registers[1:])
