@@ -92,7 +92,7 @@ def test_make_test_has_a_test_of_everything() -> None:
     assert {f"test_blocks_in_a_run[{case}]" for case in ("some-replace", "hotspot, registers-shadow")} <= found
     assert "test_pages_are_linked[README.md]" in found
     for block in registry.blocks():
-        assert {f"test_{name}[{block}-odd]" for name in ("hardware_equals_the_model", "exported_verilog")} <= found
+        assert {f"test_hardware_equals_the_model[{block}-odd]", f"test_exported_verilog[{block}]"} <= found
         assert any(name.startswith(f"test_property[{block}-") for name in found)
 
 
