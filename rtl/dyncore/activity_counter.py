@@ -11,6 +11,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.rtl import ranges
 from lockstep.spec.dyncore.parameters import MAX_WINDOW, MIN_WINDOW
 
 
@@ -43,8 +44,7 @@ class ActivityCounter(wiring.Component):
     LARGEST: ClassVar = {"window": MAX_WINDOW}
 
     def __init__(self, *, window: int = 2048) -> None:
-        if not MIN_WINDOW <= window <= MAX_WINDOW:
-            raise ValueError(f"window must be {MIN_WINDOW} to {MAX_WINDOW}, not {window}")
+        ranges.check("window", window, MIN_WINDOW, MAX_WINDOW)
         self._window = window
         super().__init__({"active": In(1), "count": Out(range(window + 1))})
         # The state; proofs speak of it.

@@ -13,6 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import multiplex
 from lockstep.spec.dyncore.parameters import MAX_THRESHOLD, MAX_WINDOW, least_window
 from lockstep.spec.parameters import MAX_SMS
@@ -71,8 +72,7 @@ class CoreGate(wiring.Component):
         for what, value in dict(sms=sms, off=off, window=window, threshold=threshold).items():
             least = least_window(sms) if what == "window" else self.LEAST[what]
             largest = min(self.LARGEST[what], sms if what == "off" else MAX_THRESHOLD)
-            if not least <= value <= largest:
-                raise ValueError(f"{what} must be {least} to {largest}, not {value}")
+            ranges.check(what, value, least, largest)
         self._sms, self._window, self._threshold = sms, window, threshold
         super().__init__(
             {

@@ -11,6 +11,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import popcount
 from lockstep.spec.dyncta.parameters import ALL, HALF, MAX_WINDOW, MIN_WINDOW, MOST, ONE, counter_bits
 from lockstep.spec.parameters import MAX_CTAS
@@ -90,8 +91,7 @@ class CtaLimiter(wiring.Component):
         )
         for what, value in given.items():
             least, largest = self.LEAST.get(what, 0), self.LARGEST[what]
-            if not least <= value <= largest:
-                raise ValueError(f"{what} must be {least} to {largest}, not {value}")
+            ranges.check(what, value, least, largest)
         self._first, self._window = first, window
         self._idle_high, self._memory_low, self._memory_high = idle_high, memory_low, memory_high
         super().__init__(

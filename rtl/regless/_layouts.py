@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from amaranth.lib import data
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.spec.register_regions import (
     BANKS,
     ENTRIES,
@@ -88,5 +89,4 @@ def answer_layout(*, words: int, warps: int, registers: int) -> data.StructLayou
 def check(given: Mapping[str, int], largest: Mapping[str, int], least: int = 1) -> None:
     """Refuse arguments out of range: the least to the largest."""
     for what, value in given.items():
-        if not least <= value <= largest[what]:
-            raise ValueError(f"{what} must be {least} to {largest[what]}, not {value}")
+        ranges.check(what, value, least, largest[what])

@@ -14,6 +14,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import popcount
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS
@@ -115,8 +116,7 @@ class CtaBalancer(wiring.Component):
         )  # fmt: skip
         for what, value in given.items():
             least = pairs + 7 if what == "window" else self.LEAST.get(what, 0)
-            if not least <= value <= self.LARGEST[what]:
-                raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
+            ranges.check(what, value, least, self.LARGEST[what])
         self._warps, self._pairs, self._window, self._carry = warps, pairs, window, carry
         self._primary_slack, self._secondary_slack = primary_slack, secondary_slack
         pair = pair_layout(ctas)

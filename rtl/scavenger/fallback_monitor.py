@@ -12,6 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.spec.scavenger import control
 from lockstep.spec.scavenger.fixed import IPC
 
@@ -69,8 +70,7 @@ class FallbackMonitor(wiring.Component):
         for what, value in dict(limit=limit, duration=duration, time=time, longest=longest).items():
             least = int(what != "limit")
             largest = min(self.LARGEST[what], longest) if what == "duration" else self.LARGEST[what]
-            if not least <= value <= largest:
-                raise ValueError(f"{what} must be {least} to {largest}, not {value}")
+            ranges.check(what, value, least, largest)
         self._limit, self._duration, self._time = limit, duration, time
         super().__init__(
             {

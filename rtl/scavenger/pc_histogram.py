@@ -14,7 +14,9 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import multiplex, select
+from lockstep.rtl.scavenger import _profile
 from lockstep.rtl.signatures import event
 from lockstep.spec.scavenger import prediction
 
@@ -108,9 +110,9 @@ class PcHistogram(wiring.Component):
         if minimum % prediction.EIGHTHS:
             raise ValueError(f"minimum must be a multiple of {prediction.EIGHTHS}, not {minimum}")
         least = -(-4 * (buckets + 2) // prediction.EIGHTHS) * prediction.EIGHTHS
-        _check("minimum", minimum, least, self.LARGEST["minimum"])
-        _check("maximum", maximum, minimum + prediction.EIGHTHS, prediction.MAX_PROFILE)
-        _check("small_bits", small_bits, 2, prediction.MAX_SMALL_BITS)
+        ranges.check("minimum", minimum, least, self.LARGEST["minimum"])
+        ranges.check("maximum", maximum, minimum + prediction.EIGHTHS, prediction.MAX_PROFILE)
+        ranges.check("small_bits", small_bits, 2, prediction.MAX_SMALL_BITS)
         lengths = prediction.intervals(minimum, maximum)
         joined = lengths[: -prediction.SMALLS]
         training = minimum // 2 + sum(joined)  # samples, at most
@@ -118,20 +120,16 @@ class PcHistogram(wiring.Component):
         most = max(training, validation, window)
         self._buckets, self._window, self._full = buckets, window, (1 << small_bits) - 1
         self.steps = bits_for(most)  # of normalising: no total needs more shifts
-        _check("window", window, buckets + 2 + 2 * self.latency, prediction.MAX_WINDOW)
+        ranges.check("window", window, buckets + 2 + 2 * self.latency, prediction.MAX_WINDOW)
         least = bits_for(minimum // 2 + len(joined) * self._full)
-        _check("large_bits", large_bits, least, prediction.MAX_LARGE_BITS)
+        ranges.check("large_bits", large_bits, least, prediction.MAX_LARGE_BITS)
         bucket, smalls = bits_for(buckets - 1), range(prediction.SMALLS)
         above, below = prediction.NEAREST
         normalised = most * 2 * below // above  # the smaller total, shifted
         pair = range(most + normalised + 1)
         super().__init__(
             {
-                "profile": In(1),
-                "part": In(range(prediction.SMALLS + 1)),
-                "joining": In(event(range(prediction.SMALLS))),
-                "restart": In(1),
-                "stable": In(1),
+                **_profile.ports(),
                 "run": In(1),
                 "sample": In(event(bucket)),
                 "distance": Out(event(data.StructLayout({"run": 1, "difference": pair, "total": pair}))),
@@ -339,8 +337,3 @@ class PcHistogram(wiring.Component):
         with m.Elif(self.stage == Stage.NORMALISING):
             zero = (self.larger_bucket, self.smaller_bucket, self.kept_bucket, self.shifted_bucket, difference)
             m.d.sync += [register.eq(0) for register in zero]
-
-
-def _check(what: str, value: int, least: int, largest: int) -> None:
-    if not least <= value <= largest:
-        raise ValueError(f"{what} must be {least} to {largest}, not {value}")

@@ -14,6 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, exact_log2
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import multiplex
 from lockstep.rtl.signatures import event
 from lockstep.spec.scavenger import prediction
@@ -110,15 +111,14 @@ class PerformancePredictor(wiring.Component):
         self, *, minimum: int = prediction.MINIMUM, maximum: int = prediction.MAXIMUM,
         tolerance: int = prediction.TOLERANCE, comparisons: int = prediction.COMPARISONS,
     ) -> None:  # fmt: skip
-        ranges = {
+        given = {
             "comparisons": (comparisons, 1, prediction.MAX_COMPARISONS),
             "tolerance": (tolerance, 1, prediction.MAX_TOLERANCE),
             "minimum": (minimum, prediction.EIGHTHS, self.LARGEST["minimum"]),
             "maximum": (maximum, minimum + prediction.BEAT * comparisons, prediction.MAX_PROFILE),
         }
-        for what, (value, least, largest) in ranges.items():
-            if not least <= value <= largest:
-                raise ValueError(f"{what} must be {least} to {largest}, not {value}")
+        for what, (value, least, largest) in given.items():
+            ranges.check(what, value, least, largest)
         if minimum % prediction.EIGHTHS:
             raise ValueError(f"minimum must be a multiple of {prediction.EIGHTHS}, not {minimum}")
         self._minimum, self._maximum, self._comparisons = minimum, maximum, comparisons

@@ -13,7 +13,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import multiplex, select
+from lockstep.rtl.scavenger import _profile
 from lockstep.rtl.signatures import event
 from lockstep.spec.scavenger import control, prediction
 from lockstep.spec.scavenger.fixed import MARGIN, MEAN
@@ -142,19 +144,14 @@ class PhaseDetector(wiring.Component):
         )  # fmt: skip
         for what, value in given.items():
             least = self.LEAST.get(what, 1)
-            if not least <= value <= self.LARGEST[what]:
-                raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
+            ranges.check(what, value, least, self.LARGEST[what])
         self._interval, self._above, self._longest, self._share = interval, above, longest, share
         self._thresholds = lanes, requests
         distance = data.StructLayout({"run": 1, "difference": DISTANCE_BITS, "total": DISTANCE_BITS})
         amount, count = AMOUNT_BITS, COUNT_BITS
         super().__init__(
             {
-                "profile": In(1),
-                "part": In(range(prediction.SMALLS + 1)),
-                "joining": In(event(range(prediction.SMALLS))),
-                "restart": In(1),
-                "stable": In(1),
+                **_profile.ports(),
                 "cycles": In(range(maximum // EIGHTHS + 1)),
                 "run": In(1),
                 "lanes": In(amount),

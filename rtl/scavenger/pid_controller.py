@@ -13,6 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.spec.parameters import MAX_WARPS
 from lockstep.spec.scavenger import control
 from lockstep.spec.scavenger.fixed import ERROR, GAIN, IPC, SHARE, WARPS
@@ -98,8 +99,7 @@ class PidController(wiring.Component):
         for what, value in given.items():
             least = int(what in ("most", "interval", "scale"))
             largest = max(self.LARGEST[what], what == "relative")
-            if not least <= value <= largest:
-                raise ValueError(f"{what} must be {least} to {largest}, not {value}")
+            ranges.check(what, value, least, largest)
         if relative and reciprocal:
             raise ValueError("relative and reciprocal exclude each other")
         self._most, self._interval, self._relative, self._reciprocal = most, interval, relative, reciprocal

@@ -11,6 +11,7 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.rtl import ranges
 from lockstep.spec.scavenger import prediction
 from lockstep.spec.scavenger.prediction import sum_bits
 
@@ -66,8 +67,7 @@ class SlidingWindow(wiring.Component):
     ) -> None:  # fmt: skip
         for what, value in dict(entries=entries, cycles=cycles, bits=bits, signed=signed).items():
             least, largest = {"cycles": 2, "signed": 0}.get(what, 1), self.LARGEST[what]
-            if not least <= value <= largest:
-                raise ValueError(f"{what} must be {least} to {largest}, not {value}")
+            ranges.check(what, value, least, largest)
         self._entries, self._cycles, self._signed = entries, cycles, bool(signed)
         super().__init__(
             {"clear": In(1), "value": In(bits), "total": Out(sum_bits(bits, entries * cycles))},

@@ -12,6 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import index_of, popcount
 from lockstep.spec.parameters import MAX_PATIENCE, MAX_SCHEDULERS, MAX_WARPS, SCHEDULERS
 
@@ -140,8 +141,7 @@ class WarpScheduler(wiring.Component):
             ("policies", policies, 1),
         )  # fmt: skip
         for what, value, least in given:
-            if not least <= value <= self.LARGEST[what]:
-                raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
+            ranges.check(what, value, least, self.LARGEST[what])
         self._built = [name for index, name in enumerate(SCHEDULERS) if policies >> index & 1]
         if len({(name in GREEDY, name in BY_SLOT, name == "two-level") for name in self._built}) == 1:
             self.combinational = dict.fromkeys(self.combinational, ("request",))

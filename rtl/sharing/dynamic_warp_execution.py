@@ -12,6 +12,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import multiplex
 from lockstep.spec.sharing.parameters import CERTAIN, LFSR_BITS, LFSR_START, LFSR_STATES, MAX_WINDOW, MIN_WINDOW
 
@@ -73,8 +74,7 @@ class DynamicWarpExecution(wiring.Component):
     constant: ClassVar = ("first",)
 
     def __init__(self, *, window: int = 1000) -> None:
-        if not MIN_WINDOW <= window <= MAX_WINDOW:
-            raise ValueError(f"window must be {MIN_WINDOW} to {MAX_WINDOW}, not {window}")
+        ranges.check("window", window, MIN_WINDOW, MAX_WINDOW)
         self._window = window
         super().__init__(
             {

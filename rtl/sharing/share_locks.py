@@ -16,6 +16,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import select
 from lockstep.spec.parameters import MAX_CTAS, MAX_SCHEDULERS, MAX_WARPS
 from lockstep.spec.sharing.parameters import locks_of, pairs_of
@@ -106,8 +107,7 @@ class ShareLocks(wiring.Component):
         for what, value, least in (
             ("warps", warps, 1), ("ctas", ctas, 1), ("schedulers", schedulers, 1), ("rule", rule, 0),
         ):  # fmt: skip
-            if not least <= value <= self.LARGEST[what]:
-                raise ValueError(f"{what} must be {least} to {self.LARGEST[what]}, not {value}")
+            ranges.check(what, value, least, self.LARGEST[what])
         self._rule = rule
         if schedulers == 1:  # of which nobody is ahead
             self.combinational = {"refuse": ("granted", "seat", "registers", "scratchpad")}

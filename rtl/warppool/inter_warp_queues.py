@@ -17,6 +17,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import index_of, lowest, select
 from lockstep.rtl.buffer import Buffer
 from lockstep.rtl.signatures import event
@@ -122,8 +123,7 @@ class InterWarpQueues(wiring.Component):
             ("set_bits", set_bits, 0, bits_for(MAX_L1_LINES - 1)),
             ("maps", maps, 1, MAX_MAPS),
         ):
-            if not least <= value <= most:
-                raise ValueError(f"{what} must be {least} to {most}, not {value}")
+            ranges.check(what, value, least, most)
         if queues & (queues - 1):
             raise ValueError(f"queues must be a power of two, not {queues}")
         if queues * tags > MAX_TAGS:

@@ -16,6 +16,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from lockstep.rtl import ranges
 from lockstep.rtl.bits import index_of, lowest, popcount
 from lockstep.rtl.signatures import observed
 from lockstep.spec.mapping import LINE_WORDS, Mapping
@@ -79,8 +80,7 @@ class ThreadMapTable(wiring.Component):
         arguments = {"lanes": lanes, "entries": entries, "coalescers": coalescers, "map_per": map_per}
         for what, value in arguments.items():
             least = what != "map_per"
-            if not least <= value <= self.LARGEST[what]:
-                raise ValueError(f"{what} must be {int(least)} to {self.LARGEST[what]}, not {value}")
+            ranges.check(what, value, int(least), self.LARGEST[what])
         self._entries = entries
         self._per_load = MAP_PER[map_per] == "load"
         thread = bits_for(lanes - 1)
