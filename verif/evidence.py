@@ -21,12 +21,13 @@ import importlib
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lockstep.rtl import export
 from lockstep.sim import output
+from lockstep.sim.cosim.build import Make
 from lockstep.sim.cosim.run import cosim
 from lockstep.verif import levels
 from lockstep.verif.blocks import FOLDER, Declaration, blocks, declaration
@@ -66,12 +67,12 @@ def mutants(declared: Declaration, count: int) -> list[Found]:
 
 def plant(declared: Declaration, fault: Fault) -> Found:
     """What finds a fault in the source of the hardware or the model."""
-    with planted(fault):
+    with planted(fault) as makes:
         by = [SMOKE] if _seen(declared, fault, [levels.smoke(declared)], levels.SMOKE_CYCLES) else []
         for configuration in declared.configurations:
             if _seen(declared, fault, levels.runs(declared, configuration, SEED, 1)):
                 by.append(configuration)
-        if isinstance(fault, InKernel) and _in_its_kernel(fault):
+        if isinstance(fault, InKernel) and _in_its_kernel(fault, makes):
             by.append(f"kernel {fault.kernel}")
     return Found(declared.block, str(fault), by)
 
@@ -90,11 +91,11 @@ def _seen(declared: Declaration, fault: Fault, runs: Sequence[Run], cycles: int 
         return True
 
 
-def _in_its_kernel(fault: InKernel) -> bool:
-    """Whether a run differs from one without the fault, or stops: in shadow, or where the message is that of RTL."""
-    with planted(fault) as makes, tempfile.TemporaryDirectory() as folder:
-        mode = "shadow" if isinstance(fault, Differing) else "replace"
-        return bool(cosim(fault.job, fault.block, mode, folder=Path(folder), makes=makes)["difference"])
+def _in_its_kernel(fault: InKernel, makes: Mapping[str, Make]) -> bool:
+    """Whether its run tells: *shadow* where model and RTL differ, else *replace*, by its results or by an error."""
+    mode = "shadow" if isinstance(fault, Differing) else "replace"
+    with tempfile.TemporaryDirectory() as folder:
+        return "difference" in cosim(fault.job, fault.block, mode, folder=Path(folder), makes=makes)
 
 
 def faults() -> list[Fault]:

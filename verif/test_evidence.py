@@ -54,4 +54,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     planted = [each for each in found if each["fault"].startswith("writeback ")]
     assert len(found) == 8 + len(planted) and len(planted) >= 2
     assert all(set(each["by"]) & {"smoke", "odd"} for each in planted)
+    assert sum(any(finder.startswith("kernel ") for finder in each["by"]) for each in planted) >= 2
     assert "warppool.writeback" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """Faults in the RTL and in models: the bench finds them, and a kernel finds them and says where.
 
-The right model and the RTL compute again, from the replay file, what a report says. Every fourth fault is tried here,
-and all of them by ``python -m lockstep.verif.evidence warppool``.
+The right model and the RTL compute again, from the replay file, what a report says. Some faults are tried here, and
+all of them by ``python -m lockstep.verif.evidence warppool lsu``.
 """
 
 from __future__ import annotations

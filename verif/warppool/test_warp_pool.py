@@ -150,7 +150,7 @@ def complaint(built: library.Library, seed: int) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [None, *FAULTS[::4]], ids=str)
 def test_the_environment_sees_faults(fault: Fault | None) -> None:
-    """Without a model. With one, ``python -m lockstep.verif.evidence warppool.warp_pool`` finds all of them."""
+    """Without a model. ``python -m lockstep.verif.evidence warppool.warp_pool`` tries all of them, with one."""
     built = library.load(BLOCK, SMALL, component(fault) if fault else None)
     found = complaint(built, seeded().randrange(1 << 32))
     print(found)
