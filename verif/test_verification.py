@@ -277,6 +277,14 @@ def test_verilog_is_kept_until_its_sources_change(tmp_path: Path, monkeypatch: p
     assert [kept("a"), kept("a"), kept("b"), kept("a"), kept("a", lanes=4)] == [1, 1, 2, 1, 3]
 
 
+def test_a_component_that_is_given_is_elaborated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(build, "generate", lambda *arguments: made.append(arguments))
+    for lanes, make in ((2, object), (2, object), (4, object), (2, dict)):
+        build._sources(build.Request(BLOCK, {"lanes": lanes}, make))
+    assert made == [(BLOCK, {"lanes": 2}, object), (BLOCK, {"lanes": 4}, object), (BLOCK, {"lanes": 2}, dict)]
+
+
 def test_verilog_of_a_unit_depends_on_its_parts() -> None:
     """They are no imports of its own: it asks the registry for them."""
 

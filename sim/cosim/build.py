@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,15 @@ def libraries(requests: Sequence[Request]) -> list[Path]:
 def _sources(request: Request) -> Sources:
     block, parameters = request.block, request.parameters
     if request.make:
-        return generate(block, parameters, request.make)
+        return _made(block, tuple(parameters.items()), request.make)
     files = HERE / "shim.py", HERE / "shim.cpp", HERE / "simplify.py", Path(__file__)
     return Sources(**kept(block, parameters, "sources", lambda: vars(generate(block, parameters)), *files))
+
+
+@lru_cache(maxsize=8)
+def _made(block: str, parameters: tuple[tuple[str, int], ...], make: Make) -> Sources:
+    """A run that ends at a difference asks again for its report, its replay and its waves."""
+    return generate(block, dict(parameters), make)
 
 
 def _library(request: Request, sources: Sources) -> Path:

@@ -13,10 +13,14 @@ from lockstep.cli import main as cli
 from lockstep.models.jit import i64, jit, slots
 from lockstep.models.occupancy import plan
 from lockstep.models.sharing import share_access
+from lockstep.rtl import registry
 from lockstep.sim import Gpu, kernels
+from lockstep.sim.cosim import report
+from lockstep.sim.cosim.run import cosim
 from lockstep.sim.device import description
+from lockstep.sim.study.job import Job
 from lockstep.spec.sharing import storage
-from lockstep.verif import combinations
+from lockstep.verif import combinations, exercised
 from lockstep.verif.sharing import deadlock
 
 BOTH = ("register-sharing", "scratchpad-sharing")
@@ -220,6 +224,20 @@ def test_blocks_in_a_run(case: str, mode: str, tmp_path: Path) -> None:
     result = json.loads(report.read_text(encoding="utf-8"))
     assert (result["checked"], result["mismatches"]) == (True, 0)
     assert result["stats"]["sharing.register_refusals"] + result["stats"]["sharing.scratchpad_refusals"] > 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.long
+def test_a_kernel_shows_that_hardware_lacks_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where CTAs contend: with two SMs, the first kernel's locks are taken, and nobody is refused."""
+    monkeypatch.setattr(report, "waves", lambda *_: None)  # a build of its own, which has its own tests
+    block = "sharing.share_locks"
+    [(kernel, settings)] = exercised.contended("register-sharing", [block])
+    locks = registry.component(block)
+    makes = {block: lambda **parameters: locks(**parameters | {"rule": 0})}
+    job = Job(kernel, size="tiny", mechanisms=["register-sharing"], settings=settings)
+    found = cosim(job, block, folder=tmp_path, makes=makes)["difference"]
+    assert found["port"] == "c.refuse" and found["model"] & ~found["rtl"]
 
 
 READS_WHAT_NOBODY_WROTE = """.version 8.7
