@@ -59,9 +59,10 @@ class InKernel(Fault):
 
     @property
     def job(self) -> Job:
-        """Its run, on one SM, with the mechanism of the block; WarpPool has the blocks of other areas."""
+        """Its run, on one SM, with the mechanism of the block's area, else with the first that brings the block."""
         area = self.block.partition(".")[0]
-        mechanism = area if area in MECHANISMS else "warppool"
+        brings = (name for name, each in MECHANISMS.items() if self.block in each.all_blocks)
+        mechanism = area if area in MECHANISMS else next(brings)
         return Job(self.kernel, size="tiny", mechanisms=[mechanism], settings={"core.sms": 1, **self.settings})
 
 
