@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import cocotb
@@ -18,6 +19,7 @@ import numpy as np
 from cocotb.triggers import Timer
 
 TASK = json.loads(os.environ["LOCKSTEP_TASK"])
+DEPOSIT = 0  # a value that stays until the design or the bench writes another
 ASKED = 50  # idle cycles of a trace in which the hardware's state is read before and after, at most: it takes long
 
 
@@ -26,39 +28,40 @@ ASKED = 50  # idle cycles of a trace in which the hardware's state is read befor
 async def follows(dut: Any, number: int) -> None:
     """Drive every input in each cycle and compare every output before the clock edge that ends it."""
     (name, presets), columns = TASK["traces"][number], np.load(f"{number}.npz")
-    values = {port: [int.from_bytes(row.tobytes(), "little") for row in columns[port]] for port in columns}
-    reset = values["_rst"]
-    asked = begins_of_rest(values["_idle"])
-    inputs = [(getattr(dut, port), values[port]) for port in TASK["inputs"]]
-    outputs = [
-        (port, text(getattr(dut, port)), [f"{value:0{bits}b}" for value in values[port]])
-        for port, bits in TASK["outputs"].items()
-    ]
-    dut.clk.value, dut.rst.value = 0, 1
-    for handle, driven in inputs:
-        handle.value = driven[0]
-    await Timer(1, "ns")
-    await clock(dut)
-    dut.rst.value = 0
+    reset, asked = columns["_rst"][:, 0], begins_of_rest(columns["_idle"][:, 0])
+    clock, rst, half = writer(dut.clk), writer(dut.rst), Timer(1, "ns")
+    inputs = [(writer(getattr(dut, port)), texts(columns[port], bits)) for port, bits in TASK["inputs"].items()]
+    outputs = [reader(getattr(dut, port)) for port in TASK["outputs"]]
+    model = zip(*(texts(columns[port], bits) for port, bits in TASK["outputs"].items()), strict=True)
+    clock("0")
+    rst("1")
+    for write, driven in inputs:
+        write(driven[0])
+    await half
+    clock("1")
+    await half
+    clock("0")
+    inputs.append((rst, texts(columns["_rst"], 1)))
     state = list(elements(dut)) if asked else []
-    for cycle in range(len(reset)):
+    for cycle, expected in enumerate(model):
         for path, value in presets.get(str(cycle), {}).items():
             preset(dut, path, value, f"{name}, cycle {cycle}")
-        for handle, driven in inputs:
+        for write, driven in inputs:
             if cycle == 0 or driven[cycle] != driven[cycle - 1]:
-                handle.value = driven[cycle]
-        dut.rst.value = reset[cycle]
-        await Timer(1, "ns")
-        for port, read, expected in outputs:
-            got = read()
-            assert got == expected[cycle], (
-                f"{name}, cycle {cycle}: {port}: RTL {shown(got)}, model {shown(expected[cycle])}"
-            )
+                write(driven[cycle])
+        await half
+        got = tuple(read() for read in outputs)
+        if got != expected:
+            triples = zip(TASK["outputs"], got, expected, strict=True)
+            port, own, wanted = next(triple for triple in triples if triple[1] != triple[2])
+            raise AssertionError(f"{name}, cycle {cycle}: {port}: RTL {shown(own)}, model {shown(wanted)}")
         rests = cycle in asked and not reset[cycle]
         before = [read() for _, read in state] if rests else []
-        await clock(dut)
+        clock("1")
+        await half
+        clock("0")
         if rests:
-            await Timer(1, "ns")
+            await half
             for (path, read), value in zip(state, before, strict=True):
                 assert read() == value, (
                     f"{name}, cycle {cycle}: the model is idle, and {path} of the RTL goes from {shown(value)} to "
@@ -66,7 +69,13 @@ async def follows(dut: Any, number: int) -> None:
                 )
 
 
-def begins_of_rest(idle: list[int]) -> set[int]:
+def texts(rows: np.ndarray, bits: int) -> list[str]:
+    """A port's values, rows of bytes with the lowest first, as the simulator reads and writes them: bit by bit."""
+    digits = np.unpackbits(rows, axis=1, count=bits, bitorder="little")[:, ::-1] + ord("0")
+    return np.ascontiguousarray(digits).view(f"S{bits}")[:, 0].astype(str).tolist()
+
+
+def begins_of_rest(idle: np.ndarray) -> set[int]:
     """Idle cycles after one that was not, where something may still be under way; some from everywhere in a trace."""
     begins = [cycle for cycle in range(1, len(idle)) if idle[cycle] and not idle[cycle - 1]]
     return set(begins[:: -(-len(begins) // ASKED) or 1])
@@ -93,28 +102,27 @@ def found(dut: Any, path: str) -> Any:
     return dut
 
 
-def text(handle: Any) -> Callable[[], str]:
+def reader(handle: Any) -> Callable[[], str]:
     """Reads a signal bit by bit, as the simulator tells it: ``value`` would make an object of it, and takes most of a
     bench's time."""
     return handle._handle.get_signal_val_binstr
+
+
+def writer(handle: Any) -> Callable[[str], None]:
+    """Writes a signal at once. ``value`` looks each time whether it may, and when; here nobody else writes the signal,
+    and what a block does at a clock edge is over before."""
+    return partial(handle._handle.set_signal_val_binstr, DEPOSIT)
 
 
 def elements(dut: Any) -> Iterator[tuple[str, Callable[[], str]]]:
     """Every register, and every word of a memory, with what reads it."""
     for path, words in TASK["state"].items():
         handle = found(dut, path)
-        yield from ((f"{path}[{k}]", text(handle[k])) for k in range(words))
+        yield from ((f"{path}[{k}]", reader(handle[k])) for k in range(words))
         if not words:
-            yield path, text(handle)
+            yield path, reader(handle)
 
 
 def shown(bits: str) -> str:
     """A value in hexadecimal, or bit by bit where some are unknown."""
     return f"{int(bits, 2):#x}" if set(bits) <= {"0", "1"} else bits
-
-
-async def clock(dut: Any) -> None:
-    """A clock edge, and half a period after it."""
-    dut.clk.value = 1
-    await Timer(1, "ns")
-    dut.clk.value = 0

@@ -112,7 +112,7 @@ def simulate(
             )
         task = {
             "traces": traces,
-            "inputs": [port.name for port in ports if port.is_input],
+            "inputs": {port.name: port.bits for port in ports if port.is_input},
             "outputs": {port.name: port.bits for port in ports if not port.is_input},
             "state": {each.path: each.words for each in inner if ships and not _may_change(declared, each.path)},
         }
