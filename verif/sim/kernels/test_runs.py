@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -41,16 +42,39 @@ SAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
+def gpus(kernel: str) -> list[str]:
+    """One GPU of those for which each compiler makes code, another one for the next kernel."""
+    made = defaultdict(list)
+    for gpu in description.names():
+        made[description.load(gpu).compiler].append(gpu)
+    number = kernels.names().index(kernel)
+    return [found[number % len(found)] for found in made.values()]
+
+
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_results(kernel: str) -> None:
+    results(kernel, gpus(kernel))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kernel", kernels.names())
+def test_results_on_every_gpu(kernel: str) -> None:
+    results(kernel, description.names())
+
+
+def results(kernel: str, on: Sequence[str]) -> None:
     """GPUs whose code comes from the same compiler execute as many instructions."""
     counts = defaultdict(set)
-    for gpu in description.names():
+    for gpu in on:
         run = execute(Job(kernel, gpu, "tiny"))
         assert run["checked"], f"{kernel} on {gpu}: {run['message']}"
         assert run["compared"] > 0
         counts[description.load(gpu).compiler].add((run["warp_instructions"], run["thread_instructions"]))
     assert len(counts) == 3 and all(len(found) == 1 for found in counts.values())
+
+
+def test_every_gpu_runs_kernels() -> None:
+    assert {gpu for kernel in kernels.names() for gpu in gpus(kernel)} == set(description.names())
 
 
 @pytest.mark.parametrize("kernel", ["spmv", "transpose-naive", "histogram-atomics"])
