@@ -54,6 +54,10 @@ def _show(found: Mapping[str, Any]) -> None:
     _show_parts(title, found["breakdown"])
     if found["stalls"]:
         _show_parts("Cycles of all warps, by what each waited for:", found["stalls"])
+    if found["energy"]:
+        _table("Energy at 45 nm of what is counted (docs/energy.md), nJ:", ("first", "second", "change", ""), [
+            (row["first"] / 1e6, row["second"] / 1e6, _change(row), row["part"]) for row in found["energy"]
+        ])  # fmt: skip
     statistics = found["statistics"]
     if not statistics:
         print("All statistics are equal.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from lockstep.cli import options as shared
 from lockstep.sim.output import check_writable, say, table
-from lockstep.sim.study.energy import Account, Process, account, load
+from lockstep.sim.study.energy import BY, Account, Part, Process, account, load, parts
 from lockstep.sim.study.saved import Saved, read
 
 
@@ -15,6 +15,8 @@ def arguments(to: ArgumentParser) -> None:
     shared.saved_runs(to)
     to.add_argument("--process", metavar="NAME|FILE.toml", default="45nm", help="energies of events (default: "
                     "45nm)")  # fmt: skip
+    to.add_argument("--by", choices=BY, help="what each SM, launch or interval takes, instead of each run; launches "
+                    "and intervals need runs that were made with --energy")  # fmt: skip
     shared.json(to)
 
 
@@ -23,37 +25,68 @@ def command(options: Namespace) -> int:
     process = load(options.process)
     runs = [run for file in options.files for run in read(file)]
     accounts = [account(run, process) for run in runs]
+    divided = [parts(run, process, options.by) if options.by else [] for run in runs]
     if options.json != "-":
-        _show(runs, accounts, process)
-    shared.write(options, [_as_json(run, found, process) for run, found in zip(runs, accounts, strict=True)])
+        for number, run in enumerate(runs, 1):
+            say(f"{number}: {run['command']}", others="   ")
+        if options.by:
+            for number, (run, found) in enumerate(zip(runs, divided, strict=True), 1):
+                _show_parts(f"{number}, by {options.by}", run, found, process)
+        else:
+            _show(accounts, process)
+        _say_what_is_missing(accounts, process)
+    every = zip(runs, accounts, divided, strict=True)
+    shared.write(options, [_as_json(run, found, own, process) for run, found, own in every])
     return 0
 
 
-def _as_json(run: Saved, found: Account, process: Process) -> dict[str, Any]:
-    return {
+def _as_json(run: Saved, found: Account, divided: list[Part], process: Process) -> dict[str, Any]:
+    whole = {
         "command": run["command"],
         "process": {"name": process.name, "node_nm": process.node_nm, "voltage": process.voltage},
+        **_account(found),
+    }
+    own = [{"name": part.name, "core_cycles": part.cycles, **_account(part.account)} for part in divided]
+    return {**whole, "parts": own} if divided else whole
+
+
+def _account(found: Account) -> dict[str, Any]:
+    return {
         "femtojoules": dict(found.energies),
         "total_femtojoules": found.total,
         "not_counted": {component: dict(events) for component, events in found.not_counted.items()},
     }
 
 
-def _show(runs: list[Saved], accounts: list[Account], process: Process) -> None:
+def _show(accounts: list[Account], process: Process) -> None:
     components = list(dict.fromkeys(component for found in accounts for component in found.energies))
-    for number, run in enumerate(runs, 1):
-        say(f"{number}: {run['command']}", others="   ")
-    columns = ["", *(f"{number}, nJ" for number in range(1, len(runs) + 1))]
-    if len(runs) > 1:
-        columns += [f"{number} to 1" for number in range(2, len(runs) + 1)]
+    columns = ["", *(f"{number}, nJ" for number in range(1, len(accounts) + 1))]
+    if len(accounts) > 1:
+        columns += [f"{number} to 1" for number in range(2, len(accounts) + 1)]
     rows = [[name, *_row([found.energies.get(name, 0) for found in accounts])] for name in components]
     rows.append(["total", *_row([found.total for found in accounts])])
     table(f"Energy at {process.node_nm:g} nm and {process.voltage:g} V", columns, rows)
-    missing = {statistic for found in accounts for events in found.not_counted.values() for statistic in events}
-    if missing:
-        say(f"Not counted, since {process.name} has no energy for it: {', '.join(sorted(missing))}.")
 
 
 def _row(energies: list[int]) -> list[float | None]:
     ratios = [energy / energies[0] if energies[0] else None for energy in energies[1:]]
     return [energy / 1e6 for energy in energies] + ratios
+
+
+def _show_parts(name: str, run: Saved, divided: list[Part], process: Process) -> None:
+    """Components that take something, in nanojoules, and the mean power of all of them."""
+    used = {component for part in divided for component, energy in part.account.energies.items() if energy}
+    components = [component for component in divided[0].account.energies if component in used]
+    rows = [
+        [part.name, part.cycles, *(part.account.energies[component] / 1e6 for component in components),
+         part.account.total / 1e6, part.milliwatts(run["configuration"]["clocks.core"])]
+        for part in divided
+    ]  # fmt: skip
+    columns = ("", "core cycles", *components, "total", "mean mW")
+    table(f"{name}: energy at {process.node_nm:g} nm and {process.voltage:g} V, nJ", columns, rows)
+
+
+def _say_what_is_missing(accounts: list[Account], process: Process) -> None:
+    missing = {statistic for found in accounts for events in found.not_counted.values() for statistic in events}
+    if missing:
+        say(f"Not counted, since {process.name} has no energy for it: {', '.join(sorted(missing))}.")

@@ -38,6 +38,8 @@ def arguments(to: ArgumentParser) -> None:
     to.add_argument("--secondary", metavar="KERNEL|FILE.py", help="a second kernel, which runs at the same time")
     to.add_argument("--secondary-size", choices=SIZES, help="size of its input (default: that of the first)")
     to.add_argument("--profile", action="store_true", help="show which lines of the source take the time, and why")
+    to.add_argument("--energy", action="store_true", help="keep in --json what takes energy, by launch and interval, "
+                    "for `lockstep energy`")  # fmt: skip
     to.add_argument("--timeline", metavar="FILE", help="write what happens on one SM, for Konata (.kanata, .log) or "
                     "ui.perfetto.dev (.pftrace, .perfetto-trace)")  # fmt: skip
     to.add_argument("--sm", type=int, metavar="N", help="SM of the timeline (default: 0)")
@@ -56,10 +58,12 @@ def command(options: Namespace) -> int:
         return _pair(options)
     if options.secondary_size:
         raise UsageError("--secondary-size: is for --secondary")
+    if options.energy and not options.json:
+        raise UsageError("--energy: is kept in the file of --json, and there is none")
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
     window = target.check(options.timeline, options.cycles, options.sm, options.around_stop)
-    job = replace(shared.job(options, options.kernel), profile=options.profile)
+    job = replace(shared.job(options, options.kernel), profile=options.profile, energy=options.energy)
     runs: list[Run] = []
     traces: list[Trace] = []
 
@@ -99,7 +103,7 @@ def command(options: Namespace) -> int:
     return shared.finish(options, result, [result])
 
 
-ALONE = ("profile", "timeline", "sm", "cycles", "around_stop", "intervals", "every")
+ALONE = ("profile", "energy", "timeline", "sm", "cycles", "around_stop", "intervals", "every")
 
 
 def _pair(options: Namespace) -> int:

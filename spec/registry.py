@@ -20,6 +20,7 @@ from lockstep.spec import (
     warppool,
     working_set,
 )
+from lockstep.spec.energy import USES, Use
 from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.mechanism import FRAME_SLOTS, ONE_TENANT, Mechanism, Parameters
 from lockstep.spec.parameters import Gpu
@@ -125,6 +126,13 @@ def option(name: str) -> tuple[str, str]:
 def check(gpu: Gpu) -> list[str]:
     """What the selected mechanisms find wrong with a description: one line per error."""
     return [error for mechanism in selected(gpu) for error in mechanism.check(gpu)]
+
+
+def energy(names: Iterable[str]) -> list[Use]:
+    """What takes energy in a run with the mechanisms called ``names``; those of other versions have nothing."""
+    own = [use for name in names if name in MECHANISMS for use in MECHANISMS[name].energy]
+    replaced = {use.component for use in own}
+    return [use for use in USES if use.component not in replaced] + own
 
 
 def of_area(area: str) -> Mechanism:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from lockstep.spec.statistics import Counts
 if TYPE_CHECKING:
     from lockstep.models.observe.intervals import Intervals
 
-__all__ = ["COLUMNS", "columns"]
+__all__ = ["COLUMNS", "columns", "increases"]
 
 COLUMNS = (
     "gpu.core_cycles", "sm.active_core_cycles", "occupancy.warps", "occupancy.ctas",
@@ -55,3 +56,10 @@ def columns(intervals: Intervals, gpu: Gpu) -> dict[str, np.ndarray]:
         **{name: STATISTICS[name].formula(counts) for name in COLUMNS},
         **{name: shown / gpu.core.sms for name, shown in intervals.gauges.items()},
     }
+
+
+def increases(intervals: Intervals, gpu: Gpu, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """How much statistics that are counts grew in each interval; those that did in one."""
+    counts = _Increases(intervals.counts, gpu)
+    found = {name: np.asarray(STATISTICS[name].formula(counts)) for name in names}
+    return {name: grown for name, grown in found.items() if grown.any()}

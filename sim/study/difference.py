@@ -9,6 +9,7 @@ from typing import Any
 from lockstep.sim.device.description import PARAMETERS
 from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.study.comparison import BASELINE
+from lockstep.sim.study.energy import account, countable, load
 from lockstep.sim.study.job import complaint
 from lockstep.sim.study.saved import Saved, outcomes
 from lockstep.spec.registry import MECHANISMS
@@ -24,6 +25,7 @@ def difference(first: Saved, second: Saved) -> dict[str, Any]:
 
     ``notes`` say what to know before the figures are believed. The rows of ``breakdown`` are cycles of a mean SM, and
     add up to the cycles. ``stalls``, if both runs have a profile, are cycles of all warps by what each waited for.
+    ``energy``: femtojoules of the components that differ (:mod:`.energy`, at 45 nm).
     ``configuration`` and ``statistics`` have what is different, the latter those first that explain most: counts of
     cycles by their difference, then the others by how many times one is the other.
     """
@@ -36,6 +38,7 @@ def difference(first: Saved, second: Saved) -> dict[str, Any]:
         "breakdown": _parts(*({name: cycles / run["configuration"]["core.sms"]
                                for name, cycles in outcomes(run).items()} for run in (first, second))),
         "stalls": _stalls(first, second),
+        "energy": _energy(first, second),
         "statistics": _statistics(first, second),
     }  # fmt: skip
 
@@ -96,6 +99,15 @@ def _stalls(first: Saved, second: Saved) -> list[Row]:
         return []
     rows = _parts(*(_warp_cycles(run) for run in (first, second)))
     return sorted((row for row in rows if row["first"] or row["second"]), key=lambda row: -abs(row["difference"]))
+
+
+def _energy(first: Saved, second: Saved) -> list[Row]:
+    if not countable(first) or not countable(second):
+        return []
+    process = load("45nm")
+    rows = _parts(*({**found.energies, "total": found.total}
+                    for found in (account(run, process) for run in (first, second))))  # fmt: skip
+    return [row for row in rows if row["difference"]]
 
 
 def _warp_cycles(run: Saved) -> dict[str, float]:

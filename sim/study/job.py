@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep.sim.watch import Watch
+from lockstep.spec import registry
 from lockstep.spec.causes import CAUSES
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Job:
     """A run to be made.
 
     ``settings`` override parameters of the GPU's description; ``strict`` and ``profile`` are those of the ``Gpu``.
+    ``energy``: the result has what takes energy, by launch and interval.
     """
 
     kernel: str
@@ -37,6 +39,7 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
     strict: bool = False
     profile: bool = False
+    energy: bool = False
 
     @property
     def command(self) -> str:
@@ -46,7 +49,7 @@ class Job:
             words += ["--with", ",".join(self.mechanisms)]
         for key, value in self.settings.items():
             words += ["--set", f"{key}={value}"]
-        words += ["--strict"] * self.strict + ["--profile"] * self.profile
+        words += ["--strict"] * self.strict + ["--profile"] * self.profile + ["--energy"] * self.energy
         return shlex.join(words)
 
     @property
@@ -136,6 +139,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         "timeline": [{name: column.tolist() for name, column in run.timeline.items()} for run in runs],
         "configuration": description.values(gpu.description),
         **({"profile": {"causes": CAUSES, "functions": _profiles(runs)}} if job.profile else {}),
+        **({"events": [_events(run) for run in runs]} if job.energy else {}),
     }
 
 
@@ -146,6 +150,19 @@ def _profiles(runs: Sequence[Run]) -> list[dict[str, Any]]:
         if run.profile:
             profiles[run.kernel] = profiles[run.kernel] + run.profile if run.kernel in profiles else run.profile
     return [profile.as_json() for profile in profiles.values()]
+
+
+def _events(run: Run) -> dict[str, Any]:
+    """What takes energy in a launch, by interval."""
+    from lockstep.sim.device.timeline import increases
+
+    names = (statistic for use in registry.energy(run.gpu.mechanisms) for statistic in use.statistics)
+    counts = increases(run.intervals, run.gpu, names)
+    return {
+        "kernel": run.kernel,
+        "core_cycle": run.intervals.ends.tolist(),
+        "counts": {name: grown.tolist() for name, grown in counts.items()},
+    }
 
 
 def _functions(runs: Sequence[Run], gpu: Gpu) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from typing import Any, Literal
 from lockstep.sim.device.description import PARAMETERS, setting
 from lockstep.sim.errors import UsageError
 from lockstep.sim.schema import Count, Name, Number, parse
+from lockstep.spec import registry
 
 __all__ = ["Saved", "check", "outcomes", "read"]
 
@@ -62,6 +63,20 @@ class Profile:
 
 
 @dataclass
+class Launch:
+    """What takes energy in a launch: how much each statistic grew in the intervals that end at ``core_cycle``."""
+
+    kernel: Name
+    core_cycle: list[Count]
+    counts: dict[Name, list[Count]]
+
+    def __post_init__(self) -> None:
+        _rising("core_cycle", self.core_cycle)
+        for name, grown in self.counts.items():
+            _as_long(f"counts.{name}", grown, self.core_cycle)
+
+
+@dataclass
 class Kernel:
     """The launches of a kernel function."""
 
@@ -93,7 +108,9 @@ class Run:
     command: Name
     code_version: Name
     functions: list[Kernel] = field(default_factory=list)
+    per_sm: list[dict[Name, Number]] = field(default_factory=list)
     profile: Profile = field(default_factory=lambda: Profile([]))
+    events: list[Launch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         _parameters("settings", self.settings)
@@ -110,6 +127,19 @@ class Run:
             raise ValueError(f"has no {error.args[0]!r} in stats or configuration") from None
         if wrong := [name for name, cycles in parts.items() if cycles < 0]:
             raise ValueError(f"stats: cycles of SMs must add up: {wrong[0]!r} would have {parts[wrong[0]]:,.0f}")
+        self._check_events()
+
+    def _check_events(self) -> None:
+        """What takes energy adds up, over SMs, and over launches and intervals."""
+        names = [name for use in registry.energy(self.mechanisms) for name in use.statistics if name in self.stats]
+        if self.per_sm:
+            _equal("per_sm", len(self.per_sm), self.configuration["core.sms"], "SMs of the configuration")
+            for name in names:
+                if name in self.per_sm[0]:
+                    _equal(f"per_sm: {name}", sum(own.get(name, 0) for own in self.per_sm), self.stats[name], "stats")
+        for name in names if self.events else ():
+            total = sum(sum(launch.counts.get(name, [])) for launch in self.events)
+            _equal(f"events: {name}", total, self.stats[name], "stats")
 
 
 @dataclass
@@ -140,12 +170,19 @@ def _parameters(name: str, values: Mapping[str, Any]) -> None:
 def _over_time(name: str, launch: Mapping[str, list[float]]) -> None:
     if missing := [key for key in OVER_TIME if key not in launch]:
         raise ValueError(f"{name}: has no {missing[0]!r}")
-    cycles = launch["core_cycle"]
     for key, values in launch.items():
-        if len(values) != len(cycles):
-            raise ValueError(f"{name}.{key}: has {len(values)} values: must have {len(cycles)}, as core_cycle")
-    if sorted(cycles) != cycles:
-        raise ValueError(f"{name}.core_cycle: must not fall")
+        _as_long(f"{name}.{key}", values, launch["core_cycle"])
+    _rising(f"{name}.core_cycle", launch["core_cycle"])
+
+
+def _as_long(name: str, values: Sequence[float], cycles: Sequence[float]) -> None:
+    if len(values) != len(cycles):
+        raise ValueError(f"{name}: has {len(values)} values: must have {len(cycles)}, as core_cycle")
+
+
+def _rising(name: str, cycles: Sequence[float]) -> None:
+    if sorted(cycles) != list(cycles):
+        raise ValueError(f"{name}: must not fall")
 
 
 def check(text: str, place: str) -> None:
@@ -184,7 +221,8 @@ def read(file: str) -> list[Saved]:
             raise UsageError(f"{place}: {result.get('kernel')}: the run failed: {result['message']}")
         parse(Run, text, place, RULE)
         parts = {name: _Part(result[name], f"{place}: {name}") for name in ("stats", "configuration")}
-        runs.append({**result, **parts})
+        sms = [_Part(own, f"{place}: per_sm[{sm}]") for sm, own in enumerate(result.get("per_sm", []))]
+        runs.append({**result, **parts, "per_sm": sms})
     return runs
 
 

@@ -1,4 +1,4 @@
-"""The energy of saved runs, by component.
+"""The energy of saved runs, by component, of a whole run or of each SM, launch or interval.
 
 A process is a TOML file in this folder, or the user's own: ``node_nm``, ``voltage``, and energies in femtojoules, each
 with its ``source``. ``[array]`` has the energy of 64 bits by the bytes of the array that is accessed; in between, and
@@ -9,26 +9,28 @@ beyond, the energy goes with a power of the size. ``[operations.NAME]`` has that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from lockstep.sim.compile.ptx.names import readable
+from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study.saved import Saved
 from lockstep.spec import registry, toml
-from lockstep.spec.energy import ARRAY, USES, Use
+from lockstep.spec.energy import ARRAY, USES
 from lockstep.spec.words import closest
 
-__all__ = ["Account", "Process", "account", "load", "processes"]
+__all__ = ["BY", "Account", "Part", "Process", "account", "countable", "load", "parts", "processes"]
 
 FOLDER = Path(__file__).parent
 WORD_BITS = 64  # of an array's energies
 MOST = 10**18  # bytes of an array, femtojoules of an access
 STEEPEST = 4
-_OWN = (use for mechanism in registry.MECHANISMS.values() for use in mechanism.energy)
-OPERATIONS = sorted({use.operation for use in (*USES, *_OWN)} - {ARRAY})
+OPERATIONS = sorted({use.operation for use in (*USES, *registry.energy(registry.MECHANISMS))} - {ARRAY})
+BY = ("sm", "launch", "interval")
 KEYS = ("node_nm", "voltage", ARRAY, "operations")
 
 
@@ -65,6 +67,19 @@ class Account:
     @property
     def total(self) -> int:
         return sum(self.energies.values())
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a run, and the core cycles that it took."""
+
+    name: str
+    cycles: int
+    account: Account
+
+    def milliwatts(self, megahertz: float) -> float:
+        """The mean power of what is counted, at a core clock."""
+        return self.account.total * megahertz / self.cycles / 1e6 if self.cycles else 0.0
 
 
 def processes() -> list[str]:
@@ -145,23 +160,71 @@ def _number(path: Path, key: str, value: Any) -> float:
     return float(value)
 
 
-def uses(mechanisms: Sequence[str]) -> list[Use]:
-    """The events that take energy in a run with these mechanisms."""
-    own = [use for name in mechanisms if name in registry.MECHANISMS for use in registry.MECHANISMS[name].energy]
-    replaced = {use.component for use in own}
-    return [use for use in USES if use.component not in replaced] + own
-
-
 def account(run: Saved, process: Process) -> Account:
     """The energy of a saved run."""
-    stats, configuration = run["stats"], run["configuration"]
+    return _account(run, {name: run["stats"][name] for name in _events(run)}, process)
+
+
+def countable(run: Saved) -> bool:
+    """Whether a saved run counts all that takes energy; one of another version may not."""
+    return run["stats"].keys() >= set(_events(run))
+
+
+def parts(run: Saved, process: Process, by: str) -> list[Part]:
+    """The energy of a saved run in parts, which add up to it: by what :data:`BY` names.
+
+    ``sm``: each SM, and what lies beyond them; ``launch``; ``interval`` of a launch.
+
+    Raises
+    ------
+    UsageError
+        if the run was saved without what this takes.
+    """
+    if by == "sm":
+        if not run["per_sm"]:
+            raise UsageError(f"{run['command']}: was saved without per_sm, the statistics of each SM")
+        return list(_of_sms(run, process))
+    if "events" not in run:
+        raise UsageError(f"{run['command']}: was run without --energy, which keeps what takes energy by launch")
+    return list((_of_launches if by == "launch" else _of_intervals)(run, process))
+
+
+def _of_sms(run: Saved, process: Process) -> Iterator[Part]:
+    names, cycles = _events(run), run["cycles"]
+    for number, own in enumerate(run["per_sm"]):
+        counts = {name: own[name] for name in names if STATISTICS[name].per_sm}
+        yield Part(f"SM {number}", cycles, _account(run, counts, process))
+    counts = {name: run["stats"][name] for name in names if not STATISTICS[name].per_sm}
+    yield Part("beyond the SMs", cycles, _account(run, counts, process))
+
+
+def _of_launches(run: Saved, process: Process) -> Iterator[Part]:
+    for number, launch in enumerate(run["events"], 1):
+        counts = {name: sum(grown) for name, grown in launch["counts"].items()}
+        yield Part(f"{number}: {readable(launch['kernel'])}", launch["core_cycle"][-1], _account(run, counts, process))
+
+
+def _of_intervals(run: Saved, process: Process) -> Iterator[Part]:
+    for number, launch in enumerate(run["events"], 1):
+        for k, (begin, end) in enumerate(pairwise([0, *launch["core_cycle"]])):
+            counts = {name: grown[k] for name, grown in launch["counts"].items()}
+            yield Part(f"{number}: {begin:,} to {end:,}", end - begin, _account(run, counts, process))
+
+
+def _events(run: Saved) -> list[str]:
+    """The statistics that count what takes energy."""
+    return [name for use in registry.energy(run["mechanisms"]) for name in use.statistics]
+
+
+def _account(run: Saved, counts: Mapping[str, float], process: Process) -> Account:
+    """The energy of some events of a run; there were none of those that ``counts`` lacks."""
     energies: dict[str, int] = {}
     missing: dict[str, dict[str, int]] = {}
-    for use in uses(run["mechanisms"]):
+    for use in registry.energy(run["mechanisms"]):
         for statistic in use.statistics:
-            count = round(stats[statistic])
+            count = round(counts.get(statistic, 0))
             if use.operation == ARRAY:
-                each = process.access(*use.size(configuration))
+                each = process.access(*use.size(run["configuration"]))
             elif use.operation in process.operations:
                 each = process.operations[use.operation]
             else:

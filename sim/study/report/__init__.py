@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import accumulate, groupby
 from string import ascii_uppercase
 
 from lockstep.sim.device.profile import hot_lines
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study import saved
 from lockstep.sim.study.comparison import BASELINE
+from lockstep.sim.study.energy import Process, account, load, parts
 from lockstep.sim.study.page import Command, Page, Plot, Table, Text
 from lockstep.sim.study.report import plots
 from lockstep.sim.study.saved import Saved, outcomes
@@ -71,6 +72,7 @@ def page(results: Sequence[Saved]) -> Page:
         *_requests(runs),
         *_scratchpad(runs),
         *_roofline(runs),
+        *_energy(runs),
         *_hot(runs),
         *_reproduction(runs),
     ]
@@ -162,6 +164,10 @@ def _stacked_table(key: str, title: str, values: Mapping[str, Mapping[str, float
     return Table(key, title, ("run", *names), rows)
 
 
+OVER_TIME = {"ipc": "IPC", "occupancy.warps": "occupancy", "dram.bandwidth_used": "DRAM used"}
+"""The values shown over time, by their keys in a timeline."""
+
+
 def _over_time(runs: Sequence[Subject]) -> Iterator[Text | Plot]:
     yield Text("Over time", 2)
     yield Text(
@@ -172,12 +178,12 @@ def _over_time(runs: Sequence[Subject]) -> Iterator[Text | Plot]:
     grouped = groupby(sorted(runs, key=lambda run: run.kernel), key=lambda run: run.kernel)
     for number, (kernel, own) in enumerate(grouped):
         series = {run.letter: _series(run) for run in own}
-        yield Plot(f"time-{number}", f"{kernel} over time", partial(plots.over_time, series))
+        yield Plot(f"time-{number}", f"{kernel} over time", partial(plots.over_time, series, OVER_TIME))
 
 
 def _series(run: Subject) -> plots.Series:
     """A run's timeline, its launches one behind the other; the scale of each value makes it what the table shows."""
-    end, series = 0.0, plots.Series([], {name: [] for name in plots.OVER_TIME})
+    end, series = 0.0, plots.Series([], {name: [] for name in OVER_TIME})
     for launch in run.result["timeline"]:
         series.cycles += [end + cycle for cycle in launch["core_cycle"]]
         end += launch["core_cycle"][-1] if launch["core_cycle"] else 0
@@ -221,6 +227,39 @@ def _scratchpad(runs: Sequence[Subject]) -> Iterator[Text | Table]:
             (run.label, int(run["scratchpad.accesses"]), int(run["scratchpad.conflict_core_cycles"]),
              1 + run["scratchpad.conflict_core_cycles"] / run["scratchpad.accesses"]) for run in used
         ])  # fmt: skip
+
+
+PROCESS = "45nm"
+
+
+def _energy(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
+    process = load(PROCESS)
+    accounts = {run.label: account(run.result, process) for run in runs}
+    names = dict.fromkeys(name for found in accounts.values() for name in found.energies)
+    joules = {label: {name: float(found.energies.get(name, 0)) for name in names} for label, found in accounts.items()}
+    yield Text("Energy", 2)
+    yield Text(
+        f"What the events of each run take at {process.node_nm:g} nm and {process.voltage:g} V, as in `lockstep "
+        "energy`. It is not the energy of a GPU, since many events have none (docs/energy.md): compare a component "
+        "across runs."
+    )
+    scale = {run.label: float(accounts[_first(runs, run).label].total) for run in runs}
+    yield Plot("energy", "Energy, relative to the kernel's first run", partial(plots.stacked, joules, scale))
+    yield Table("energy", "Energy, nanojoules", ("run", *names, "total"), [
+        (label, *(energy / 1e6 for energy in each.values()), accounts[label].total / 1e6)
+        for label, each in joules.items()
+    ])  # fmt: skip
+    recorded = [run for run in runs if "events" in run.result]
+    if recorded:
+        series = {run.letter: _milliwatts(run, process) for run in recorded}
+        drawn = partial(plots.over_time, series, {"milliwatts": "mW"})
+        yield Plot("power", "Mean power of what is counted, in each interval; launches follow each other", drawn)
+
+
+def _milliwatts(run: Subject, process: Process) -> plots.Series:
+    found = parts(run.result, process, "interval")
+    ends = accumulate(float(part.cycles) for part in found)
+    return plots.Series([*ends], {"milliwatts": [part.milliwatts(run.value("clocks.core")) for part in found]})
 
 
 def _roofline(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:

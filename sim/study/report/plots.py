@@ -20,8 +20,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#DDDDDD", "#C
 HATCHES = ("", "////", "xxxx", "....")
 MARKERS = "osD^vPX*<>"
 DASHES = ("-", "--", "-.", ":")
-OVER_TIME = {"ipc": "IPC", "occupancy.warps": "occupancy", "dram.bandwidth_used": "DRAM used"}
-"""The values shown over time, by their keys in a timeline."""
+UNBOUNDED = ("ipc", "milliwatts")  # values over time that are no shares
 FAINT = 0.5  # shares that are all below have their own scale
 MOST = 60  # characters of a label
 NEAR = 0.04  # of an axis: points closer than that share a text
@@ -96,18 +95,18 @@ def stacked(stacks: Stacks, scale: Mapping[str, float], code: bool = False) -> s
     return svg(figure)
 
 
-def over_time(runs: Mapping[str, Series]) -> str:
-    """One panel for each of :data:`OVER_TIME`, one line for each run."""
-    figure = _figure(6.0)
-    panels = figure.subplots(len(OVER_TIME), sharex=True)
-    for axes, (key, name) in zip(panels, OVER_TIME.items(), strict=True):
+def over_time(runs: Mapping[str, Series], names: Mapping[str, str]) -> str:
+    """One panel for each value, by key and name; one line for each run."""
+    figure = _figure(2.0 * len(names))
+    panels = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]
+    for axes, (key, name) in zip(panels, names.items(), strict=True):
         for k, (label, series) in enumerate((label, each) for label, each in runs.items() if each.values[key]):
             cycles = [0.0, *(cycle / 1000 for cycle in series.cycles)]
             values = [series.values[key][0], *series.values[key]]
             axes.plot(cycles, values, drawstyle="steps-pre", linewidth=1.3, label=label, **_line(k))
         axes.set_ylabel(name)
         peak = max((value for each in runs.values() for value in each.values[key]), default=0.0)
-        axes.set_ylim(0, None if key == "ipc" or 0 < peak < FAINT else 1.05)
+        axes.set_ylim(0, None if key in UNBOUNDED or 0 < peak < FAINT else 1.05)
         axes.set_xlim(left=0)
         axes.grid(color="0.88", linewidth=0.6)
         _plain(axes)

@@ -13,6 +13,7 @@ from lockstep.cli import main as cli
 from lockstep.cli.diff import _change
 from lockstep.sim.study import saved
 from lockstep.sim.study.difference import difference
+from lockstep.sim.study.energy import account, load
 from lockstep.spec.registry import MECHANISMS
 from lockstep.spec.statistics import CYCLES
 from lockstep.verif.conftest import Shared
@@ -75,6 +76,17 @@ def test_stalls_are_those_of_all_functions(runs: list[dict[str, Any]]) -> None:
     twice = {**runs[0], "profile": {"functions": [function, function]}}
     rows = difference(runs[0], twice)["stalls"]
     assert len(rows) > 3 and all(row["second"] == 2 * row["first"] for row in rows)
+
+
+def test_energy_by_component(runs: list[dict[str, Any]]) -> None:
+    """Those that differ, and the total; none where a run of another version does not count all that takes energy."""
+    first, second = (account(run, load("45nm")) for run in runs)
+    rows = {row["part"]: row for row in difference(*runs)["energy"]}
+    assert rows["total"]["second"] - rows["total"]["first"] == second.total - first.total != 0
+    assert rows.keys() == {"total"} | {name for name in first.energies if first.energies[name] != second.energies[name]}
+    stats = {name: value for name, value in runs[0]["stats"].items() if name != "registers.reads"}
+    assert difference({**runs[0], "stats": stats}, runs[1])["energy"] == []
+    assert difference(runs[0], runs[0])["energy"] == []
 
 
 def test_changes_as_they_are_shown() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 
 from lockstep.cli import main as cli
 from lockstep.sim.device import description, statistics
+from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study import energy
+from lockstep.sim.study.job import Job, execute
 from lockstep.spec.energy import ARRAY, USES, Use
+from lockstep.verif.conftest import Shared
 
 PROCESS = """\
 node_nm = 20
@@ -91,7 +95,7 @@ def test_a_mechanism_has_its_own(process: energy.Process, monkeypatch: pytest.Mo
 
 
 def test_uses_name_what_there_is() -> None:
-    for use in energy.uses(tuple(energy.registry.MECHANISMS)) + list(USES):
+    for use in energy.registry.energy(energy.registry.MECHANISMS) + list(USES):
         assert set(use.statistics) <= statistics.STATISTICS.keys()
         bits, size = use.size(CONFIGURATION)
         assert (use.operation == ARRAY) == (bits > 0 and size > 0), use
@@ -157,3 +161,105 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     total = found[0]["total_femtojoules"]
     assert f"{total / 1e6:,.3f}" in shown and f"{found[1]['total_femtojoules'] / total:,.3f}" in shown
     assert "Not counted, since 45nm has no energy for it: " in shown
+
+
+@pytest.mark.parametrize("mechanism", ["warppool", "regless"])
+def test_parts_add_up_to_the_run(mechanism: str, shared: Shared) -> None:
+    """In integers, by component, and what has no energy, too; whether cycles are skipped or not."""
+    job = Job("lud", size="tiny", mechanisms=[mechanism], settings={"core.sms": 3}, energy=True)
+
+    def step(gpu: Gpu) -> None:
+        gpu.machine.skip = False
+
+    run, slow = (shared(f"{job} {attach}", partial(execute, job, attach=attach)) for attach in (None, step))
+    process = energy.load("45nm")
+    whole = energy.account(run, process)
+    assert whole.total > 0 and len(run["events"]) == run["launches"] == 7
+    for by in energy.BY:
+        found = energy.parts(run, process, by)
+        for name, total in whole.energies.items():
+            assert sum(part.account.energies[name] for part in found) == total, (by, name)
+        for component, events in whole.not_counted.items():
+            for name, count in events.items():
+                own = (part.account.not_counted.get(component, {}).get(name, 0) for part in found)
+                assert sum(own) == count, (by, name)
+        assert found == energy.parts(slow, process, by)
+    assert [part.name for part in energy.parts(run, process, "sm")] == ["SM 0", "SM 1", "SM 2", "beyond the SMs"]
+    launches = energy.parts(run, process, "launch")
+    accesses = [count for launch in run["timeline"] for count in launch["scratchpad.accesses"]]
+    intervals = zip(energy.parts(run, process, "interval"), accesses, strict=True)
+    [each] = {part.account.energies["scratchpad"] / count for part, count in intervals if count}
+    assert each == process.access(8 * 4 * 32, 48 * 1024 // 32), "in its own interval"
+    assert launches[2].name == "3: lud_internal" and sum(part.cycles for part in launches) == run["cycles"]
+
+
+def test_what_a_coefficient_changes(process: energy.Process, shared: Shared) -> None:
+    """Its component alone, in every part."""
+    run = shared("of a run", lambda: execute(Job("saxpy", size="tiny", settings={"core.sms": 2}, energy=True)))
+    twice = replace(process, operations={"float": 2 * process.operations["float"]})
+    for one, other in zip(energy.parts(run, process, "interval"), energy.parts(run, twice, "interval"), strict=True):
+        changed = {name for name, each in one.account.energies.items() if each != other.account.energies[name]}
+        assert changed <= {"arithmetic"}
+        assert other.account.energies["arithmetic"] == 2 * one.account.energies["arithmetic"]
+
+
+def test_milliwatts() -> None:
+    """2 nJ in 1,000 cycles of 500 MHz, which are 2 microseconds."""
+    assert energy.Part("", 1000, energy.Account({"L1": 2_000_000}, {})).milliwatts(500) == 1
+    assert energy.Part("", 0, energy.Account({}, {})).milliwatts(500) == 0
+
+
+def test_by_launch_of_a_run_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.json"
+    assert cli.main(["run", "saxpy", "--size", "tiny", "--energy"]) == 2
+    assert "--energy: is kept in the file of --json, and there is none" in capsys.readouterr().err
+    assert cli.main(["run", "saxpy", "--size", "tiny", "--json", str(file)]) == 0
+    result = json.loads(file.read_text(encoding="utf-8"))
+    assert "events" not in result
+    for by in ("launch", "interval"):
+        assert cli.main(["energy", str(file), "--by", by]) == 2
+        assert "saxpy --gpu gtx480 --size tiny --seed 1: was run without --energy" in capsys.readouterr().err
+    del result["per_sm"]
+    file.write_text(json.dumps(result), encoding="utf-8")
+    assert cli.main(["energy", str(file), "--by", "sm"]) == 2
+    assert "was saved without per_sm" in capsys.readouterr().err
+
+
+def test_the_command_by_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The parts are in the table and in the JSON; the process of the command is that of the parts."""
+    run, out = tmp_path / "run.json", tmp_path / "energy.json"
+    assert cli.main(["run", "bfs", "--size", "tiny", "--energy", "--json", str(run)]) == 0
+    capsys.readouterr()
+    assert cli.main(["energy", str(run), "--by", "launch", "--json", str(out)]) == 0
+    shown, [found] = capsys.readouterr().out, json.loads(out.read_text(encoding="utf-8"))
+    assert sum(part["total_femtojoules"] for part in found["parts"]) == found["total_femtojoules"] > 0
+    for part in found["parts"]:
+        assert part["name"] in shown and f"{part['total_femtojoules'] / 1e6:,.3f}" in shown
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "expected"),
+    [
+        (("events", 0, "counts", "registers.reads", 0), 10**6, "events: registers.reads = "),
+        (("events", 0, "counts", "registers.reads"), [1], "counts.registers.reads: has 1 values: must have "),
+        (("events", 0, "core_cycle", 0), 10**9, "core_cycle: must not fall"),
+        (("per_sm", 0, "registers.reads"), 10**9, "per_sm: registers.reads = "),
+        (("per_sm", 0), {}, "per_sm[0]: has no 'instruction_cache.hits'"),
+        (("per_sm", 1), {}, "per_sm: instruction_cache.hits = "),
+        (("events", 0, "counts", "registers.reads", 0), -1, "must be greater than or equal to 0"),
+    ],
+)
+def test_damage(
+    keys: tuple[str | int, ...], value: Any, expected: str, tmp_path: Path, shared: Shared,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    run = shared("of a run", lambda: execute(Job("saxpy", size="tiny", settings={"core.sms": 2}, energy=True)))
+    place = run = json.loads(json.dumps(run))
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(run), encoding="utf-8")
+    assert cli.main(["energy", str(file), "--by", "sm"]) == 2
+    told = capsys.readouterr().err
+    assert expected in told and len(told.splitlines()) == 1, told

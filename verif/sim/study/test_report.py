@@ -18,7 +18,7 @@ from lockstep.cli import main as cli
 from lockstep.sim import Gpu
 from lockstep.sim.device.description import PARAMETERS
 from lockstep.sim.errors import UsageError
-from lockstep.sim.study import report
+from lockstep.sim.study import energy, report
 from lockstep.sim.study.page import Command, Page, Plot, Table, html
 from lockstep.sim.study.report import plots
 from lockstep.spec.causes import CAUSES
@@ -33,7 +33,7 @@ QUIET = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run -
 def _runs(folder: Path) -> list[dict[str, Any]]:
     """Two runs of one kernel, one with a profile and a mechanism, and one of another."""
     results = []
-    for arguments in ((*RUN, "--with", "warppool", "--profile"), RUN, ("run", "saxpy", "--size", "tiny")):
+    for arguments in ((*RUN, "--with", "warppool", "--profile"), RUN, ("run", "saxpy", "--size", "tiny", "--energy")):
         target = folder / "run.json"
         assert cli.main([*arguments, "--json", str(target)]) == 0
         results.append(json.loads(target.read_text(encoding="utf-8")))
@@ -132,6 +132,25 @@ def test_launches_follow_each_other(results: list[dict[str, Any]]) -> None:
     assert report._series(run).cycles == [100, 150, 250, 300, 400, 450]
     assert report._series(run).values["ipc"] == [1, 2, 1, 2, 1, 2]
     assert report._series(run).values["occupancy.warps"] == [0.25, 0.5] * 3, "of 48 warps"
+
+
+def test_energy_over_time(results: list[dict[str, Any]]) -> None:
+    """The table is what `lockstep energy` says; power is drawn for the run that was made with --energy."""
+    process = energy.load("45nm")
+    page = report.page(results)
+    for row, result in zip(table(page, "energy"), results, strict=True):
+        found = energy.account(result, process)
+        assert row["total"] == found.total / 1e6 and row["registers"] == found.energies["registers"] / 1e6
+    assert [block.key for block in page.blocks if isinstance(block, Plot)].count("power") == 1
+    assert "events" in results[2] and not any(
+        isinstance(block, Plot) and block.key == "power" for block in report.page(results[:2]).blocks
+    )
+    run = report.Subject("A", "saxpy", results[2])
+    series, clock = report._milliwatts(run, process), run.value("clocks.core")
+    lengths = np.diff([0, *series.cycles])
+    assert series.cycles[-1] == results[2]["cycles"]
+    joules = float((lengths * series.values["milliwatts"]).sum()) / clock * 1e6
+    assert joules == pytest.approx(energy.account(results[2], process).total)
 
 
 def test_occupancy_is_the_same_in_plot_and_table(results: list[dict[str, Any]]) -> None:

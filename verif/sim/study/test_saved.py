@@ -138,7 +138,7 @@ def test_what_commands_write_is_read(run: Run, tmp_path: Path) -> None:
     file.write_text(json.dumps([{**run, "mismatches": 0}, run]), encoding="utf-8")
     first, second = saved.read(str(file))
     assert second == run and first["mismatches"] == 0 and first["stats"].keys() == STATISTICS.keys()
-    idle = {"cycles": 0, "warp_instructions": 0, "ipc": 0.0, "timeline": [], "profile": {"functions": []}}
+    idle = {"cycles": 0, "warp_instructions": 0, "ipc": 0.0, "timeline": [], "per_sm": [], "profile": {"functions": []}}
     file.write_text(json.dumps(run | idle | {"stats": dict.fromkeys(run["stats"], 0)}), encoding="utf-8")
     for arguments in (["report", "-o", str(tmp_path / "out.html")], ["energy"], ["diff", str(file)]):
         assert cli.main([arguments[0], str(file), *arguments[1:]]) == 0
