@@ -18,6 +18,7 @@ import pytest
 
 from lockstep.sim.compile.cuda.source import device_part
 from lockstep.sim.compile.ptx import names
+from lockstep.sim.compile.ptx.build import build
 from lockstep.sim.compile.ptx.lines import Places
 from lockstep.sim.compile.ptx.parser import parse
 from lockstep.sim.device import description
@@ -272,6 +273,12 @@ WRONG_PTX: dict[str, Make] = {
 def test_ptx(name: str) -> None:
     assert read_ptx(VALID_PTX[name](3))
     check_growth(VALID_PTX[name], read_ptx)
+
+
+def test_compiling() -> None:
+    """Instructions that need results of each other, and more registers than there are."""
+    sums = body(lambda n: "\n".join(f"add.s32 %r{k % 9}, %r{(k + 2) % 9}, %r{(k + 4) % 9};" for k in range(n)) + "ret;")
+    check_growth(sums, lambda text: build(parse(text, "test.ptx"), 16))
 
 
 @pytest.mark.parametrize("name", partly(WRONG_PTX, 8))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -645,9 +644,7 @@ def test_a_loaded_program_is_cached(fresh_cache: Path, monkeypatch: pytest.Monke
     first = load(CENSUS, 255)
     assert len(list(fresh_cache.iterdir())) == 1
     monkeypatch.setattr("lockstep.sim.compile.ptx.build.build", None)  # whoever builds now fails
-    start = time.perf_counter()
     second = load(str(CENSUS), 255)
-    assert time.perf_counter() - start < 0.2
     assert same(first, second)
     assert first.kernels["required"].relocations == second.kernels["required"].relocations
 
@@ -679,13 +676,3 @@ def test_loading_errors(fresh_cache: Path, tmp_path: Path) -> None:
         load(tmp_path / "binary.ptx")
     with pytest.raises(UsageError, match=r"outside 16\.\.255"):
         load(CENSUS, 300)
-
-
-def test_seven_thousand_instructions_take_seconds() -> None:
-    body = "".join(
-        f"fma.rn.f32 %f{n % 9}, %f{(n + 1) % 9}, %f{(n + 2) % 9}, %f{(n + 4) % 9};\n" for n in range(7000)
-    )
-    module = parse(HEAD + f".entry k() {{{REGISTERS}{body} st.global.f32 [%rd1], %f1; ret; }}", "test.ptx")
-    start = time.perf_counter()
-    assert len(build(module, 63).kernels["k"].code) == 7002
-    assert time.perf_counter() - start < 4

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -603,25 +602,6 @@ def test_errors_are_one_line_with_the_place(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-# ---- Speed
-
-
-def test_a_large_kernel_takes_seconds_at_most() -> None:
-    pair = "fma.rn.f32 %f{}, %f{}, 0f3F800000, %f{};\nld.f32 %f1, [%rd1+{}];"
-    lines = [pair.format(i % 8, i * 3 % 8, i * 5 % 8, 4 * i) for i in range(3500)]
-    start = time.process_time()
-    function = kernel("\n".join(lines))
-    assert len(function.body) == 7000
-    assert time.process_time() - start < 6
-
-
-def test_many_nested_scopes_take_seconds_at_most() -> None:
-    start = time.process_time()
-    function = kernel("{ .reg .b32 x; mov.u32 x, 1; L: bra L; }\n" * 2000)
-    assert len(function.body) == 6000 and f"x@{1999}" in function.registers
-    assert time.process_time() - start < 6
-
-
 def _plain(rng: random.Random, kind: str) -> tuple[str, int | float]:
     """A number of a kind in a form that PTX has, and its value."""
     if kind.startswith("f"):
@@ -682,15 +662,6 @@ def test_a_short_text_about_gigabytes_takes_none() -> None:
     assert variable.bytes == 4294967294 and variable.pieces == ((0, b"\1"), (2147483647, b"\2"))
     [variable] = declared(".global .u8 x[4] = {1, 2};").variables.values()
     assert variable.pieces == ((0, b"\1\2"),)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.long
-def test_a_million_initial_values_take_seconds_at_most() -> None:
-    numbers = ", ".join(f"0f{k * 2654435761 % (1 << 32):08X}" for k in range(1_000_000))
-    start = time.process_time()
-    [variable] = declared(f".const .f32 x[1000000] = {{{numbers}}};").variables.values()
-    assert variable.bytes == 4_000_000 and time.process_time() - start < 20
 
 
 LONG = "9" * 5000
