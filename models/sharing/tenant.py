@@ -354,10 +354,13 @@ def _edge(state, sm):
         access = state.share_access[k]
         different |= call(access.binding.step, access.binding.handle, addressof(access.io))
     before = i64(owner.io.o.owner)
+    stays_0 = i64(owner.io.o.present[0]) & ~i64(owner.io.i.finish[0])
+    stays_1 = i64(owner.io.o.present[1]) & ~i64(owner.io.i.finish[1])
+    pairs = i64(owner.io.o.present[0]) & i64(owner.io.o.present[1])
     different |= call(locks.binding.step, locks.binding.handle, addressof(locks.io))
     different |= call(owner.binding.step, owner.binding.handle, addressof(owner.io))
-    both = i64(owner.io.o.present[0]) & i64(owner.io.o.present[1])
-    state.counts.handovers += popcount((before ^ i64(owner.io.o.owner)) & both)
+    after = i64(owner.io.o.owner)
+    state.counts.handovers += popcount(pairs & (before & ~after & stays_0 | ~before & after & stays_1))
     inputs = locks.io.i
     inputs.granted = inputs.registers = inputs.scratchpad = 0
     inputs.refused = inputs.finish = 0

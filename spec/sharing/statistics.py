@@ -15,7 +15,8 @@ STATISTICS = (
     counted("sharing.waiting_core_cycles", CYCLES, "sharing.waiting_cycles", "cycles in which a warp waits for a lock"),
     of_sm("sharing.lock_waiters", "warps", "mean warps that wait for a lock while any do",
           lambda c: ratio(c("sharing.waiters"), c("sharing.waiting_cycles"))),
-    counted("sharing.handovers", "handovers", "sharing.handovers", "changes of the owner of a pair with two CTAs"),
+    counted("sharing.handovers", "handovers", "sharing.handovers",
+            "CTAs that became owner of their pair, since they took its first lock or since the owner ended"),
     counted("sharing.throttled_core_cycles", CYCLES, "sharing.throttled_cycles",
             "cycles in which dynamic warp execution keeps non-owners from accessing memory"),
 )  # fmt: skip

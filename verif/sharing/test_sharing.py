@@ -272,4 +272,5 @@ def test_whoever_takes_a_register_lock_finds_poison_behind_it(tmp_path: Path) ->
     out = gpu.to_device(np.zeros(4 * 256, np.uint32))
     run = module.launch("k", grid=(4,), block=(256,), args=[out])
     assert run.stats["sharing.register_locks"] == 4 * 256 / 32
+    assert run.stats["sharing.handovers"] == 3, "each CTA but the last hands its pair over when it ends"
     assert gpu.from_device(out).tolist() == [POISON] * 4 * 256
