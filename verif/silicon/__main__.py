@@ -74,11 +74,13 @@ def _compare(recorded: recording.Recording) -> int:
     for line in recording.differences(recorded, Gpu(GPU)):
         print(line)
         total += 1
-    for name in kernels.names(recorded.size):
+    for name in recorded.kernels:
         if line := recording.kernel_difference(recorded, Gpu(GPU), name):
             print(line)
             total += 1
     print(f"{recorded.gpu}: {total} differences")
+    if missing := [name for name in kernels.names(recorded.size) if name not in recorded.kernels]:
+        print(f"not recorded: {', '.join(missing)}")
     return int(total > 0)
 
 

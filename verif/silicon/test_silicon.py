@@ -10,7 +10,7 @@ import pytest
 from lockstep.sim import Gpu, UsageError
 from lockstep.sim.device.buffers import Buffer
 from lockstep.verif.conftest import partly
-from lockstep.verif.silicon import kernels, recording
+from lockstep.verif.silicon import recording
 from lockstep.verif.silicon.__main__ import main
 from lockstep.verif.silicon.approximations import error
 from lockstep.verif.silicon.cases import Case
@@ -33,7 +33,7 @@ def test_instructions(path: Path, gpu: Gpu) -> None:
     assert list(recording.differences(Recording.load(path), gpu)) == []
 
 
-@pytest.mark.parametrize("name", kernels.names(RECORDED.size))
+@pytest.mark.parametrize("name", RECORDED.kernels)
 def test_kernels(name: str, gpu: Gpu) -> None:
     for path in RECORDINGS:
         assert recording.kernel_difference(Recording.load(path), gpu, name) == ""
