@@ -1,4 +1,4 @@
-"""Kernels of the SDK: what their results are for, beyond equality with a reference that takes the same steps."""
+"""Kernels of the SDK: what their results are for, and their references against plain loops over the same inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image
 
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.kernels import Data
-from lockstep.verif.sim.kernels.test_kernels import SEED, tiny
+from lockstep.verif.sim.kernels.test_kernels import SEED, same, tiny
 
 
 def run(name: str, data: Data) -> dict[str, np.ndarray]:
@@ -87,3 +87,11 @@ def test_jpeg_is_what_libjpeg_decodes() -> None:
 def _segment(marker: int, content: bytes) -> bytes:
     """Of a JPEG file."""
     return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
+
+
+def test_fast_walsh() -> None:
+    """Every element as the sum that defines it."""
+    signal = tiny("fastWalshTransform")["signal"].astype(int).tolist()
+    places = range(len(signal))
+    spectrum = [sum(-signal[i] if (i & k).bit_count() % 2 else signal[i] for i in places) for k in places]
+    same("fastWalshTransform", {"spectrum": np.array(spectrum, np.float32)})
