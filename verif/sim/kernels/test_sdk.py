@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import struct
+from itertools import accumulate, product
 
 import numpy as np
 from PIL import Image
@@ -95,3 +97,47 @@ def test_fast_walsh() -> None:
     places = range(len(signal))
     spectrum = [sum(-signal[i] if (i & k).bit_count() % 2 else signal[i] for i in places) for k in places]
     same("fastWalshTransform", {"spectrum": np.array(spectrum, np.float32)})
+
+
+def test_dct() -> None:
+    """Every element as the sum that defines it; and the inverse undoes the transform."""
+    data, kernel = tiny("dct8x8"), kernels.find("dct8x8")
+    waves = [[math.cos((2 * i + 1) * k * math.pi / 16) / (8**0.5 if k == 0 else 2) for k in range(8)] for i in range(8)]
+    places = list(product(range(8), range(8)))
+    found = {name: np.empty_like(data["image"]) for name in ("coefficients", "image")}
+    for y, x in product(range(0, data["image"].shape[0], 8), range(0, data["image"].shape[1], 8)):
+        pixels, quantized = (data[name][y : y + 8, x : x + 8].tolist() for name in ("image", "quantized"))
+        for i, j in places:
+            found["coefficients"][y + i, x + j] = sum(waves[k][i] * waves[m][j] * pixels[k][m] for k, m in places)
+            found["image"][y + i, x + j] = sum(waves[i][k] * waves[j][m] * quantized[k][m] for k, m in places)
+    same("dct8x8", found)
+    again = kernel.reference({**data, "quantized": found["coefficients"]})["image"]
+    assert np.abs(again - data["image"]).max() < 1e-3
+
+
+def test_scan() -> None:
+    sums = [list(accumulate(array, initial=0))[:-1] for array in tiny("scan")["arrays"].astype(int).tolist()]
+    same("scan", {kind: np.array(sums, np.float32) for kind in ("naive", "workefficient", "best")})
+
+
+def test_scan_of_long_arrays() -> None:
+    sums = [list(accumulate(array, initial=0))[:-1] for array in tiny("scan-large")["arrays"].tolist()]
+    same("scan-large", {"sums": np.array([[each % 2**32 for each in row] for row in sums], np.uint32)})
+
+
+def test_sobol_numbers_fill_the_interval() -> None:
+    """Of the first 256 numbers of a dimension, each interval of 1/256 has one."""
+    numbers = kernels.find("sobolQRNG").reference(tiny("sobolQRNG"))["numbers"]
+    for dimension in numbers:
+        assert sorted((dimension[:256] * 256).astype(int).tolist()) == list(range(256))
+    assert len({tuple(dimension) for dimension in numbers.tolist()}) == len(numbers)
+
+
+def test_niederreiter_numbers_fill_the_cube() -> None:
+    """Of the first 128 points, each box of 2^-6 has two, however it is cut, as the polynomials' degrees are 1, 1, 2."""
+    numbers = kernels.find("quasirandomGenerator").reference({"first": 0, "count": 128})["numbers"]
+    for cuts in product(range(7), repeat=3):
+        if sum(cuts) == 6:
+            boxes = [(axis * (1 << cut)).astype(int) for axis, cut in zip(numbers, cuts, strict=True)]
+            counts = np.unique(boxes, axis=1, return_counts=True)[1]
+            assert counts.tolist() == 64 * [2], cuts
