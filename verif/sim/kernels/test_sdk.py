@@ -141,3 +141,86 @@ def test_niederreiter_numbers_fill_the_cube() -> None:
             boxes = [(axis * (1 << cut)).astype(int) for axis, cut in zip(numbers, cuts, strict=True)]
             counts = np.unique(boxes, axis=1, return_counts=True)[1]
             assert counts.tolist() == 64 * [2], cuts
+
+
+def test_mersenne_twister() -> None:
+    """Each twister by itself, and pairs of its numbers as complex ones."""
+    data = tiny("MersenneTwister")
+    uniform, normal = (np.empty((data["count"], data["twisters"].size), np.float32) for _ in range(2))
+    for column, (matrix, mask_b, mask_c, seed) in enumerate(data["twisters"].tolist()):
+        state = [seed]
+        for i in range(1, 19):
+            state.append((1812433253 * (state[-1] ^ state[-1] >> 30) + i) % 2**32)
+        for row in range(data["count"]):
+            word = state[row] >> 1 << 1 | state[row + 1] & 1
+            state.append(state[row + 9] ^ word >> 1 ^ matrix * (word & 1))
+            word = state[-1]
+            word ^= word >> 12
+            word ^= word << 7 & mask_b
+            word ^= word << 15 & mask_c
+            uniform[row, column] = float(np.float32(np.float32(word ^ word >> 18) + np.float32(1))) / 2**32
+    for row, column in np.ndindex(data["count"] // 2, data["twisters"].size):
+        first, second = (float(uniform[2 * row + k, column]) for k in range(2))
+        turned = math.sqrt(-2 * math.log(first)) * complex(math.cos(math.tau * second), math.sin(math.tau * second))
+        normal[2 * row : 2 * row + 2, column] = turned.real, turned.imag
+    same("MersenneTwister", {"uniform": uniform, "normal": normal})
+
+
+def test_atomics() -> None:
+    """The threads one after the other, in any order."""
+    data = tiny("simpleAtomicIntrinsics")
+    words, before = data["words"].tolist(), int(data["words"][7])
+    threads = range(data["ctas"] * data["block"])
+    for tid in np.random.default_rng(SEED).permutation(threads).tolist():
+        words[0] += 10
+        words[1] -= 10
+        words[2] = tid
+        words[3] = max(words[3], tid)
+        words[4] = min(words[4], tid)
+        words[5] = 0 if words[5] >= 17 else words[5] + 1
+        words[6] = 137 if words[6] == 0 or words[6] > 137 else words[6] - 1
+        words[7] = tid if words[7] == tid - 1 else words[7]
+        words[8] &= 2 * tid + 7
+        words[9] |= 1 << tid % 32
+        words[10] ^= tid
+    words[2], words[7] = words[2] in threads, before <= words[7] < len(threads)
+    same("simpleAtomicIntrinsics", {"words": np.array(words, np.int64).astype(np.int32)})
+
+
+def test_binomial_options() -> None:
+    """The mean over all leaves of the tree, by how many ways lead to them."""
+    data = tiny("binomialOptions")
+    steps, prices = data["steps"], []
+    for price, strike, step, up, down in data["options"].tolist():
+        leaves = [max(price * math.exp(step * (2 * rises - steps)) - strike, 0) for rises in range(steps + 1)]
+        ways = (math.comb(steps, rises) * up**rises * down ** (steps - rises) for rises in range(steps + 1))
+        prices.append(sum(leaf * way for leaf, way in zip(leaves, ways, strict=True)))
+    assert max(prices) > 1
+    same("binomialOptions", {"prices": np.array(prices, np.float32)})
+
+
+def test_stencil_of_order_eight() -> None:
+    data = tiny("3DFD")
+    grid, coefficients = data["grid"].astype(int).tolist(), data["coefficients"].astype(int).tolist()
+    found = np.zeros_like(data["grid"])
+    inner = [range(4, extent - 4) for extent in found.shape]
+    for z, y, x in product(*inner):
+        total = coefficients[0] * grid[z][y][x]
+        for k in range(1, 5):
+            near = grid[z - k][y][x] + grid[z + k][y][x] + grid[z][y - k][x] + grid[z][y + k][x]
+            total += coefficients[k] * (near + grid[z][y][x - k] + grid[z][y][x + k])
+        found[z, y, x] = total
+    same("3DFD", {"grid": found})
+
+
+def test_convolution_from_textures() -> None:
+    data = tiny("convolutionTexture")
+    height, width = data["image"].shape
+    image, coefficients = data["image"].astype(int).tolist(), data["coefficients"].astype(int).tolist()
+    assert coefficients != coefficients[::-1]
+    rows, columns = ([[0] * width for _ in range(height)] for _ in range(2))
+    for y, x, away in product(range(height), range(width), range(-8, 9)):
+        rows[y][x] += coefficients[8 - away] * image[y][min(max(x + away, 0), width - 1)]
+    for y, x, away in product(range(height), range(width), range(-8, 9)):
+        columns[y][x] += coefficients[8 - away] * rows[min(max(y + away, 0), height - 1)][x]
+    same("convolutionTexture", {"rows": np.array(rows, np.float32), "columns": np.array(columns, np.float32)})
