@@ -80,7 +80,7 @@ def _joined(verilog: str) -> str:
     called = dict(same)
     for name, count in Counter(same.values()).items():
         plain = re.sub(r"_\d+(?=_|$)", "", name)
-        if count > 1 and not re.search(rf"\b{plain}\b", verilog):
+        if count > 1 and plain not in called.values() and not re.search(rf"\b{plain}\b", verilog):
             called |= {each: plain for each in same if same[each] == name}
     first = _MODULE.sub(lambda found: found[0] if same[found[1]] == found[1] else "", verilog)
     first = _PART.sub(lambda found: f"  {called.get(found[1], found[1])}", re.sub(r"\n{3,}", "\n\n", first))

@@ -111,6 +111,41 @@ def test_names_and_structure() -> None:
     assert "for (k = 0; k <= 2; k = k + 1) table_[k] = 4'h0;" in text
 
 
+class Inverted(Held):
+    """Another part."""
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.held.eq(~self.value)
+        return m
+
+
+class Families(wiring.Component):
+    """Four parts in a row: two that are alike, and two others that are."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": In(4), "held": Out(4)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        value = self.value
+        for k, kind in enumerate((Held, Inverted, Held, Inverted)):
+            m.submodules[f"part_{k}"] = part = kind()
+            m.d.comb += part.value.eq(value)
+            value = part.held
+        m.d.comb += self.held.eq(value)
+        return m
+
+
+def test_two_kinds_of_parts_that_are_alike() -> None:
+    """A module for each kind."""
+    gold = export.operators(Families(), "area.families")
+    text = expressions.readable(gold, "families")
+    assert equal(gold, text, "families")
+    called = re.findall(r"^  (\w+) part_\d \(", text, re.MULTILINE)
+    assert called[0] == called[2] != called[1] == called[3]
+
+
 def test_long_lines_are_broken() -> None:
     for block in "sharing.share_locks", "cta.cta_dispatcher":
         code = [line for line in declaration(block).verilog(levels.MUTATED).split("\n") if not line.startswith("//")]
