@@ -13,7 +13,7 @@ STATE = record(
         ("limit", "i8"),  # parameters
         ("duration", "i8"),
         ("time", "i8"),
-        ("running", "i8"),  # in the last cycle
+        ("running", "i8"),  # 1: the last cycle was one of a run
         ("term", "i8"),  # instructions - target, in that cycle
         ("sum", "i8"),  # of the run's cycles
         ("low", "i8"),  # cycles on end in which it has been below the limit
@@ -36,6 +36,11 @@ def _term(io):
 
 
 @inline
+def _counts(io):
+    return i64(io.i.run & ~io.i.clear & 1)
+
+
+@inline
 def _limit(state):
     """What the sum must be below."""
     return -(i64(state.limit) << FRACTION)
@@ -44,10 +49,13 @@ def _limit(state):
 @jit
 def step(state, io):
     """One clock edge."""
-    state.running = io.i.run
+    state.running = _counts(io)
     state.term = _term(io)
     io.o.profile = 0
-    if io.o.alone != 0:
+    if io.i.clear != 0:
+        io.o.alone = 0
+        state.sum = state.low = state.left = 0
+    elif io.o.alone != 0:
         if state.left == 0:
             io.o.alone = 0
             io.o.profile = 1
@@ -69,8 +77,10 @@ def step(state, io):
 @jit
 def idle(state, io):
     """Steps that change no port while these inputs are held; fewer, where the sum passes the limit meanwhile."""
-    if io.o.profile != 0 or io.i.run != state.running or state.term != _term(io):
+    if io.o.profile != 0 or _counts(io) != state.running or state.term != _term(io):
         return i64(0)
+    if io.i.clear != 0:
+        return i64(NEVER) if io.o.alone == 0 and state.sum == 0 and state.low == 0 else i64(0)
     if io.o.alone != 0:
         return i64(state.left) if state.sum == 0 and state.low == 0 else i64(0)
     if io.i.run == 0:

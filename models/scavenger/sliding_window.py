@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import ports
 from lockstep.models.jit import clear, i64, inline, jit, record, slots
+from lockstep.models.time import NEVER
 from lockstep.spec.scavenger.prediction import MAX_ENTRIES
 
 PORTS = ports("scavenger.sliding_window")
@@ -13,6 +14,7 @@ STATE = record(
         ("cycles", "i8"),
         ("bits", "i8"),
         ("signed", "i8"),
+        ("clean", "i8"),  # 1: the last cycle had ``clear``
         ("cycle", "i8"),  # of the entry
         ("last_value", "i8"),  # a cycle ago
         ("sum", "i8"),  # of this entry so far
@@ -26,6 +28,7 @@ STATE = record(
 def reset(state, io):
     """The state and the outputs after reset."""
     clear(io.o)
+    state.clean = 1
     state.cycle = state.last_value = state.sum = state.oldest = 0
     for entry in range(MAX_ENTRIES):
         state.sums[entry] = 0
@@ -53,6 +56,7 @@ def step(state, io):
     if io.i.clear != 0:
         reset(state, io)
         return i64(0)
+    state.clean = 0
     state.sum += state.last_value
     state.last_value = _value(state, io)
     state.cycle += 1
@@ -70,7 +74,9 @@ def step(state, io):
 @jit
 def idle(state, io):
     """Steps that change no port while this value is held: up to the end of the entry."""
-    if io.i.clear != 0 or _value(state, io) != state.last_value:
+    if io.i.clear != 0:
+        return i64(NEVER) if state.clean != 0 else i64(0)
+    if state.clean != 0 or _value(state, io) != state.last_value:
         return i64(0)
     return state.cycles - 1 - state.cycle
 
@@ -78,8 +84,9 @@ def idle(state, io):
 @jit
 def skip(state, steps):
     """The same as ``steps`` idle steps."""
-    state.sum += state.last_value * steps
-    state.cycle += steps
+    if state.clean == 0:
+        state.sum += state.last_value * steps
+        state.cycle += steps
     return i64(0)
 
 

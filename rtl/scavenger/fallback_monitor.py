@@ -26,7 +26,8 @@ class FallbackMonitor(wiring.Component):
     ``time`` cycles, in which ``run`` means nothing and the sum is 0. Then a profile is asked for.
 
     Latency: two cycles, from the last cycle that the sum needs to ``alone``: one to the sum, one to the output. Both
-    outputs are registers. ``alone`` is 1 for exactly ``time`` cycles, and ``profile`` in the cycle after them.
+    outputs are registers. ``alone`` is 1 for exactly ``time`` cycles, and ``profile`` in the cycle after them, unless
+    ``clear`` ends them.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ class FallbackMonitor(wiring.Component):
     -------
     run : In
         Both kernels share the SM.
+    clear : In
+        Neither does the primary have it alone: this cycle is none of a run, and a time alone is over after it.
     issued : In
         Instructions of the primary in this cycle, 0 to 7.
     target : In, U3.16
@@ -75,6 +78,7 @@ class FallbackMonitor(wiring.Component):
         super().__init__(
             {
                 "run": In(1),
+                "clear": In(1),
                 "issued": In(range(control.MAX_ISSUED + 1)),
                 "target": In(IPC.bits),
                 "alone": Out(1),
@@ -92,7 +96,9 @@ class FallbackMonitor(wiring.Component):
         m.d.comb += behind.eq(self.sum[IPC.fraction :].as_signed() < -self._limit)  # which has no fraction
         falls = behind & (self.low == self._duration - 1)
         m.d.sync += self.profile.eq(0)
-        with m.If(self.alone):
+        with m.If(self.clear):
+            m.d.sync += [self.alone.eq(0), self.sum.eq(0), self.low.eq(0), self.left.eq(0)]
+        with m.Elif(self.alone):
             m.d.sync += [self.left.eq(self.left - 1), self.sum.eq(0), self.low.eq(0)]
             with m.If(self.left == 0):
                 m.d.sync += [self.alone.eq(0), self.profile.eq(1), self.left.eq(0)]

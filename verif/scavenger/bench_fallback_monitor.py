@@ -31,6 +31,7 @@ class Shape:
     """``moods``: how the instructions compare with the target. ``ends``: of a run, per cycle, ``turns``: of a mood.
 
     ``whole``: of the targets, those that are whole numbers. ``late``: a run goes on while the primary is alone.
+    ``clears``: per cycle.
     """
 
     moods: tuple[str, ...] = ("behind", "ahead", "level", "any")
@@ -38,6 +39,7 @@ class Shape:
     turns: float = 0.1
     whole: float = 0.3
     late: float = 0.1
+    clears: float = 0.001
 
 
 _SHAPES = {
@@ -54,7 +56,7 @@ SHAPES = tuple(_SHAPES)
 class Environment:
     """A run's primary kernel."""
 
-    CYCLES = 3000
+    CYCLES = 4000
 
     def __init__(self, parameters: dict[str, int], shape: str, rng: random.Random) -> None:
         self.p, self.shape, self.rng = parameters, _SHAPES[shape], rng
@@ -104,8 +106,15 @@ class Environment:
         if rng.random() < shape.turns:
             self._turn()
         i.run, i.issued, i.target = self.running, self.issued, self.target
+        decides = self.sum < self.limit and self.low == self.p["duration"] - 1
+        ends = 0 < self.alone < 5
+        i.clear = rng.random() < shape.clears + 0.04 * ends + 0.1 * decides
         if rng.random() < 0.05 and IPC.most > self.target > 0:  # the sum is no whole number any more, or is one again
             i.target += 1 if self.sum % IPC.one == 0 else -1
+        if self.low == self.p["duration"] - 2 and self.sum < self.limit and rng.random() < 0.15:
+            i.issued, i.target = 7, 0  # it may recover just in time
+        elif 0 <= self.sum - self.limit < IPC.most and rng.random() < 0.05:
+            i.issued, i.target = 0, self.sum - self.limit + 1
 
     def _turn(self) -> None:
         """Another target, and instructions for it."""
@@ -123,14 +132,16 @@ class Environment:
         }[self.mood]
 
     def observe(self, i: Any, o: Any, c: Any) -> None:
-        assert o.alone == bool(self.alone), "after a duration below the limit, and for its time"
+        assert o.alone == bool(self.alone), "after a duration below the limit, and for its time, or until it is cleared"
         assert o.profile == self.profile, "after the time"
         self.ran = self.ran + 1 if i.run else 0
         below = self.sum < self.limit
         o.sum, o.low, o.below, o.running = self.sum - self.limit, self.low, below, self.cycles  # for the bins
         o.left = self.alone
         self.profile = 0
-        if self.alone:
+        if i.clear:
+            self.alone = self.sum = self.low = self.cycles = 0
+        elif self.alone:
             self.alone -= 1
             self.profile = int(not self.alone)
             self.sum = self.low = self.cycles = 0
@@ -170,6 +181,11 @@ BINS: dict[str, Bin] = {
     ),
     "a run is ahead": lambda p, i, o, c: _counts(i, o) and o.sum > p["limit"] << IPC.fraction,
     "a run goes on while the primary is alone": lambda p, i, o, c: i.run and o.alone,
+    "a time alone is cleared": lambda p, i, o, c: i.clear and o.alone,
+    "a run is cleared": lambda p, i, o, c: i.clear and i.run and not o.alone and o.running,
+    "what would be the last cycle below is cleared": lambda p, i, o, c: (
+        i.clear and i.run and not o.alone and o.below and o.low == p["duration"] - 1
+    ),
     "a profile is asked for": lambda p, i, o, c: o.profile,
     "a run begins with the profile": lambda p, i, o, c: o.profile and i.run,
 }
@@ -177,7 +193,7 @@ BINS: dict[str, Bin] = {
 
 def _counts(i: Any, o: Any) -> bool:
     """The cycle is one of a run."""
-    return bool(i.run and not o.alone)
+    return bool(i.run and not o.alone and not i.clear)
 
 
 UNREACHABLE: Mapping[str, Callable[[dict[str, int]], bool]] = {

@@ -46,13 +46,13 @@ class Alone(Sum):
         low, alone = Signal(range(DURATION + 1)), Signal(range(TIME + 1))
         profile, ends = Signal(), Signal()
         below = total < -(LIMIT << IPC.fraction)
-        counts = dut.run & (alone == 0)
+        counts = dut.run & (alone == 0) & ~dut.clear
         m.d.comb += ends.eq(counts & below & (low == DURATION - 1))
         m.d.sync += [
             total.eq(Mux(counts, total + self.beyond, 0)),
             low.eq(Mux(counts & below & ~ends, low + 1, 0)),
-            alone.eq(Mux(ends, TIME, Mux(alone == 0, 0, alone - 1))),
-            profile.eq(alone == 1),
+            alone.eq(Mux(ends, TIME, Mux((alone == 0) | dut.clear, 0, alone - 1))),
+            profile.eq((alone == 1) & ~dut.clear),
         ]
         m.d.comb += [
             Assert(dut.alone == (alone != 0)),
@@ -77,7 +77,10 @@ class Reached(Alone):
 PROOFS = {
     "sum": Proof(Sum, "prove", 1, f"the sum of a run of up to {LONGEST_RUN:,} cycles does not overflow, as shipped"),
     "alone": Proof(
-        Alone, "prove", 2, f"exactly after a duration below the limit; of {DURATION}, alone for {TIME} cycles"
+        Alone,
+        "prove",
+        2,
+        f"exactly after a duration below the limit, of {DURATION}, alone for {TIME} cycles or until cleared",
     ),
     "reached": Proof(Reached, "cover", 16, f"a profile after {TIME} cycles alone"),
 }

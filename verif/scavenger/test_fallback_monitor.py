@@ -72,6 +72,18 @@ def test_a_run_begins_with_0() -> None:
     assert [alone for alone, _ in monitor.cycles(40, 2, 1)].index(1) == 30
 
 
+@pytest.mark.parametrize("cycles", [20, 31, 31 + TIME - 1])
+def test_clear_ends_a_run_and_a_time_alone(cycles: int) -> None:
+    """Without a profile; what follows is a run from its beginning."""
+    monitor = Monitor()
+    monitor.cycles(cycles, 2, 1)
+    monitor.i["clear"] = 1
+    assert monitor.cycles(3, 2, 1) == [(0, 0)] * 3
+    monitor.i["clear"] = 0
+    seen = monitor.cycles(31, 2, 1)
+    assert [alone for alone, _ in seen] == [0] * 30 + [1] and not any(profile for _, profile in seen)
+
+
 def test_the_sum_has_the_format_of_the_thesis_s_longest_run() -> None:
     bits = {register.name: register.bits for register in Netlist(FallbackMonitor()).registers()}
     assert bits["sum"] == LEAD.bits == 38
