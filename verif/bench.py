@@ -22,7 +22,7 @@ class Bench:
     """One instance of a golden model. ``i``, ``o`` and ``c`` are its ports, as records to read and write.
 
     The model may join others, as instances in its state: golden models too, with the parameters that the mechanism
-    gives them (``Mechanism.parts``).
+    gives them (``Mechanism.parts``), each of several perhaps its own.
     """
 
     def __init__(self, model: ModuleType, **parameters: int) -> None:
@@ -35,7 +35,7 @@ class Bench:
         self.i, self.o, self.c = (self._side(side) for side in "ioc")
         self._addresses = self.state.ctypes.data, self.io.ctypes.data
         self._instances = list(_parts(self.state))
-        bindings = [part["binding"] for _, part in self._instances]
+        bindings = [part["binding"] for *_, part in self._instances]
         self._bindings = [(binding.ctypes.data - self._addresses[0], binding.nbytes) for binding in bindings]
         # Compiled functions called with records find out the types of these first, which takes most of the time.
         self._slots = {name: called(function) for name, function in model.SLOTS.items()}
@@ -53,15 +53,20 @@ class Bench:
 
             mechanism = registry.of_area(self.model.__name__.split(".")[-2])
             arguments = mechanism.parts(**self.parameters)
-            for block, part in self._instances:
-                Instance(block, arguments[block], -1, 0, mechanism.unit, part).bind_model()
+            for block, index, part in self._instances:
+                given = arguments.get(f"{block}[{index}]") or arguments[block]
+                Instance(block, given, -1, index, mechanism.unit, part).bind_model()
 
     def preset(self, name: str, value: int) -> None:
-        """Give a field of the state, of the model or of a part, a value; or an element of it, as in ``table[3]``."""
+        """Give a field of the state, of the model or of a part, a value; or an element of it, as in ``table[3]``.
+
+        Of several parts that are one block, that with number 3 is called ``block_3``, as in hardware.
+        """
         *parts, field = name.split(".")
         state = self.state
         for part in parts:
-            state = state[part]["state"]
+            block, _, number = part.rpartition("_")
+            state = (state[part] if part in (state.dtype.names or ()) else state[block][int(number)])["state"]
         field, _, element = field.partition("[")
         if element:
             state[field][int(element.rstrip("]"))] = value
@@ -107,14 +112,14 @@ class Bench:
         self._bind()
 
 
-def _parts(state: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """The block and the record of every instance in a state."""
+def _parts(state: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
+    """The block, the number and the record of every instance in a state."""
     for place in blocks.instances(state.dtype):
         records = state.reshape(1)
         for name in place.path:
             records = records[name]
         for index in np.ndindex(records.shape):
-            yield place.block, records[tuple(slice(i, i + 1) for i in index)].reshape(())
+            yield place.block, index[-1], records[tuple(slice(i, i + 1) for i in index)].reshape(())
 
 
 def seeded() -> random.Random:

@@ -16,6 +16,9 @@ that it can. Code coverage is measured, and must be complete, in the first confi
 names, with the seeds that each takes. ``TRANSITIONS`` are those that registers with an enumeration make. The
 configuration ``odd`` is the one that is mutated.
 
+``OWN_CODE = True``: of a unit that joins others, code coverage counts its own code alone; its parts reach theirs in
+their own benches.
+
 ``GATES = True``: ``lockstep verify --level gates`` proves that synthesis keeps the block's meaning.
 
 ``i``, ``o`` and ``c`` are the records of the ports, with Python's integers. ``CYCLES`` may be an attribute of the
@@ -104,6 +107,7 @@ class Declaration:
     protocol: Callable[[Module, Parameters, Mapping[str, Signal]], ValueLike]
     idle_changes: Sequence[str] = ()
     gates: bool = False
+    own_code: bool = False
     in_kernels: Sequence[str] = ()
     measured: Mapping[str, int] = field(default_factory=dict)
     """Seeds for each configuration whose code coverage is to be complete."""
@@ -221,6 +225,7 @@ def declaration(block: str) -> Declaration:
         protocol=getattr(bench, "protocol", lambda m, parameters, ports: Const(1)),
         idle_changes=getattr(bench, "IDLE_CHANGES", ()),
         gates=getattr(bench, "GATES", False),
+        own_code=getattr(bench, "OWN_CODE", False),
         in_kernels=getattr(bench, "IN_KERNELS", ()),
         measured={next(iter(configurations)): 1, **getattr(bench, "MEASURED", {})},
         transitions=getattr(bench, "TRANSITIONS", {}),

@@ -8,7 +8,8 @@ for each operator (:func:`lockstep.rtl.export.operators`): inside an expression,
 not chosen. Counted are all statements and branches; the toggles, up and down, of every bit of every port (clock and
 reset apart) and of every register; and the transitions of registers that hold an enumeration. What an environment
 presets counts too. Not counted are wires, whose values the former determine and of which most have no name, and
-memories, of which Verilator counts none. A block that joins others is measured with all that is inside it.
+memories, of which Verilator counts none. A block that joins others is measured with all that is inside it, unless its
+bench says that this is its parts' (``OWN_CODE``).
 
 The transitions to reach are those that the bench names; another one must not be. What else cannot be reached is waived
 by the bench, with the reason. A waiver that matches nothing, or a point that is
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.rtl import registry
 from lockstep.verif import transitions, verilated
 from lockstep.verif.blocks import Declaration, Waiver
 from lockstep.verif.state import modules, registers, state
@@ -139,7 +141,15 @@ def _played(declared: Declaration, trace: Trace) -> tuple[bool, list[Point]]:
     inner = [each for each in state(verilog, declared.name) if each.path in preset]
     player = verilated.player(verilog, declared.name, ports, coverage=True, inner=inner)
     found, data = verilated.play(player, [trace], ports)
-    return found == [-1], list(_points(data, declared.name, verilog, {port.name for port in ports}))
+    points = _points(data, declared.name, verilog, {port.name for port in ports})
+    return found == [-1], [point for point in points if not (declared.own_code and _is_of_a_part(point))]
+
+
+def _is_of_a_part(point: Point) -> bool:
+    """Whether a point is inside another block."""
+    found = re.match(r"(\w+)\.", point.name)
+    part = found[1] if found else ""
+    return any(part.startswith(block.partition(".")[2]) for block in registry.blocks())
 
 
 def functional(declared: Declaration, bins: Mapping[str, Counter[str]]) -> list[str]:
