@@ -16,6 +16,7 @@ from lockstep.spec import (
     regless,
     rfh,
     rfv,
+    scavenger,
     sharing,
     warppool,
     working_set,
@@ -47,7 +48,7 @@ MECHANISMS: dict[str, Mechanism] = {
 }
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
 
-UNSELECTABLE = (regless.JOINED, sharing.JOINED)
+UNSELECTABLE = (regless.JOINED, sharing.JOINED, scavenger.JOINED)
 """Blocks that no tenant has in its SM: they have sizes on a GPU, and are verified by themselves."""
 
 DECLARATIONS = (FRAME, *DEFAULTS, *UNSELECTABLE, *MECHANISMS.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from lockstep.spec.parameters import MAX_CTAS
 from lockstep.spec.scavenger.fixed import GAIN
 
@@ -27,3 +29,29 @@ DURATION = 4 * WINDOW  # core cycles: the balancer can give the primary one CTA 
 ALONE = LONGEST_RUN  # core cycles: a pair that never meets its target shares for a small part of the time
 MAX_LIMIT = (1 << 21) - 1
 MAX_CYCLES = (1 << 20) - 1
+
+# The unit that joins all of them.
+OUTSTANDING_BITS = 10  # of a kernel's requests: without a limit, or beyond it, there may be more than 256
+
+
+class State(IntEnum):
+    """What an SM does."""
+
+    FREE = 0  # there is no primary: the secondary has all
+    CLEARING = 1  # the secondary leaves, and the primary's CTAs come
+    PROFILING = 2  # the primary is alone, and counted
+    TARGETING = 3  # ... until its target is known
+    RUNNING = 4  # both share
+    ALONE = 5  # sharing did not work: the primary has all
+
+
+class End(IntEnum):
+    """Why both share no longer. The first four are the detector's reasons."""
+
+    LANES = 0
+    REQUESTS = 1
+    PCS = 2
+    LENGTH = 3
+    FALLBACK = 4  # the primary stayed behind its target
+    KERNEL = 5  # another kernel
+    GONE = 6  # no primary
