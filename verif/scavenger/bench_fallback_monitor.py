@@ -108,7 +108,7 @@ class Environment:
         i.run, i.issued, i.target = self.running, self.issued, self.target
         decides = self.sum < self.limit and self.low == self.p["duration"] - 1
         ends = 0 < self.alone < 5
-        i.clear = rng.random() < shape.clears + 0.04 * ends + 0.1 * decides
+        i.clear = rng.random() < shape.clears + 0.04 * ends + 0.25 * decides
         if rng.random() < 0.05 and IPC.most > self.target > 0:  # the sum is no whole number any more, or is one again
             i.target += 1 if self.sum % IPC.one == 0 else -1
         if self.low == self.p["duration"] - 2 and self.sum < self.limit and rng.random() < 0.15:
