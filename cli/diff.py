@@ -10,6 +10,7 @@ from lockstep.cli import options as shared
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import check_writable, say, table
 from lockstep.sim.study.difference import Row, difference
+from lockstep.sim.study.energy import DEFAULT
 from lockstep.sim.study.saved import Saved, read
 from lockstep.spec.statistics import CYCLES
 
@@ -55,7 +56,7 @@ def _show(found: Mapping[str, Any]) -> None:
     if found["stalls"]:
         _show_parts("Cycles of all warps, by what each waited for:", found["stalls"])
     if found["energy"]:
-        _table("Energy at 45 nm of what is counted (docs/energy.md), nJ:", ("first", "second", "change", ""), [
+        _table(f"Energy at {DEFAULT} of what is counted (docs/energy.md), nJ:", ("first", "second", "change", ""), [
             (row["first"] / 1e6, row["second"] / 1e6, _change(row), row["part"]) for row in found["energy"]
         ])  # fmt: skip
     statistics = found["statistics"]

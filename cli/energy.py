@@ -7,14 +7,14 @@ from typing import Any
 
 from lockstep.cli import options as shared
 from lockstep.sim.output import check_writable, say, table
-from lockstep.sim.study.energy import BY, Account, Part, Process, account, load, parts
+from lockstep.sim.study.energy import BY, DEFAULT, Account, Part, Process, account, load, parts
 from lockstep.sim.study.saved import Saved, read
 
 
 def arguments(to: ArgumentParser) -> None:
     shared.saved_runs(to)
-    to.add_argument("--process", metavar="NAME|FILE.toml", default="45nm", help="energies of events (default: "
-                    "45nm)")  # fmt: skip
+    to.add_argument("--process", metavar="NAME|FILE.toml", default=DEFAULT, help="energies of events (default: "
+                    f"{DEFAULT})")  # fmt: skip
     to.add_argument("--by", choices=BY, help="what each SM, launch or interval takes, instead of each run; launches "
                     "and intervals need runs that were made with --energy")  # fmt: skip
     shared.json(to)
@@ -30,8 +30,8 @@ def command(options: Namespace) -> int:
         for number, run in enumerate(runs, 1):
             say(f"{number}: {run['command']}", others="   ")
         if options.by:
-            for number, (run, found) in enumerate(zip(runs, divided, strict=True), 1):
-                _show_parts(f"{number}, by {options.by}", run, found, process)
+            for number, (run, found, own) in enumerate(zip(runs, accounts, divided, strict=True), 1):
+                _show_parts(f"{number}, by {options.by}", run, found, own, process)
         else:
             _show(accounts, process)
         _say_what_is_missing(accounts, process)
@@ -73,10 +73,9 @@ def _row(energies: list[int]) -> list[float | None]:
     return [energy / 1e6 for energy in energies] + ratios
 
 
-def _show_parts(name: str, run: Saved, divided: list[Part], process: Process) -> None:
+def _show_parts(name: str, run: Saved, whole: Account, divided: list[Part], process: Process) -> None:
     """Components that take something, in nanojoules, and the mean power of all of them."""
-    used = {component for part in divided for component, energy in part.account.energies.items() if energy}
-    components = [component for component in divided[0].account.energies if component in used]
+    components = [component for component, energy in whole.energies.items() if energy]
     rows = [
         [part.name, part.cycles, *(part.account.energies[component] / 1e6 for component in components),
          part.account.total / 1e6, part.milliwatts(run["configuration"]["clocks.core"])]

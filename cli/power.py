@@ -8,6 +8,7 @@ from lockstep.cli import options as shared
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, say, table, write_json, write_text
 from lockstep.sim.study import page
+from lockstep.sim.study.energy import DEFAULT
 from lockstep.sim.study.energy import load as load_process
 from lockstep.sim.study.power import models
 from lockstep.sim.study.power.characteristics import read_recorded
@@ -31,8 +32,8 @@ def arguments(to: ArgumentParser) -> None:
                           "output)")  # fmt: skip
     features.add_argument("--watts", metavar="FILE.csv", help="watts that `python -m lockstep.verif.silicon power` "
                           "recorded (default: of the event model)")  # fmt: skip
-    features.add_argument("--process", metavar="NAME|FILE.toml", default="45nm", help="energies of the event model "
-                          "(default: 45nm)")  # fmt: skip
+    features.add_argument("--process", metavar="NAME|FILE.toml", default=DEFAULT, help="energies of the event model "
+                          f"(default: {DEFAULT})")  # fmt: skip
     features.add_argument("--per-second", action="store_true", help="counts per second in place of totals")
 
     fit = step("fit", "Fit a forest, a tree and a linear model to a sample.")

@@ -25,7 +25,7 @@ def difference(first: Saved, second: Saved) -> dict[str, Any]:
 
     ``notes`` say what to know before the figures are believed. The rows of ``breakdown`` are cycles of a mean SM, and
     add up to the cycles. ``stalls``, if both runs have a profile, are cycles of all warps by what each waited for.
-    ``energy``: femtojoules of the components that differ (:mod:`.energy`, at 45 nm).
+    ``energy``: femtojoules of the components that differ (:mod:`.energy`, of its default process).
     ``configuration`` and ``statistics`` have what is different, the latter those first that explain most: counts of
     cycles by their difference, then the others by how many times one is the other.
     """
@@ -104,7 +104,7 @@ def _stalls(first: Saved, second: Saved) -> list[Row]:
 def _energy(first: Saved, second: Saved) -> list[Row]:
     if not countable(first) or not countable(second):
         return []
-    process = load("45nm")
+    process = load()
     rows = _parts(*({**found.energies, "total": found.total}
                     for found in (account(run, process) for run in (first, second))))  # fmt: skip
     return [row for row in rows if row["difference"]]

@@ -71,6 +71,8 @@ class Launch:
     counts: dict[Name, list[Count]]
 
     def __post_init__(self) -> None:
+        if not self.core_cycle:
+            raise ValueError("core_cycle: is empty: must have an end for each interval")
         _rising("core_cycle", self.core_cycle)
         for name, grown in self.counts.items():
             _as_long(f"counts.{name}", grown, self.core_cycle)
@@ -110,7 +112,7 @@ class Run:
     functions: list[Kernel] = field(default_factory=list)
     per_sm: list[dict[Name, Number]] = field(default_factory=list)
     profile: Profile = field(default_factory=lambda: Profile([]))
-    events: list[Launch] = field(default_factory=list)
+    events: list[Launch] | None = None
 
     def __post_init__(self) -> None:
         _parameters("settings", self.settings)
@@ -137,9 +139,10 @@ class Run:
             for name in names:
                 if name in self.per_sm[0]:
                     _equal(f"per_sm: {name}", sum(own.get(name, 0) for own in self.per_sm), self.stats[name], "stats")
-        for name in names if self.events else ():
-            total = sum(sum(launch.counts.get(name, [])) for launch in self.events)
-            _equal(f"events: {name}", total, self.stats[name], "stats")
+        if self.events is not None:
+            for name in names:
+                total = sum(sum(launch.counts.get(name, [])) for launch in self.events)
+                _equal(f"events: {name}", total, self.stats[name], "stats")
 
 
 @dataclass

@@ -23,13 +23,14 @@ from lockstep.spec import registry, toml
 from lockstep.spec.energy import ARRAY, USES
 from lockstep.spec.words import closest
 
-__all__ = ["BY", "Account", "Part", "Process", "account", "countable", "load", "parts", "processes"]
+__all__ = ["BY", "DEFAULT", "Account", "Part", "Process", "account", "countable", "load", "parts", "processes"]
 
 FOLDER = Path(__file__).parent
 WORD_BITS = 64  # of an array's energies
 MOST = 10**18  # bytes of an array, femtojoules of an access
 STEEPEST = 4
 OPERATIONS = sorted({use.operation for use in (*USES, *registry.energy(registry.MECHANISMS))} - {ARRAY})
+DEFAULT = "45nm"
 BY = ("sm", "launch", "interval")
 KEYS = ("node_nm", "voltage", ARRAY, "operations")
 
@@ -86,7 +87,7 @@ def processes() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
-def load(name: str) -> Process:
+def load(name: str = DEFAULT) -> Process:
     """The process called ``name``, or in the file ``name`` (a path that ends in ``.toml``). Raises
     :class:`UsageError`."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
@@ -184,7 +185,7 @@ def parts(run: Saved, process: Process, by: str) -> list[Part]:
         if not run["per_sm"]:
             raise UsageError(f"{run['command']}: was saved without per_sm, the statistics of each SM")
         return list(_of_sms(run, process))
-    if "events" not in run:
+    if run.get("events") is None:
         raise UsageError(f"{run['command']}: was run without --energy, which keeps what takes energy by launch")
     return list((_of_launches if by == "launch" else _of_intervals)(run, process))
 

@@ -229,11 +229,8 @@ def _scratchpad(runs: Sequence[Subject]) -> Iterator[Text | Table]:
         ])  # fmt: skip
 
 
-PROCESS = "45nm"
-
-
 def _energy(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
-    process = load(PROCESS)
+    process = load()
     accounts = {run.label: account(run.result, process) for run in runs}
     names = dict.fromkeys(name for found in accounts.values() for name in found.energies)
     joules = {label: {name: float(found.energies.get(name, 0)) for name in names} for label, found in accounts.items()}
@@ -249,7 +246,7 @@ def _energy(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
         (label, *(energy / 1e6 for energy in each.values()), accounts[label].total / 1e6)
         for label, each in joules.items()
     ])  # fmt: skip
-    recorded = [run for run in runs if "events" in run.result]
+    recorded = [run for run in runs if run.result.get("events")]
     if recorded:
         series = {run.letter: _milliwatts(run, process) for run in recorded}
         drawn = partial(plots.over_time, series, {"milliwatts": "mW"})

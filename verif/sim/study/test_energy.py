@@ -216,6 +216,12 @@ def test_by_launch_of_a_run_without_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert cli.main(["run", "saxpy", "--size", "tiny", "--json", str(file)]) == 0
     result = json.loads(file.read_text(encoding="utf-8"))
     assert "events" not in result
+    nothing = {"cycles": 0, "warp_instructions": 0, "ipc": 0, "timeline": [], "per_sm": [], "events": []}
+    stats = dict.fromkeys(result["stats"], 0)
+    file.write_text(json.dumps({**result, **nothing, "stats": stats}), encoding="utf-8")
+    for by in ("launch", "interval"):
+        assert cli.main(["energy", str(file), "--by", by]) == 0, "nothing was launched"
+    file.write_text(json.dumps({**result, "events": None}), encoding="utf-8")
     for by in ("launch", "interval"):
         assert cli.main(["energy", str(file), "--by", by]) == 2
         assert "saxpy --gpu gtx480 --size tiny --seed 1: was run without --energy" in capsys.readouterr().err
@@ -243,6 +249,8 @@ def test_the_command_by_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("events", 0, "counts", "registers.reads", 0), 10**6, "events: registers.reads = "),
         (("events", 0, "counts", "registers.reads"), [1], "counts.registers.reads: has 1 values: must have "),
         (("events", 0, "core_cycle", 0), 10**9, "core_cycle: must not fall"),
+        (("events", 0), {"kernel": "k", "core_cycle": [], "counts": {}}, "core_cycle: is empty"),
+        (("events",), [], "events: instruction_cache.hits = 0: must be "),
         (("per_sm", 0, "registers.reads"), 10**9, "per_sm: registers.reads = "),
         (("per_sm", 0), {}, "per_sm[0]: has no 'instruction_cache.hits'"),
         (("per_sm", 1), {}, "per_sm: instruction_cache.hits = "),
