@@ -14,7 +14,7 @@ from lockstep.models.scavenger import (
     sliding_window,
 )
 from lockstep.models.time import NEVER
-from lockstep.spec.scavenger.control import End
+from lockstep.spec.scavenger.control import SLACK_LATENCY, End
 from lockstep.spec.scavenger.control import State as Stage
 from lockstep.spec.scavenger.fixed import ERROR, IPC, SHARE
 from lockstep.spec.scavenger.parameters import (
@@ -67,7 +67,6 @@ BY_FALLBACK, BY_KERNEL, BY_ABSENCE = int(End.FALLBACK), int(End.KERNEL), int(End
 LANES, INSTRUCTIONS, LINES, MEMORY_INSTRUCTIONS = range(ERRORS)
 IPC_BITS, ERROR_BITS, ONE = IPC.fraction, ERROR.bits, SHARE.one
 ERROR_MASK = (1 << ERROR_BITS) - 1
-LATENCY = SHARE.bits + 2  # of a slack
 
 
 @jit
@@ -213,7 +212,7 @@ def _measure(state, io):
         state.part[k], state.whole[k] = _part(state, io, k)
         state.part_sum[k] += state.part[k]
         state.whole_sum[k] += state.whole[k]
-        last = runs and state.beat == state.interval - 1 - LATENCY
+        last = runs and state.beat == state.interval - 1 - SLACK_LATENCY
         if last:
             part, whole = max(i64(state.part_sum[k]), i64(0)), i64(state.whole_sum[k])
             state.slack[k] = (2 * ONE * part + whole) // (2 * whole) if whole != 0 else i64(ONE)
@@ -340,7 +339,7 @@ def idle(state, io):
         steps = min(steps, _idle(state.sliding_window[k]))
     for k in range(CONTROLLERS):
         steps = min(steps, _idle(state.pid_controller[k]))
-    measured = state.interval - 1 - LATENCY - state.beat
+    measured = state.interval - 1 - SLACK_LATENCY - state.beat
     if state.stage == RUNNING and measured >= 0:
         steps = min(steps, measured)
     return min(steps, i64(NEVER))

@@ -6,10 +6,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lockstep.spec.scavenger.control import QUOTIENT_BITS
 from lockstep.spec.scavenger.fixed import SHARE
-
-QUOTIENT_BITS = SHARE.bits + 1  # the last one rounds
-LATENCY = QUOTIENT_BITS + 1  # cycles from the last one that is summed to the share
 
 
 class Slack(wiring.Component):

@@ -13,11 +13,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from lockstep.rtl import registry
-from lockstep.rtl.scavenger._slack import LATENCY, Slack
+from lockstep.rtl.scavenger._slack import Slack
 from lockstep.rtl.signatures import event
 from lockstep.spec.parameters import MAX_CTAS, MAX_WARPS
 from lockstep.spec.scavenger import control, prediction
-from lockstep.spec.scavenger.control import OUTSTANDING_BITS, End, State
+from lockstep.spec.scavenger.control import OUTSTANDING_BITS, SLACK_LATENCY, End, State
 from lockstep.spec.scavenger.fixed import ERROR, IPC
 from lockstep.spec.scavenger.parameters import ERRORS, WINDOWS, parts
 
@@ -316,7 +316,7 @@ class ScavengerUnit(wiring.Component):
             requests.whole.eq(self.stalled_with),
         ]
         for slack in self.slacks:
-            m.d.comb += [slack.run.eq(runs), slack.last.eq(runs & (self.beat == p["interval"] - 1 - LATENCY))]
+            m.d.comb += [slack.run.eq(runs), slack.last.eq(runs & (self.beat == p["interval"] - 1 - SLACK_LATENCY))]
         total = self.parts[f"sliding_window_{ERRORS}"].total.as_signed()
         bits = exact_log2(p["entries"] * p["entry"])
         m.d.sync += self.long_term.eq((total + (1 << bits - 1) - (total < 0)) >> bits)

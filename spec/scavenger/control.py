@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from lockstep.spec.parameters import MAX_CTAS
-from lockstep.spec.scavenger.fixed import GAIN
+from lockstep.spec.scavenger.fixed import GAIN, SHARE
 
 MAX_ISSUED = 7  # instructions of a kernel that an SM issues in a cycle: the whole bits of an IPC
 MAX_REQUESTS = 256  # outstanding on an SM, of both kernels (section 5.5.1.2)
@@ -31,6 +31,8 @@ MAX_LIMIT = (1 << 21) - 1
 MAX_CYCLES = (1 << 20) - 1
 
 # The unit that joins all of them.
+QUOTIENT_BITS = SHARE.bits + 1  # of a slack, divided a bit per cycle; the last one rounds
+SLACK_LATENCY = QUOTIENT_BITS + 1  # cycles from the last one that is summed to the slack
 OUTSTANDING_BITS = 10  # of a kernel's requests: without a limit, or beyond it, there may be more than 256
 
 
