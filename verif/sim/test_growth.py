@@ -34,7 +34,8 @@ Read = Callable[[str], object]
 
 MOST_GROWTH = 2.5
 ENOUGH = 0.03  # seconds of CPU that can be measured
-LIMIT = 5  # seconds; what is linear and longer than ENOUGH at one size does not take this at the next
+LIMIT = 5  # seconds; what is linear and longer than ENOUGH at one size does not take this at the next, nor ...
+TIMES = 16  # as long as at the smallest size at which growth is measured
 LONGEST = 1 << 20  # characters; what takes no time with that many takes none
 ATTEMPTS = 16  # a machine that is busy with other things may spoil some
 
@@ -44,14 +45,14 @@ class TooLong(Exception):
 
 
 @contextmanager
-def limited() -> Iterator[None]:
+def limited(limit: float) -> Iterator[None]:
     """An end to what would never end; the regular expressions of Python let a signal through."""
 
     def end(*_: object) -> None:
         raise TooLong
 
     before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         yield
     finally:
@@ -59,14 +60,14 @@ def limited() -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def seconds(read: Read, text: str, repeats: int = 1) -> float:
+def seconds(read: Read, text: str, repeats: int = 1, limit: float = LIMIT) -> float:
     """The least CPU time of several readings. What a user may do wrong is no failure; anything else is."""
     least = float("inf")
     for _ in range(repeats):
         gc.disable()
         try:
             start = time.process_time()
-            with limited():
+            with limited(limit):
                 read(text)
         except UsageError as error:
             assert "\n" not in str(error)
@@ -76,8 +77,9 @@ def seconds(read: Read, text: str, repeats: int = 1) -> float:
     return least
 
 
-def check_growth(make: Make, read: Read) -> None:
-    size, took = 16, 0.0
+def check_growth(make: Make, read: Read, size: int = 16) -> None:
+    """From four times the ``size`` on, where what grows faster is to be seen beside what does not."""
+    took = 0.0
     while took < ENOUGH and len(make(2 * size)) < LONGEST:
         size *= 2 if took > ENOUGH / 8 else 4
         took = seconds(read, make(size))
@@ -86,10 +88,11 @@ def check_growth(make: Make, read: Read) -> None:
     if took < ENOUGH:
         return
     least: dict[int, float] = {}
+    limit = max(LIMIT, TIMES * took)
     for attempt in range(ATTEMPTS):
         each = size << attempt % 2  # at some sizes memory becomes dearer
         for n in (each, 2 * each):
-            least[n] = min(least.get(n, LIMIT), seconds(read, make(n), 2))
+            least[n] = min(least.get(n, limit), seconds(read, make(n), 2, limit))
         growth = least[2 * each] / max(least[each], ENOUGH / 2)
         if growth < MOST_GROWTH:
             return
@@ -275,10 +278,23 @@ def test_ptx(name: str) -> None:
     check_growth(VALID_PTX[name], read_ptx)
 
 
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("instructions", 512),
+        pytest.param("scopes side by side", 256, marks=pytest.mark.exhaustive),
+        pytest.param("numbers", 65536, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_long_ptx(name: str, size: int) -> None:
+    """Thousands of statements and hundreds of thousands of numbers, as in kernels and their tables."""
+    check_growth(VALID_PTX[name], read_ptx, size)
+
+
 def test_compiling() -> None:
     """Instructions that need results of each other, and more registers than there are."""
     sums = body(lambda n: "\n".join(f"add.s32 %r{k % 9}, %r{(k + 2) % 9}, %r{(k + 4) % 9};" for k in range(n)) + "ret;")
-    check_growth(sums, lambda text: build(parse(text, "test.ptx"), 16))
+    check_growth(sums, lambda text: build(parse(text, "test.ptx"), 16), size=512)
 
 
 @pytest.mark.parametrize("name", partly(WRONG_PTX, 8))
