@@ -35,6 +35,35 @@ def raw_counts(
     return raw
 
 
+def shares(sms: np.ndarray, memory: system.Memory) -> dict[str, np.ndarray]:
+    """What grid 1 has of the raw counts, in the records; the counts that are not here belong to no grid alone.
+
+    ``alone.``: what it has of the cycles of SMs, without those that grid 0 has too.
+    """
+    lsu = sms["lsu"]
+    own = {
+        **counts("alone", sms["alone"]),
+        **counts("sm", sms["share"]),
+        **counts("lsu", lsu["share"]),
+        **counts("l1", lsu["l1"]["share"]),
+        **counts("instruction_cache", sms["code"]["share"]),
+        **counts("constant_cache", sms["constants"]["share"]),
+        **counts("l2", memory.slices["share"]),
+        **counts("dram", memory.channels["share"]),
+    }
+    for direction in ("requests", "replies"):
+        own |= counts(direction, memory.record[direction]["share"])
+    return own
+
+
+def part(grid: int, raw: Raw, shares: Raw) -> dict[str, np.ndarray]:
+    """What a grid has of raw counts, of which grid 1 has ``shares`` (:func:`shares`)."""
+    if grid:
+        return {name: count.copy() for name, count in shares.items() if name in raw}
+    taken = {name: shares.get(name.replace("sm.", "alone."), count) for name, count in shares.items()}
+    return {name: raw[name] - count for name, count in taken.items() if name in raw}
+
+
 def broken(gpu: Gpu, raw: Raw, ctas: int, warps: int, sms: np.ndarray, memory: system.Memory) -> list[str]:
     """The laws that a finished run has broken: those of the frame, of the mechanisms, and of memory.
 
@@ -53,5 +82,4 @@ def broken(gpu: Gpu, raw: Raw, ctas: int, warps: int, sms: np.ndarray, memory: s
     for mechanism in registry.selected(gpu):
         laws += mechanism.laws(c)
     wrong = [f"{name}: {left} against {right}" for name, left, right in laws if left != right]
-    caches = [sms[name]["stats"] for name in ("code", "constants")]
-    return wrong + system.conservation(memory, sms["lsu"]["l1"], *caches)
+    return wrong + system.conservation(memory, sms["lsu"]["l1"], sms["code"], sms["constants"])

@@ -86,7 +86,9 @@ class Model:
                 tenant.bind(self.sms, self.state)
             self.raw = laws.raw_counts(self.state, self.sms, self.memory, self.tenants)
             """The raw counts, as they stand in the records."""
-            self.rows = Recorder(self.raw, self._gauges())
+            self.shares = laws.shares(self.sms, self.memory)
+            """What grid 1 has of them."""
+            self.rows = Recorder(self.raw, self._gauges(), self.shares)
             self._compile()
         from lockstep.models.execution.execute import SLOTS
         from lockstep.models.execution.printf import Printer

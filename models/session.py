@@ -27,7 +27,6 @@ from lockstep.models.occupancy import plan
 from lockstep.models.progress import Files, Watch, between_looks
 from lockstep.models.run import enter, run
 from lockstep.models.stop import ModelFault, Records, Stop
-from lockstep.models.tenants import counts
 from lockstep.spec.parameters import MAX_GRIDS
 
 
@@ -44,7 +43,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Ended:
-    """A grid that has ended: its index, the core cycles in which it was there, what the SMs counted of it."""
+    """A grid that has ended: its index, the core cycles in which it was there, what was counted of it.
+
+    ``raw`` has its memory traffic when the next grid begins in its place, or the run is over: what is on its way when
+    the last CTA has ended belongs to the grid, too.
+    """
 
     index: int
     began: int
@@ -88,6 +91,7 @@ class Session:
         self._programs: list[Program] = []  # also of grids that have ended: their last fetches may be on their way
         self._began = [0] * MAX_GRIDS
         self._before: list[dict[str, np.ndarray]] = [{}] * MAX_GRIDS  # what had been counted when a grid began
+        self._last: list[Ended | None] = [None] * MAX_GRIDS  # the last grid that has ended in a place
         self._ctas = self._warps = 0  # of all grids
         self._watch: Watch | None = None
         self._stuck: Watch | None = None  # has found that the run makes no progress
@@ -134,7 +138,7 @@ class Session:
             self._arena = arena
             machine.context["fault"], machine.context["fault_lane"], machine.context["fault_address"] = 0, -1, 0
             machine.reset(kernel, self._observers)
-            machine.rows.begin(self._interval)
+            machine.rows.begin(self._interval, shares=self._grids > 1)
         machine.grids += 1
         self._programs.append(program)
         self._ctas += launch.ctas
@@ -142,6 +146,7 @@ class Session:
         self._began[index] = 0 if self.now == machine.gpu.launch.overhead else self.now
         if self._grids > 1:
             machine.settle(self.now)
+            self._complete(index)
             self._before[index] = self._share(index)
         state, _, _, launch_record, settings, _, _ = machine.arguments
         enter(state, launch_record, settings, index)
@@ -205,19 +210,22 @@ class Session:
             self._printed = machine.printer.text(machine.grid(index))
             ended = whole or self.now
             raw = {"gpu.cycles": np.array([ended - self._began[index]])}
-            if self._grids > 1:
-                raw |= {name: count - self._before[index][name] for name, count in self._share(index).items()}
-            found.append(Ended(index, self._began[index], ended, raw, self._printed))
+            self._last[index] = Ended(index, self._began[index], ended, raw, self._printed)
+            found.append(self._last[index])
             state["running"] &= ~(1 << index)
         state["over"], state["dispatcher_wake"] = 0, state["now"]
         return found
 
+    def _complete(self, index: int) -> None:
+        """Give the last grid that has ended in a place what was counted for it."""
+        last, self._last[index] = self._last[index], None
+        if last:
+            share = self._share(index)
+            last.raw.update({name: count - self._before[index][name] for name, count in share.items()})
+
     def _share(self, index: int) -> dict[str, np.ndarray]:
-        """What the SMs have counted so far of the grids in a place."""
-        second = counts("sm", self._machine.sms["share"])
-        if index:
-            return {name: count.copy() for name, count in second.items()}
-        return {name: self._machine.raw[name] - count for name, count in second.items()}
+        """What has been counted so far for the grids in a place."""
+        return laws.part(index, self._machine.raw, self._machine.shares)
 
     def collect(self) -> Result:
         """What there is to say of the run, which has ended or stopped.
@@ -232,6 +240,9 @@ class Session:
         if stop and stop.code >= Fault.MEMORY_ORDER:
             raise ModelFault(stop)
         raw = {name: count.copy() for name, count in machine.raw.items()}
+        if self._grids > 1 and not stop:
+            for index in range(MAX_GRIDS):
+                self._complete(index)
         if not stop:
             broken = laws.broken(machine.gpu, raw, self._ctas, self._warps, machine.sms, machine.memory)
             if broken:

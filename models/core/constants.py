@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lockstep.models.jit import ctz, i64, jit
+from lockstep.models.jit import ctz, i64, inline, jit
 from lockstep.models.memory.l1 import NONE
-from lockstep.models.memory.read_cache import FOUND, REFUSED, look_up
+from lockstep.models.memory.read_cache import FOUND, REFUSED, look_up, look_up_begins, look_up_ends
 
 
 @jit
@@ -13,6 +13,16 @@ def constants_looked_up(sm, port, now):
 
     Returns false if the constant cache takes no further miss; then the unit is stuck until a line comes.
     """
+    slot = i64(sm.lsu.queue.entry[sm.lsu.queue.head].warp)
+    look_up_begins(sm.constants, port, (i64(sm.second) >> slot) & 1)
+    done = _looked_up(sm, port, now)
+    look_up_ends(sm.constants, port)
+    return done
+
+
+@inline
+def _looked_up(sm, port, now):
+    """The same, of whichever grid."""
     lsu, cache = sm.lsu, sm.constants
     waiting = lsu.queue.entry[lsu.queue.head]
     if cache.finite == 0:

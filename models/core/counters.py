@@ -6,6 +6,8 @@ from lockstep.models.core.frame import HAS_MONITORS
 from lockstep.models.core.state import ALL_WAIT, EMPTY, IDLE, ISSUED, SOME_WAIT, STALLED
 from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
 
+FIRST, SECOND = 1, 2  # grids, as bits
+
 
 @inline
 def count_cycles(sm, now):
@@ -47,13 +49,29 @@ def count_cycles(sm, now):
     counters.scheduler_stall_cycles += i64(sm.idle_schedulers) * cycles
     counters.resident_warp_cycles += popcount(i64(sm.resident)) * cycles
     counters.resident_cta_cycles += i64(sm.ctas_resident) * cycles
-    if sm.second != 0:
-        sm.share.resident_warp_cycles += popcount(i64(sm.resident & sm.second)) * cycles
-        sm.share.resident_cta_cycles += i64(sm.ctas_of[1]) * cycles
+    if sm.second | (sm.issued_of & SECOND) != 0:
+        _share(sm, outcome, cycles)
     if sm.lsu.busy != 0:
         counters.lsu_busy_cycles += cycles
     if sm.lsu.refused != 0:
         counters.lsu_stalled_cycles += cycles
+
+
+@jit
+def _share(sm, outcome, cycles):
+    """Count the part that grid 1 has in the SM's cycles. A CTA's last instruction issues in a cycle of its own grid."""
+    share, alone = sm.share, sm.alone
+    share.resident_warp_cycles += popcount(i64(sm.resident & sm.second)) * cycles
+    share.resident_cta_cycles += i64(sm.ctas_of[1]) * cycles
+    issued = i64(sm.issued_of) if outcome == ISSUED else i64(0)
+    if sm.ctas_of[1] != 0 or issued & SECOND != 0:
+        share.cycles += cycles
+        if sm.ctas_of[0] == 0 and issued & FIRST == 0:
+            alone.cycles += cycles
+    if issued & SECOND != 0:
+        share.issued_cycles += cycles
+        if issued & FIRST == 0:
+            alone.issued_cycles += cycles
 
 
 @inline

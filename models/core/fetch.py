@@ -14,7 +14,7 @@ from lockstep.models.core.scoreboard import refresh
 from lockstep.models.core.state import instruction_of
 from lockstep.models.execution.isa import Flag
 from lockstep.models.jit import ctz, i64, inline, jit, without_lowest, words_i32
-from lockstep.models.memory.read_cache import FOUND, REFUSED, arrived, look_up
+from lockstep.models.memory.read_cache import FOUND, REFUSED, arrived, look_up, look_up_begins, look_up_ends
 from lockstep.spec.parameters import MAX_WARPS
 
 
@@ -202,7 +202,7 @@ def request_fetches(sm, config, port, now):
         sm.want_fetch = want & ~(i64(1) << slot)
         sm.fetching = i64(sm.fetching) | (i64(1) << slot)
         sm.fetch_pointer = (slot + 1) % MAX_WARPS
-        warp = sm.warps[slot]
+        warp, grid = sm.warps[slot], (i64(sm.second) >> slot) & 1
         pc = i64(warp.pc) + i64(warp.buffered)
         place, end = pc, i64(warp.length)
         if warp.words_to != 0:
@@ -213,11 +213,17 @@ def request_fetches(sm, config, port, now):
             width = i64(config.instruction_cache.instruction_bytes)
             address = i64(warp.code_address) + place * width
             line = address >> sm.code.line_shift
-            if _misses(sm, config, port, slot, line, now):
+            look_up_begins(sm.code, port, grid)
+            misses = _misses(sm, config, port, slot, line, now)
+            look_up_ends(sm.code, port)
+            if misses:
                 continue
             size = min(size, ((line + 1 << sm.code.line_shift) - address) // width)
         words = _words_of(warp, pc, size) if warp.words_to != 0 else i64(0)
-        if _lacks_constants(sm, port, warp, slot, pc, size - words, now):
+        look_up_begins(sm.constants, port, grid)
+        lacks = _lacks_constants(sm, port, warp, slot, pc, size - words, now)
+        look_up_ends(sm.constants, port)
+        if lacks:
             continue
         fetch = sm.fetch[(i64(sm.fetch_head) + i64(sm.fetch_count)) % i64(sm.fetch_entries)]
         fetch.time = now + i64(config.core.fetch_latency)

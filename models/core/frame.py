@@ -106,6 +106,7 @@ CLIENT = record(
         ("size", "i8"),  # bytes, from the address on
         ("lanes", "i8"),  # of an atomic, on one address
         ("token", "i8"),
+        ("grid", "i8"),  # on whose behalf
         ("code", "i8"),  # what the L1 said
         ("answer", "i8"),  # the token of a request that is answered
     ]

@@ -10,7 +10,7 @@ from lockstep.models.core.frame import CONFLICT, HAS_LISTENERS, HAS_OPERANDS, IS
 from lockstep.models.core.operands import collect, executed, read, reserve_pipeline, write_back
 from lockstep.models.core.put_off import put_off, take_back
 from lockstep.models.core.scoreboard import hold, refresh
-from lockstep.models.core.state import address_of, at_instruction, is_access, stop
+from lockstep.models.core.state import BY_INSTRUCTION, address_of, at_instruction, is_access, stop
 from lockstep.models.execution.isa import (
     GLOBAL_BASE,
     LOCAL_PHYSICAL,
@@ -22,10 +22,11 @@ from lockstep.models.execution.isa import (
     Space,
 )
 from lockstep.models.execution.operands import read_predicate
-from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
+from lockstep.models.jit import addressof, call, ctz, i64, inline, inline_once, jit, popcount, without_lowest
 from lockstep.models.lsu.queue import NEAR, queue_constants, queue_memory
 from lockstep.models.lsu.unit import issue_memory
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
+from lockstep.models.share import exclude, include
 from lockstep.models.time import NEVER
 
 
@@ -62,11 +63,33 @@ def show(sm, launch, context, instruction, slot, now):
     context.mask = mask
 
 
+@inline
+def _exclude(sm):
+    exclude(addressof(sm.share), addressof(sm.counters), BY_INSTRUCTION)
+
+
+@inline
+def _include(sm):
+    include(addressof(sm.share), addressof(sm.counters), BY_INSTRUCTION)
+
+
 @jit
 def issue(sm, launch, config, context, k, now):
     """Issue the instruction that scheduler ``k`` has granted, and execute it if its sources are there."""
+    slot = i64(sm.warp_scheduler[k].io.c.grant.warp)
+    grid = (i64(sm.second) >> slot) & 1
+    sm.issued_of |= 1 << grid
+    if grid != 0:
+        _exclude(sm)
+    _issue(sm, launch, config, context, k, slot, now)
+    if grid != 0:
+        _include(sm)
+
+
+@inline_once
+def _issue(sm, launch, config, context, k, slot, now):
+    """The same, of whichever grid."""
     io = sm.warp_scheduler[k].io
-    slot = i64(io.c.grant.warp)
     warp = sm.warps[slot]
     pc = i64(warp.pc)
     where = address_of(warp, pc)
@@ -86,8 +109,6 @@ def issue(sm, launch, config, context, k, now):
         counters.register_lanes += lanes * i64(instruction.registers)
         if instruction.group == Group.CONTROL and flags & Flag.CALL == 0:
             counters.control_lanes[instruction.op] += lanes
-    if (i64(sm.second) >> slot) & 1 != 0:
-        _count_second(sm, instruction, mask)
     if sm.tenants != 0:
         sm.frame.seen.issued |= i64(1) << slot
         if sm.tenants & HAS_LISTENERS != 0:
@@ -114,22 +135,6 @@ def issue(sm, launch, config, context, k, now):
     if sm.fault == Fault.NONE:
         _go_on(sm, config, slot, pc)
         refresh(sm, config, slot)
-
-
-@jit
-def _count_second(sm, instruction, mask):
-    """An instruction of grid 1."""
-    share = sm.share
-    if i64(instruction.flags) & Flag.ADDED != 0:
-        share.added_instructions += 1
-        return
-    share.warp_instructions += 1
-    share.categories[instruction.category] += 1
-    lanes = popcount(mask)
-    share.lanes[instruction.category] += lanes
-    share.register_lanes += lanes * i64(instruction.registers)
-    if instruction.group == Group.CONTROL and i64(instruction.flags) & Flag.CALL == 0:
-        share.control_lanes[instruction.op] += lanes
 
 
 @inline
@@ -252,6 +257,17 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
 @jit
 def deliver(sm, launch, config, context, slot, now):
     """Execute the oldest instruction of a warp that waits for its sources: they are there now."""
+    grid = (i64(sm.second) >> slot) & 1
+    if grid != 0:
+        _exclude(sm)
+    _deliver(sm, launch, config, context, slot, now)
+    if grid != 0:
+        _include(sm)
+
+
+@inline_once
+def _deliver(sm, launch, config, context, slot, now):
+    """The same, of whichever grid."""
     warp = sm.warps[slot]
     kept = warp.put_off[warp.put_off_first]
     pc = i64(kept.pc)

@@ -114,7 +114,7 @@ def enter(sm, config, grid, slot, now):
     cta.shared = i64(grid.scratchpad) + (i64(sm.index) * i64(grid.scratchpads) + slot) * i64(grid.shared_stride)
     sm.taken = i64(sm.taken) | i64(cta.slots)
     if cta.grid != 0:
-        sm.second = i64(sm.second) | i64(cta.slots)
+        _of_second(sm, i64(sm.second) | i64(cta.slots))
     sm.assigned += 1
     cta.assigned = sm.assigned
     sm.ctas_resident += 1
@@ -122,11 +122,18 @@ def enter(sm, config, grid, slot, now):
     sm.frame.events.grid_of[slot] = cta.grid
 
 
+@inline
+def _of_second(sm, slots):
+    """These warp slots are grid 1's."""
+    sm.second = slots
+    sm.lsu.second = slots
+
+
 @jit
 def give_back(sm, cta):
     """Take back what a CTA that ends or leaves has of the SM."""
     sm.taken = i64(sm.taken) & ~i64(cta.slots)
-    sm.second = i64(sm.second) & ~i64(cta.slots)
+    _of_second(sm, i64(sm.second) & ~i64(cta.slots))
     sm.ctas_resident -= 1
     sm.ctas_of[cta.grid] -= 1
 

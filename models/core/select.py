@@ -25,6 +25,7 @@ def select(sm, launch, config, context, now):
     schedulers = i64(config.core.schedulers)
     sm.stalled_pipes = 0
     sm.idle_schedulers = 0
+    sm.issued_of = 0
     if sm.tenants & HAS_ORDER != 0:
         sm.settled = 0
     held = _held_by_tenants(sm) if sm.tenants & (HAS_GATES | HAS_CLAIMS | HAS_LIMITS) != 0 else i64(0)

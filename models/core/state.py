@@ -14,6 +14,7 @@ from lockstep.models.jit import i64, inline, jit, pointer_to, record
 from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.read_cache import READ_CACHE
 from lockstep.models.scheduling import warp_scheduler
+from lockstep.models.share import share_of, words_of
 from lockstep.spec.parameters import (
     CATEGORIES,
     MAX_COLLECTORS,
@@ -38,23 +39,7 @@ NOT_BOUND, SOME_WAIT, ALL_WAIT = range(3)  # ``memory_bound``: unfinished warps 
 # Counters of one SM. ``sim/device/statistics.py`` gives them their names and units for users.
 COUNTERS = record(
     [
-        ("cycles", "i8"),  # with at least one resident CTA
-        ("issued_cycles", "i8"),  # at least one instruction issued
-        ("active_cycles", "i8"),  # Kayiran: N_act, an issue is under way; one takes ``issue_interval`` cycles
-        ("stall_cycles", "i8"),  # a warp was ready, every ready one's pipeline was blocked
-        ("idle_cycles", "i8"),  # warps resident, none ready
-        ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
-        ("scheduler_stall_cycles", "i8"),  # summed over schedulers: could have issued, had warps, issued nothing
-        ("memory_wait_cycles", "i8"),  # Kayiran: C_mem
-        ("memory_blocked_cycles", "i8"),  # some wait for memory, and the L1 refuses a request
-        ("other_idle_cycles", "i8"),  # Kayiran: C_idle
-        ("gated_cycles", "i8"),  # a gate of a mechanism held back a warp that was ready otherwise
-        ("refused_grants", "i8"),  # issue slots lost to a claim
-        ("asleep_cycles", "i8"),  # without a CTA, and allowed none
-        ("lsu_busy_cycles", "i8"),  # memory instructions wait in the LSU
-        ("lsu_stalled_cycles", "i8"),  # the L1 refused a request
-        ("resident_warp_cycles", "i8"),
-        ("resident_cta_cycles", "i8"),
+        # of instructions, and so of grids
         ("warp_instructions", "i8"),
         ("register_lanes", "i8"),  # 32-bit registers of lanes that execute, read and written
         ("categories", "i8", (len(CATEGORIES),)),  # warp instructions
@@ -71,28 +56,37 @@ COUNTERS = record(
         ("bank_conflict_cycles", "i8"),  # operand reads that waited for a register bank
         ("scratchpad_accesses", "i8"),  # warp instructions
         ("scratchpad_conflict_cycles", "i8"),
+        # of CTAs
         ("ctas", "i8"),
         ("warps", "i8"),
         ("preempted", "i8"),  # how often a CTA left before it ended
+        ("resident_warp_cycles", "i8"),
+        ("resident_cta_cycles", "i8"),
+        ("cycles", "i8"),  # with at least one resident CTA
+        ("issued_cycles", "i8"),  # at least one instruction issued
+        # of the SM
+        ("active_cycles", "i8"),  # Kayiran: N_act, an issue is under way; one takes ``issue_interval`` cycles
+        ("stall_cycles", "i8"),  # a warp was ready, every ready one's pipeline was blocked
+        ("idle_cycles", "i8"),  # warps resident, none ready
+        ("stall_pipe_cycles", "i8", (PIPE_KINDS,)),  # cycles in which ready warps were held back by this pipeline
+        ("scheduler_stall_cycles", "i8"),  # summed over schedulers: could have issued, had warps, issued nothing
+        ("memory_wait_cycles", "i8"),  # Kayiran: C_mem
+        ("memory_blocked_cycles", "i8"),  # some wait for memory, and the L1 refuses a request
+        ("other_idle_cycles", "i8"),  # Kayiran: C_idle
+        ("gated_cycles", "i8"),  # a gate of a mechanism held back a warp that was ready otherwise
+        ("refused_grants", "i8"),  # issue slots lost to a claim
+        ("asleep_cycles", "i8"),  # without a CTA, and allowed none
+        ("lsu_busy_cycles", "i8"),  # memory instructions wait in the LSU
+        ("lsu_stalled_cycles", "i8"),  # the L1 refused a request
     ]
 )
 
-# What counters say of one grid; the rest is the other one's.
-SHARE = record(
-    [
-        ("resident_warp_cycles", "i8"),
-        ("resident_cta_cycles", "i8"),
-        ("warp_instructions", "i8"),
-        ("added_instructions", "i8"),
-        ("categories", "i8", (len(CATEGORIES),)),
-        ("lanes", "i8", (len(CATEGORIES),)),
-        ("control_lanes", "i8", (len(Control),)),
-        ("register_lanes", "i8"),
-        ("ctas", "i8"),
-        ("warps", "i8"),
-        ("preempted", "i8"),
-    ]
-)
+SHARE = share_of(COUNTERS, "issued_cycles")
+BY_INSTRUCTION = words_of(share_of(COUNTERS, "scratchpad_conflict_cycles"))
+"""Counts that an issue changes; the others of a share are counted one by one."""
+
+ALONE = record([("cycles", "i8"), ("issued_cycles", "i8")])
+"""Cycles that grid 1 has in its share, and grid 0 has not: of those with both, each has its own."""
 
 FETCH = record(
     [
@@ -162,6 +156,7 @@ SM = record(
         ("memory_bound", "i8"),
         ("ctas_resident", "i8"),
         ("ctas_of", "i8", (MAX_GRIDS,)),  # of them, those of each grid
+        ("issued_of", "i8"),  # grids that have issued in the last step that chose warps, as a mask
         ("second", "i8"),  # slots of CTAs of grid 1
         ("limit", "i8"),  # CTAs that it may hold now
         ("assigned", "i8"),  # counts CTAs that have come
@@ -175,7 +170,8 @@ SM = record(
         ("launch", "i8"),  # host addresses of the records that tenants may need: LAUNCH, parameters.CONFIG
         ("config", "i8"),
         ("counters", COUNTERS),
-        ("share", SHARE),  # of grid 1 in the counters
+        ("share", SHARE),
+        ("alone", ALONE),
         ("fetch", FETCH, (FETCHES,)),
         ("code", READ_CACHE),
         ("constants", READ_CACHE),

@@ -7,6 +7,7 @@ from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.jit import addressof, call, i64, inline, jit, popcount, record
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.masks import count_of, span
+from lockstep.spec.parameters import TICKETS
 
 NOBODY = -1
 PORT_TAKEN = -100
@@ -38,8 +39,8 @@ def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
     if token.kind == L1.ATOMIC_ACCESS:  # an operand for each lane, also on one address
         size = min(count * i64(token.bytes), i64(config.l1.line_bytes))
     same = min(i64(token.same), count)
-    address = line << lsu.l1.line_shift
-    code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, low, high, size, same, identity)
+    address, grid = line << lsu.l1.line_shift, (i64(lsu.second) >> number // TICKETS) & 1
+    code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, low, high, size, same, identity, grid)
     if code < 0:
         lsu.refused = code
     return code
@@ -90,12 +91,13 @@ def serve_clients(lsu, port, config, first, last, now):
             lsu.clients.accessed = 1 + k
             token = (1 + k) * CLIENT_TOKENS + i64(client.token)
             kind, address = i64(client.kind), i64(client.address)
-            size, lanes = i64(client.size), i64(client.lanes)
+            size, lanes, grid = i64(client.size), i64(client.lanes), i64(client.grid)
             low, high = span(address & i64(lsu.l1.line_bytes) - 1, size)
-            client.code = L1.l1_access(lsu.l1, port, config, now, kind, address, low, high, size, lanes, token)
+            client.code = L1.l1_access(lsu.l1, port, config, now, kind, address, low, high, size, lanes, token, grid)
             if client.code >= 0:
                 client.valid = 0
                 lsu.counts.client_lines += 1
+                lsu.share.client_lines += grid
                 call(client.accepted, client.handle, addressof(lsu))
 
 

@@ -36,6 +36,7 @@ from lockstep.models.lsu.tokens import (
     new_token,
 )
 from lockstep.models.memory import l1 as L1
+from lockstep.models.share import exclude, include, share_of, words_of
 from lockstep.spec.mapping import REGISTERS
 from lockstep.spec.parameters import MAX_WARPS, TICKETS
 
@@ -70,14 +71,16 @@ COUNTS = record(
     [
         ("lines", "i8"),  # of the path that the L1 has accepted
         ("client_lines", "i8"),  # of clients
-        ("merged", "i8"),  # lines that went to the L1 with another one's access
         ("line_instructions", "i8"),  # all of whose lines have been accepted ...
         ("uncoalesced", "i8"),  # ... of those with more than one
         ("uncoalesced_lanes", "i8"),  # of global loads and stores that need more lines than their bytes would
         ("texture_hits", "i8"),  # lines of texture fetches that hit in the L1 ...
         ("texture_misses", "i8"),  # ... and the others
+        ("merged", "i8"),  # lines that went to the L1 with another one's access, which may be the other grid's
     ]
 )
+SHARE = share_of(COUNTS, "texture_misses")
+SHARE_WORDS = words_of(SHARE)
 
 LSU = record(
     [
@@ -88,6 +91,7 @@ LSU = record(
         ("writable", "i8"),  # the register file takes results in this cycle
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
         ("busy", "i8"),  # a line waits for the L1
+        ("second", "i8"),  # warp slots of grid 1
         ("path", PATH),
         ("clients", CLIENTS),
         ("queue", QUEUE),
@@ -95,6 +99,7 @@ LSU = record(
         ("tickets", TICKETS_TAKEN),
         ("completed", COMPLETED),
         ("counts", COUNTS),
+        ("share", SHARE),
         ("fault", FAULT),
         ("order", ORDER, (MAX_WARPS,)),
         ("token", TOKEN, (TOKENS,)),
@@ -111,6 +116,7 @@ def lsu_reset(lsu, config):
     lsu.config = addressof(config)
     lsu.refused = 0
     lsu.busy = 0
+    lsu.second = 0
     lsu.path.wake = 0
     lsu.path.answers = 1
     lsu.path.reorders = 0
@@ -122,6 +128,7 @@ def lsu_reset(lsu, config):
     clear(lsu.tickets)
     clear(lsu.completed)
     clear(lsu.counts)
+    clear(lsu.share)
     clear(lsu.fault)
     for w in range(MAX_WARPS):
         clear(lsu.order[w])
@@ -142,6 +149,18 @@ def issue_memory(lsu, config, context, instruction, mask, warp, pc):
 @inline
 def accepted(lsu, number, lanes, line, code):
     """The L1 has accepted the line of some of a token's lanes, with this outcome. Returns whether it was the last."""
+    grid = (i64(lsu.second) >> number // TICKETS) & 1
+    if grid != 0:
+        exclude(addressof(lsu.share), addressof(lsu.counts), SHARE_WORDS)
+    last = _accepted(lsu, number, lanes, line, code)
+    if grid != 0:
+        include(addressof(lsu.share), addressof(lsu.counts), SHARE_WORDS)
+    return last
+
+
+@inline
+def _accepted(lsu, number, lanes, line, code):
+    """The same, of whichever grid."""
     check_order(lsu, number, lanes, line)
     token, counts = lsu.token[number], lsu.counts
     counts.lines += 1

@@ -55,9 +55,9 @@ def release(direction, target, now):
 
 
 @inline
-def transfer(memory, direction, sender, receiver, data, now):
+def transfer(memory, direction, sender, receiver, data, grid, now):
     """Send a packet with ``data`` bytes of data through two ports; returns the core cycle in which it arrives."""
-    time = measure(memory, direction, data) * memory.interconnect.core
+    time = measure(memory, direction, data, grid) * memory.interconnect.core
     start = max(now * memory.interconnect.domain, sender.free)
     end = max(start, receiver.free) + time
     sender.free = start + time
@@ -92,7 +92,7 @@ def visit_port(where, group):
             break
         index = next_request(memory, sm, now)
         receiver = memory.requests.receivers[target]
-        packet.ready = transfer(memory, memory.requests, sender, receiver, payload(packet), now)
+        packet.ready = transfer(memory, memory.requests, sender, receiver, payload(packet), packet.grid, now)
         deliver_request(memory, index, packet, now)
     if wake < NEVER:
         wake_up(memory, port_part(memory, group), wake, now)

@@ -15,7 +15,7 @@ moves beyond the sector is thrown away.
 Timings beyond the listed ones: the data bus is not shared by bursts; a precharge waits until its read's burst is out.
 """
 
-from lockstep.models.jit import ctz, inline, jit, pointer_to, record, slot, without_lowest
+from lockstep.models.jit import addressof, ctz, inline, jit, pointer_to, record, slot, without_lowest
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.fabric import (
     OCCUPANCY,
@@ -30,6 +30,7 @@ from lockstep.models.memory.fabric import (
     slice_part,
     wake_up,
 )
+from lockstep.models.share import exclude, include, words_of
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_DRAM_BANKS
 
@@ -51,6 +52,7 @@ CHANNEL_STATISTICS = record(
         ("busy", "i8"),  # ticks in which the data bus moves data
     ]
 )
+STATISTICS_WORDS = words_of(CHANNEL_STATISTICS)
 
 # Times in ticks; see ``clock.py``.
 BANK = record(
@@ -84,6 +86,7 @@ CHANNEL = record(
         ("queue", OCCUPANCY),
         ("stats", CHANNEL_STATISTICS),
         ("banks", BANK, (MAX_DRAM_BANKS,)),
+        ("share", CHANNEL_STATISTICS),
     ]
 )
 
@@ -160,7 +163,6 @@ def dram_push(memory, index, request, now):
     row = rows // memory.banks
     number = (rows + row) % memory.banks
     packet.row = row
-    packet.bank = number
     packet.entered = now
     enter(channel.queue, now)
     bank = channel.banks[number]
@@ -313,10 +315,15 @@ def visit_channel(where, index):
         bank = channel.banks[number]
         channel.pick = -1
         channel.free_command = time + memory.dram.core
+        grid = packet_of(memory, bank.current).grid
+        if grid != 0:
+            exclude(addressof(channel.share), addressof(channel.stats), STATISTICS_WORDS)
         if bank.command < ACTIVATE:
             _column(memory, index, channel, number, time, now)
         else:
             _row(memory, channel, bank, time)
+        if grid != 0:
+            include(addressof(channel.share), addressof(channel.stats), STATISTICS_WORDS)
     if wake < NEVER:
         wake_up(memory, index, wake, now)
     return 0

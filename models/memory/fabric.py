@@ -40,7 +40,7 @@ PACKET = record(
         ("slice", "u1"),
         ("lanes", "u1"),  # of an atomic: lanes on one address
         ("kind", "u1"),
-        ("bank", "u1"),
+        ("grid", "u1"),  # on whose behalf
     ]
 )
 assert PACKET.itemsize == 64  # one cache line of the host
@@ -76,11 +76,13 @@ RECEIVER = record(
         ("last", "i4"),
     ]
 )
+SENT = record([("packets", "i8"), ("flits", "i8"), ("bytes", "i8")])
 DIRECTION = record(
     [
         ("packets", "i8"),
         ("flits", "i8"),
         ("bytes", "i8"),  # headers and data
+        ("share", SENT),  # of grid 1 in these
         ("blocked", "i8"),  # core cycles that senders waited for a buffer, added up
         ("senders", SENDER, (MAX_SMS,)),
         ("receivers", RECEIVER, (MAX_SMS,)),
@@ -105,6 +107,7 @@ PORT = record(
         ("sm", "i4"),
         ("group", "i4"),  # its port of the crossbar
         ("chosen", "i8"),  # in the first SM of a port: which of the port's SMs sends
+        ("grid", "i8"),  # on whose behalf the SM makes requests now
         ("requests", QUEUE),
         ("replies", QUEUE),
         ("reply_ready", "i8"),  # core cycle at which the first reply is there; NEVER: none on the way

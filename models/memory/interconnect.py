@@ -26,7 +26,7 @@ def send_request(port, now, kind, address, low, high, size, lanes, entry):
     """Queue a packet of an SM, which the interconnect sees from the next cycle on; ``entry`` is for the SM's own use.
 
     It reads or writes the bytes ``low`` and ``high`` of its line (``masks.py``); ``size`` bytes of data go with it, or
-    with the reply.
+    with the reply. ``port.grid`` says for which grid.
 
     The slice follows from the address: chunks of ``dram.interleave`` bytes go to the slices in turn, and slice ``s``
     belongs to channel ``s mod channels``, so that consecutive chunks are on different channels.
@@ -44,6 +44,7 @@ def send_request(port, now, kind, address, low, high, size, lanes, entry):
     packet.bytes = size
     packet.lanes = lanes
     packet.sm = port.sm
+    packet.grid = port.grid
     packet.entry = entry
     packet.ready = now + 1
     packet.born = now
@@ -80,7 +81,7 @@ def send_reply(memory, index, source, now):
         return
     packet = packet_of(memory, index)
     sender, receiver = memory.replies.senders[source], memory.replies.receivers[memory.ports[packet.sm].group]
-    packet.ready = crossbar.transfer(memory, memory.replies, sender, receiver, packet.bytes, now)
+    packet.ready = crossbar.transfer(memory, memory.replies, sender, receiver, packet.bytes, packet.grid, now)
     deliver_reply(memory, index, packet)
 
 

@@ -18,7 +18,7 @@ token per core cycle: hits ``l1.latency`` after issue, the loads that a fill ser
 ready they alternate.
 """
 
-from lockstep.models.jit import clear, ctz, i64, inline, jit, record
+from lockstep.models.jit import addressof, clear, ctz, i64, inline, jit, record
 from lockstep.models.memory.fabric import (
     ATOMIC,
     OCCUPANCY,
@@ -35,6 +35,7 @@ from lockstep.models.memory.interconnect import accept_reply, send_request
 from lockstep.models.memory.masks import BYTES, bytes_of, count_of, sectors_of, span
 from lockstep.models.memory.tags import DIRTY, RESERVED, drop, find, line_of, named, use, victim
 from lockstep.models.memory.timing import BACK_END, FRONT_END
+from lockstep.models.share import exclude, include, share_of, words_of
 from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
 
 # Kinds of access.
@@ -66,17 +67,19 @@ L1_STATISTICS = record(
         ("evictions", "i8"),  # valid lines that made room for another
         ("write_backs", "i8"),  # dirty ones among them
         ("store_evictions", "i8"),  # valid lines that a global store or an atomic hit
-        ("stalls", "i8", (len(REFUSALS),)),  # core cycles in which the LSU's access was refused
         ("fetches", "i8"),  # lines asked for
         ("requests_out", "i8"),  # packets to the crossbar
         ("bytes_out", "i8"),  # data in them
         ("replies_in", "i8"),
         ("bytes_in", "i8"),
         ("round_trip", "i8"),  # sum over fetches: core cycles from the request to the reply (Kayiran's lat_rt)
+        ("stalls", "i8", (len(REFUSALS),)),  # core cycles in which the LSU's access was refused
         ("tokens_in", "i8"),  # accesses that get an answer
         ("tokens_out", "i8"),
     ]
 )
+SHARE = share_of(L1_STATISTICS, "round_trip")
+SHARE_WORDS = words_of(SHARE)
 
 MSHR = record(
     [
@@ -124,6 +127,7 @@ L1 = record(
         ("lines", "i8", (MAX_L1_LINES,)),  # see ``tags.py``
         ("hits", ANSWER, (RETURNS,)),
         ("token", "i4", (MAX_MSHRS * MAX_MERGES,)),  # of the loads that wait, by MSHR
+        ("share", SHARE),
     ]
 )
 
@@ -161,6 +165,7 @@ def l1_reset(l1, config, answers):
     l1.passed_on = NONE
     clear(l1.in_flight)
     clear(l1.stats)
+    clear(l1.share)
     for bucket in range(BUCKETS):
         l1.bucket[bucket] = 0
     for place in range(l1.sets * l1.ways):
@@ -386,14 +391,26 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
 
 
 @inline
-def l1_access(l1, port, config, now, kind, address, low, high, size, lanes, token):
-    """Offer the LSU's next access, one line. Returns HIT, MISS, MERGED or STORED, or the reason of a refusal.
+def l1_access(l1, port, config, now, kind, address, low, high, size, lanes, token, grid):
+    """Offer a grid's next access, one line. Returns HIT, MISS, MERGED or STORED, or the reason of a refusal.
 
     ``address`` is any byte of the line, ``low`` and ``high`` are those that it accesses (``masks.py``), ``size`` the
     bytes of data of a store or an atomic, ``lanes`` for an atomic the most lanes on one address; :func:`l1_answer`
     gives ``token`` back when the data are there. A refused access is offered again, in the next cycle or when
     :func:`l1_wake` says that it may succeed: the cycles in between count as stalls either way.
     """
+    port.grid = grid
+    if grid != 0:
+        exclude(addressof(l1.share), addressof(l1.stats), SHARE_WORDS)
+    code = _access(l1, port, now, kind, address, low, high, size, lanes, token)
+    if grid != 0:
+        include(addressof(l1.share), addressof(l1.stats), SHARE_WORDS)
+    return code
+
+
+@inline
+def _access(l1, port, now, kind, address, low, high, size, lanes, token):
+    """The same, of whichever grid."""
     if l1.refusal != 0:
         l1.stats.stalls[-1 - l1.refusal] += now - l1.refused_at
         l1.refusal = 0
@@ -431,10 +448,18 @@ def _load(l1, port, now, kind, line, low, high, size, token):
 
 
 @inline
+def _received(l1, packet, now):
+    """Count a reply."""
+    l1.stats.replies_in += 1
+    l1.stats.bytes_in += packet.bytes
+    if packet.kind == READ:
+        l1.stats.round_trip += now - packet.born
+
+
+@inline
 def _fill(l1, port, now):
     """Take a reply: its line is there, its loads can be answered."""
     memory = memory_at(port.memory)
-    stats = l1.stats
     packet_index = accept_reply(memory, port, now)
     packet = packet_of(memory, packet_index)
     index = packet.entry
@@ -448,10 +473,11 @@ def _fill(l1, port, now):
         return
     entry = l1.entries[index]
     leave(l1.in_flight, now, packet.born)
-    stats.replies_in += 1
-    stats.bytes_in += packet.bytes
-    if packet.kind == READ:
-        stats.round_trip += now - packet.born
+    if packet.grid != 0:
+        exclude(addressof(l1.share), addressof(l1.stats), SHARE_WORDS)
+    _received(l1, packet, now)
+    if packet.grid != 0:
+        include(addressof(l1.share), addressof(l1.stats), SHARE_WORDS)
     give(memory, packet_index)
     if entry.listed:
         _unlist(l1, index)

@@ -20,7 +20,7 @@ What cannot go on (no MSHR, no merge slot, no way, no room in the channel's queu
 slice's look-ups until it can; replies and lines from DRAM go on, so it always will.
 """
 
-from lockstep.models.jit import i64, inline, pointer_to, popcount, record, slot, words_i64
+from lockstep.models.jit import addressof, i64, inline, pointer_to, popcount, record, slot, words_i64
 from lockstep.models.memory.clock import cycle_after, cycle_of
 from lockstep.models.memory.dram import channel_of, dram_push, dram_room, dram_waited
 from lockstep.models.memory.fabric import (
@@ -60,6 +60,7 @@ from lockstep.models.memory.tags import (
     use,
     victim,
 )
+from lockstep.models.share import exclude, include, share_of, words_of
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MSHRS
 
@@ -84,10 +85,12 @@ SLICE_STATISTICS = record(
         ("fills", "i8"),  # ... and received
         ("replies", "i8"),
         ("bytes_out", "i8"),  # data in replies
-        ("stalls", "i8", (len(STALLS),)),  # core cycles in which look-ups stood still
         ("busy", "i8"),  # L2 cycles of look-ups and atomics
+        ("stalls", "i8", (len(STALLS),)),  # core cycles in which look-ups stood still
     ]
 )
+SHARE = share_of(SLICE_STATISTICS, "busy")
+SHARE_WORDS = words_of(SHARE)
 
 MSHR = record(
     [
@@ -120,6 +123,7 @@ SLICE = record(
         ("stats", SLICE_STATISTICS),
         ("free", "i2", (MAX_MSHRS,)),
         ("entries", MSHR, (MAX_MSHRS,)),
+        ("share", SHARE),
     ]
 )
 
@@ -132,6 +136,20 @@ _BYTES_BYTES = BYTES.itemsize
 @inline
 def slice_of(memory, index):
     return _slice_at(memory.slice_base + index * _SLICE_BYTES)
+
+
+@inline
+def _exclude(cache, grid):
+    """What is done from now on is a grid's."""
+    if grid != 0:
+        exclude(addressof(cache.share), addressof(cache.stats), SHARE_WORDS)
+
+
+@inline
+def _include(cache, grid):
+    """It is done."""
+    if grid != 0:
+        include(addressof(cache.share), addressof(cache.stats), SHARE_WORDS)
 
 
 @inline
@@ -207,8 +225,8 @@ def _dirty(memory, mask):
 
 
 @inline
-def _ask_dram(memory, cache, kind, line, sectors, index, now):
-    """Queue a request for sectors of a line, for which there is room; returns how many they are."""
+def _ask_dram(memory, cache, kind, line, sectors, index, grid, now):
+    """Queue a request for sectors of a line on a grid's behalf, for which there is room; returns how many they are."""
     count = popcount(sectors)
     request = take(memory)
     packet = packet_of(memory, request)
@@ -218,27 +236,29 @@ def _ask_dram(memory, cache, kind, line, sectors, index, now):
     packet.bytes = count << memory.sector_shift
     packet.slice = cache.index
     packet.entry = index
+    packet.grid = grid
     dram_push(memory, cache.channel, request, now)
     return count
 
 
 @inline
-def _evict(memory, cache, word, now):
-    """A line makes room for another."""
+def _evict(memory, cache, word, grid, now):
+    """A line makes room for another, of a grid, which is charged with what has to be written back."""
     if line_of(word) >= 0:
         cache.stats.evictions += 1
         if word & DIRTY:
             cache.stats.write_backs += 1
-            cache.stats.written += _ask_dram(memory, cache, WRITE, line_of(word), (word & DIRTY) >> SECTOR, 0, now)
+            sectors = (word & DIRTY) >> SECTOR
+            cache.stats.written += _ask_dram(memory, cache, WRITE, line_of(word), sectors, 0, grid, now)
 
 
 @inline
-def _fetch(memory, cache, line, sectors, owner, now):
-    """Ask for sectors on behalf of an MSHR."""
+def _fetch(memory, cache, line, sectors, owner, grid, now):
+    """Ask for sectors on behalf of an MSHR, and of a grid."""
     entry = cache.entries[owner]
     entry.asked |= sectors
     entry.left += 1
-    cache.stats.fetches += _ask_dram(memory, cache, READ, line, sectors, owner, now)
+    cache.stats.fetches += _ask_dram(memory, cache, READ, line, sectors, owner, grid, now)
 
 
 @inline
@@ -287,7 +307,7 @@ def _write(memory, cache, line, place, word, packet, now):
         old = _words(cache)[place]
         if old & DIRTY and not _room(memory, cache, 1):
             return NO_DRAM
-        _evict(memory, cache, old, now)
+        _evict(memory, cache, old, packet.grid, now)
         word = _enter(cache, line, old)
         cache.stats.misses += 1
     else:
@@ -310,7 +330,7 @@ def _merge(memory, cache, line, place, word, missing, dirty, index, now):
     if missing != 0:
         if not _room(memory, cache, 1):
             return NO_DRAM
-        _fetch(memory, cache, line, missing, owner, now)
+        _fetch(memory, cache, line, missing, owner, packet_of(memory, index).grid, now)
     _use(cache, line, place, word | dirty)
     push(memory, entry.requests, index)
     cache.stats.merges += 1
@@ -345,12 +365,13 @@ def _miss(memory, cache, line, place, word, missing, dirty, index, now):
         old = _words(cache)[place]
     if not _room(memory, cache, 2 if old & DIRTY else 1):
         return NO_DRAM
+    grid = packet_of(memory, index).grid
     if word == 0:
-        _evict(memory, cache, old, now)
+        _evict(memory, cache, old, grid, now)
         word = _enter(cache, line, old)
     owner = _allocate(memory, cache, line, index, now)
     _use(cache, line, place, word & ~(OWNERS << OWNER) | owner << OWNER | RESERVED | dirty)
-    _fetch(memory, cache, line, missing, owner, now)
+    _fetch(memory, cache, line, missing, owner, grid, now)
     cache.stats.misses += 1
     return GO_ON
 
@@ -385,13 +406,13 @@ def _pass(memory, cache, line, packet, index, now):
             return NO_DRAM
         cache.stats.writes += 1
         cache.stats.bytes_in += packet.bytes
-        cache.stats.written += _ask_dram(memory, cache, WRITE, line, sectors, 0, now)
+        cache.stats.written += _ask_dram(memory, cache, WRITE, line, sectors, 0, packet.grid, now)
     else:
         if cache.free_count == 0:
             return NO_MSHR
         if not _room(memory, cache, 1):
             return NO_DRAM
-        _fetch(memory, cache, line, sectors, _allocate(memory, cache, line, index, now), now)
+        _fetch(memory, cache, line, sectors, _allocate(memory, cache, line, index, now), packet.grid, now)
     cache.stats.misses += 1
     return GO_ON
 
@@ -408,7 +429,10 @@ def _fill(memory, cache, gate, now):
     words = _words(cache)
     if not passes:
         words[place] = _validate(memory, cache, entry.line, words[place], packet.mask.low, packet.mask.high)
-    cache.stats.fills += packet.bytes >> memory.sector_shift
+    fills = packet.bytes >> memory.sector_shift
+    cache.stats.fills += fills
+    if packet.grid != 0:
+        cache.share.fills += fills
     give(memory, index)
     entry.left -= 1
     if entry.left != 0:
@@ -437,6 +461,51 @@ def _stuck(memory, cache, gate):
 
 
 @inline
+def _look_up_one(memory, cache, gate, index, packet, now):
+    """Look up a request, the first of a slice; returns why it cannot go on, GO_ON, or HIT."""
+    line = packet.address >> memory.line_shift
+    passes = packet.address >= memory.uncached
+    place = -1 if passes else _find(cache, line)
+    word = _words(cache)[place] if place >= 0 else 0
+    if passes:
+        code = _pass(memory, cache, line, packet, index, now)
+    elif packet.kind == WRITE:
+        code = _write(memory, cache, line, place, word, packet, now)
+    else:
+        code = _read(memory, cache, line, place, word, packet, index, now)
+    if code <= GO_ON:
+        _looked_up(memory, cache, gate, index, packet, code == HIT, now)
+    return code
+
+
+@inline
+def _looked_up(memory, cache, gate, index, packet, hits, now):
+    """A request has left the slice's buffer. Those that wait for their line are counted already, and served later."""
+    stats = cache.stats
+    if gate.needs != 0:
+        dram_waited(memory, channel_of(memory, cache.channel), gate)
+    accept_request(memory, cache.index, now)
+    leave(gate.waiting, now, packet.entered)
+    if not hits or packet.kind != ATOMIC:
+        _occupy(memory, cache, 1, now)
+    if packet.kind == WRITE:
+        if memory.acknowledges != 0:
+            packet.bytes = 0
+            _reply(memory, cache, index, packet, now)
+            return
+        leave(memory.flight, now, packet.born)
+        give(memory, index)
+        return
+    if packet.kind == ATOMIC:
+        stats.atomics += 1
+        stats.bytes_in += packet.bytes
+    else:
+        stats.reads += 1
+    if hits:
+        _reply(memory, cache, index, packet, now)
+
+
+@inline
 def _look_up(memory, cache, gate, now):
     """Look up the requests that are due in this core cycle, one per L2 cycle."""
     end = (now + 1) * memory.l2.domain
@@ -451,41 +520,14 @@ def _look_up(memory, cache, gate, now):
         cache.stalled_at = now
         cache.stalled_fills = stats.fills
         pop(memory, gate.input)
-        line = packet.address >> memory.line_shift
-        passes = packet.address >= memory.uncached
-        place = -1 if passes else _find(cache, line)
-        word = _words(cache)[place] if place >= 0 else 0
-        if passes:
-            code = _pass(memory, cache, line, packet, index, now)
-        elif packet.kind == WRITE:
-            code = _write(memory, cache, line, place, word, packet, now)
-        else:
-            code = _read(memory, cache, line, place, word, packet, index, now)
+        grid = packet.grid
+        _exclude(cache, grid)
+        code = _look_up_one(memory, cache, gate, index, packet, now)
+        _include(cache, grid)
         cache.stall = max(code, GO_ON)
         if cache.stall != GO_ON:
             put_back(gate.input, index)
             return
-        if gate.needs != 0:
-            dram_waited(memory, channel_of(memory, cache.channel), gate)
-        accept_request(memory, cache.index, now)
-        leave(gate.waiting, now, packet.entered)
-        if code != HIT or packet.kind != ATOMIC:
-            _occupy(memory, cache, 1, now)
-        if packet.kind == WRITE:
-            if memory.acknowledges != 0:
-                packet.bytes = 0
-                _reply(memory, cache, index, packet, now)
-                continue
-            leave(memory.flight, now, packet.born)
-            give(memory, index)
-            continue
-        if packet.kind == ATOMIC:
-            stats.atomics += 1
-            stats.bytes_in += packet.bytes
-        else:
-            stats.reads += 1
-        if code == HIT:
-            _reply(memory, cache, index, packet, now)
 
 
 @inline
@@ -529,7 +571,10 @@ def visit_slice(where, index):
         _fill(memory, cache, gate, now)
     while cache.served.head != 0 and not _full(cache):
         served = pop(memory, cache.served)
-        _reply(memory, cache, served, packet_of(memory, served), now)
+        packet = packet_of(memory, served)
+        _exclude(cache, packet.grid)
+        _reply(memory, cache, served, packet, now)
+        _include(cache, packet.grid)
     _look_up(memory, cache, gate, now)
     wake = _next_visit(memory, cache, gate)
     if wake < NEVER:

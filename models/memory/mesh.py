@@ -256,7 +256,8 @@ def _data(which, packet):
 def send(memory, which, index, packet, now):
     """Give a packet to a sender that has room for it."""
     network = _network(memory, which)
-    measure(memory, _direction(memory, which), _data(which, packet_of(memory, packet)))
+    data = packet_of(memory, packet)
+    measure(memory, _direction(memory, which), _data(which, data), data.grid)
     sender = _sender_of(network, index)
     push(memory, sender.queue, packet)
     if sender.queue.count == 1:

@@ -59,12 +59,17 @@ def flits_of(memory, data):
 
 
 @inline
-def measure(memory, direction, data):
-    """Count a packet with ``data`` bytes of data; returns its flits."""
+def measure(memory, direction, data, grid):
+    """Count a packet of a grid with ``data`` bytes of data; returns its flits."""
     flits = flits_of(memory, data)
     direction.packets += 1
     direction.flits += flits
     direction.bytes += memory.header_bytes + data
+    if grid != 0:
+        share = direction.share
+        share.packets += 1
+        share.flits += flits
+        share.bytes += memory.header_bytes + data
     return flits
 
 

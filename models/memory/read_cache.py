@@ -4,11 +4,12 @@ A miss takes an MSHR and asks for the line, and for the next ones if the cache p
 joins. The line is entered when it arrives, and those who wait for it, a mask of the cache's user, look it up again.
 """
 
-from lockstep.models.jit import clear, ctz, inline, record
+from lockstep.models.jit import addressof, clear, ctz, inline, record
 from lockstep.models.memory.fabric import READ, memory_at
 from lockstep.models.memory.interconnect import send_request
 from lockstep.models.memory.masks import span
 from lockstep.models.memory.tags import find, named, use
+from lockstep.models.share import exclude, include, words_of
 from lockstep.spec.parameters import MAX_MSHRS, MAX_READ_LINES, MAX_READ_MSHRS
 
 FOUND, REFUSED = -1, -2  # what a look-up may return instead of an MSHR
@@ -16,11 +17,14 @@ CODE, CONSTANTS = MAX_MSHRS, MAX_MSHRS + MAX_READ_MSHRS  # their first MSHRs, as
 
 READ_STATISTICS = record([(name, "i8") for name in ("hits", "misses", "requests", "bytes_in")])
 
+READ_WORDS = words_of(READ_STATISTICS)
+
 READ_MSHR = record(
     [
         ("used", "i8"),
         ("line", "i8"),
         ("waiting", "i8"),
+        ("grid", "i8"),  # that has asked
     ]
 )
 
@@ -35,6 +39,7 @@ READ_CACHE = record(
         ("prefetch", "i8"),
         ("first", "i8"),  # CODE or CONSTANTS
         ("stats", READ_STATISTICS),
+        ("share", READ_STATISTICS),
         ("entry", READ_MSHR, (MAX_READ_MSHRS,)),
         ("lines", "i8", (MAX_READ_LINES,)),  # see ``tags.py``
     ]
@@ -53,6 +58,7 @@ def read_cache_reset(cache, section, prefetch, first):
     cache.prefetch = prefetch
     cache.first = first
     clear(cache.stats)
+    clear(cache.share)
     for k in range(MAX_READ_MSHRS):
         clear(cache.entry[k])
 
@@ -62,6 +68,21 @@ def invalidate(cache):
     """Drop all lines."""
     for place in range(cache.sets * cache.ways):
         cache.lines[place] = 0
+
+
+@inline
+def look_up_begins(cache, port, grid):
+    """What is looked up from now on is a grid's."""
+    port.grid = grid
+    if grid != 0:
+        exclude(addressof(cache.share), addressof(cache.stats), READ_WORDS)
+
+
+@inline
+def look_up_ends(cache, port):
+    """What was looked up is counted."""
+    if port.grid != 0:
+        include(addressof(cache.share), addressof(cache.stats), READ_WORDS)
 
 
 @inline
@@ -87,6 +108,7 @@ def _ask(cache, port, line, now):
             entry.used = 1
             entry.line = line
             entry.waiting = 0
+            entry.grid = port.grid
             cache.stats.requests += 1
             address = line << cache.line_shift
             low, high = span(address & memory_at(port.memory).line_bytes - 1, cache.line_bytes)
@@ -97,7 +119,11 @@ def _ask(cache, port, line, now):
 
 @inline
 def look_up(cache, port, line, now):
-    """Returns FOUND, the MSHR in which the line is waited for, or REFUSED: no MSHR is free."""
+    """Returns FOUND, the MSHR in which the line is waited for, or REFUSED: no MSHR is free.
+
+    It is one of the grid ``port.grid``; whoever counts what becomes of it does so between :func:`look_up_begins` and
+    :func:`look_up_ends`.
+    """
     first = _first_of_set(cache, line)
     place = find(cache.lines, first, cache.ways, line)
     if place >= 0:
@@ -123,4 +149,6 @@ def arrived(cache, identity):
     use(cache.lines, first, first + cache.ways - 1, named(entry.line))
     entry.used = 0
     cache.stats.bytes_in += cache.line_bytes
+    if entry.grid != 0:
+        cache.share.bytes_in += cache.line_bytes
     return entry.waiting

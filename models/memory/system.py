@@ -196,9 +196,9 @@ def memory_launch(memory: Memory) -> None:
     record, slices, channels = memory.record, memory.slices, memory.channels
     assert record["packets"][0] == 0, "requests in flight at a launch"
     zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
-    zero(record["ports"], "requests", "replies", "full", "chosen")
-    zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "outbox", "served")
-    zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats")
+    zero(record["ports"], "requests", "replies", "full", "chosen", "grid")
+    zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "share", "outbox", "served")
+    zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats", "share")
     zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
     for direction in ("requests", "replies"):
         record[direction]["receivers"]["credits"] = memory.gpu.crossbar.buffers
@@ -221,29 +221,30 @@ def _sums(records: np.ndarray) -> dict[str, int]:
     return {name: sum(words[at // 8 : (at + kind.itemsize) // 8]) for name, (kind, at, *_) in fields}
 
 
-def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[str]:
-    """The conservation laws that a finished launch has broken: none, unless the model is wrong.
+Law = tuple[str, int, int]  # its name, and two counts that agree
 
-    ``l1`` are the SMs' L1 records, ``others`` the statistics of the caches beside. Nothing may be in flight any more.
+
+def _total(counts: dict[str, int], *names: str) -> int:
+    return sum(counts[name] for name in names)
+
+
+def _flow(
+    memory: Memory, inner: dict[str, int], beside: list[dict[str, int]], cache: dict[str, int], dram: dict[str, int],
+    requests: np.void, replies: np.void,
+) -> list[Law]:  # fmt: skip
+    """What one part of the memory system sends, the next one receives: for all requests, and for those of one grid.
+
+    ``inner`` are counts of the L1s, ``beside`` of the other caches of the SMs.
     """
-    record, gpu = memory.record[0], memory.gpu
-    inner, cache, dram = _sums(l1["stats"]), _sums(memory.slices["stats"]), _sums(memory.channels["stats"])
-    beside = [_sums(each) for each in others]
-    requests, replies = record["requests"], record["replies"]
+    gpu, total = memory.gpu, _total
     header = gpu.crossbar.header_bytes
-
-    def total(counts: dict[str, int], *names: str) -> int:
-        return sum(counts[name] for name in names)
-
     loads = ("loads", "bypass_loads", "local_loads", "local_stores")
     read = sum(total(each, "requests") for each in beside)
     out, back = total(inner, "requests_out") + read, total(inner, "replies_in") + read
     acknowledged = total(cache, "writes") if gpu.l2.acknowledges else 0
     bytes_back = total(inner, "bytes_in") + sum(total(each, "bytes_in") for each in beside)
-    pairs: list[tuple[str, int, int]] = [
-        ("packets in flight", int(record["packets"]), 0),
+    return [
         ("accesses to the L1s", total(inner, *loads), total(inner, "hits", "misses", "merges")),
-        ("answers of the L1s", total(inner, "tokens_in"), total(inner, "tokens_out")),
         ("requests out of the SMs", out, int(requests["packets"])),
         ("fetches, stores and write-backs out of the L1s", total(inner, "requests_out"),
          total(inner, "fetches", "stores", "atomics", "write_backs")),
@@ -263,8 +264,28 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
         ("bytes of DRAM", total(dram, "bytes_read", "bytes_written"),
          gpu.l2.sector_bytes * total(dram, "reads", "writes")),
         ("rows of DRAM", total(dram, "rows"), total(dram, "reads", "writes")),
-        ("data bus of DRAM", total(dram, "busy"), int(record["burst"]) * total(dram, "reads", "writes")),
+        ("data bus of DRAM", total(dram, "busy"), int(memory.record[0]["burst"]) * total(dram, "reads", "writes")),
     ]  # fmt: skip
+
+
+def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[str]:
+    """The conservation laws that a finished launch has broken: none, unless the model is wrong.
+
+    ``l1`` are the SMs' L1 records, ``others`` those of the caches beside. Nothing may be in flight any more.
+    """
+    record, gpu = memory.record[0], memory.gpu
+    requests, replies = record["requests"], record["replies"]
+    laws = {}
+    for whose, what in (("", "stats"), (" of the second grid", "share")):
+        counts = _sums(l1[what]), [_sums(each[what]) for each in others], _sums(memory.slices[what])
+        sent = (requests, replies) if what == "stats" else (requests["share"], replies["share"])
+        laws[whose] = _flow(memory, *counts, _sums(memory.channels[what]), *sent)
+    inner = _sums(l1["stats"])
+    pairs = [(f"{name}{whose}", left, right) for whose, flow in laws.items() for name, left, right in flow]
+    pairs += [
+        ("packets in flight", int(record["packets"]), 0),
+        ("answers of the L1s", inner["tokens_in"], inner["tokens_out"]),
+    ]
     if memory.mesh:
         pairs += mesh.conservation(memory.mesh, record)
     for name, occupancy in (

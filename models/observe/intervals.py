@@ -1,5 +1,7 @@
 """Raw counts over time: at the end of each interval, summed over SMs, slices and channels.
 
+Where two grids run, the shares that grid 1 has of them stand beside.
+
 When a row is taken, SMs that sleep are first counted up to the end of the interval, so it does not depend on whether
 cycles are skipped. What is counted only when it ends (the waiting of a line that the L1 refuses, and the like) belongs
 to the interval in which it does.
@@ -14,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lockstep.models import laws
 from lockstep.models.core.counters import count_cycles
 from lockstep.models.jit import i64, jit, pointer_to, record, words_i64
 
@@ -71,12 +74,13 @@ class Intervals:
     """A launch over time.
 
     ``rows`` are those that were taken, behind one of zeros. ``shapes`` are those of raw counts, by name, without their
-    instances; ``shown`` are the names of gauges.
+    instances; ``shown`` are the names of gauges; ``shares`` are as ``shapes``, and empty where one grid runs.
     """
 
     rows: np.ndarray
     shapes: Mapping[str, tuple[int, ...]]
     shown: Sequence[str]
+    shares: Mapping[str, tuple[int, ...]]
 
     @property
     def ends(self) -> np.ndarray:
@@ -86,38 +90,56 @@ class Intervals:
     @cached_property
     def counts(self) -> dict[str, np.ndarray]:
         """How much raw counts grew in each interval (the first axis), summed over their instances."""
-        increases, first = np.diff(self.rows, axis=0), 1
-        counts = {}
-        for name, shape in self.shapes.items():
+        cycles = np.diff(self.rows[:, 0])  # which records have at the end alone
+        return {**self._grown(1, self.shapes), "gpu.cycles": cycles}
+
+    def counts_of(self, grid: int) -> dict[str, np.ndarray]:
+        """The same of one of two grids, as far as counts belong to one."""
+        shares = self._grown(self.rows.shape[1] - _columns_of(self.shares), self.shares)
+        return {**laws.part(grid, self.counts, shares), "gpu.cycles": self.counts["gpu.cycles"]}
+
+    def _grown(self, first: int, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+        """How much the counts grew that stand in the columns from ``first`` on."""
+        increases, counts = np.diff(self.rows, axis=0), {}
+        for name, shape in shapes.items():
             counts[name] = increases[:, first : first + math.prod(shape)].reshape(-1, *shape)
             first += math.prod(shape)
-        counts["gpu.cycles"] = increases[:, 0]  # known at the end alone
         return counts
 
     @property
     def gauges(self) -> dict[str, np.ndarray]:
         """Sums over SMs, at the end of each interval."""
-        first = self.rows.shape[1] - len(self.shown)
-        return dict(zip(self.shown, self.rows[1:, first:].T, strict=True))
+        first = 1 + _columns_of(self.shapes)
+        return dict(zip(self.shown, self.rows[1:, first : first + len(self.shown)].T, strict=True))
+
+
+def _columns_of(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    return sum(map(math.prod, shapes.values()))
 
 
 class Recorder:
     """Keeps the rows of one launch after the other. ``record`` says to the run loop where they go."""
 
-    def __init__(self, raw: Mapping[str, np.ndarray], gauges: Mapping[str, np.ndarray]) -> None:
-        """``raw`` are the raw counts in the records, their instances along the first axis; ``gauges`` are alike."""
-        self._shapes, self._shown = {name: array.shape[1:] for name, array in raw.items()}, tuple(gauges)
-        columns = [column for array in (*raw.values(), *gauges.values()) for column in _columns(array)]
+    def __init__(
+        self, raw: Mapping[str, np.ndarray], gauges: Mapping[str, np.ndarray], shares: Mapping[str, np.ndarray]
+    ) -> None:
+        """``raw`` are the raw counts in the records, their instances along the first axis; the others are alike."""
+        self._shown = tuple(gauges)
+        self._shapes, self._shares = (_shapes(arrays) for arrays in (raw, shares))
+        arrays = *raw.values(), *gauges.values(), *shares.values()
+        columns = [column for array in arrays for column in _columns(array)]
         assert all(column.dtype == np.int64 for column in columns)
         self._sums = np.array([(column.ctypes.data, column.strides[0], len(column)) for column in columns], SUM)
-        self._room = np.zeros((ROOM, 1 + len(columns)), np.int64)
         self.record = np.zeros((), ROWS_TAKEN)
-        self.record["sums"], self.record["length"] = self._sums.ctypes.data, len(columns)
-        self.record["rows"] = self._room.ctypes.data
-        self.begin(None)
+        self.record["sums"] = self._sums.ctypes.data
+        self.begin(None, shares=False)
 
-    def begin(self, interval: int | None) -> None:
-        """A launch begins, with all counts zero."""
+    def begin(self, interval: int | None, shares: bool) -> None:
+        """A launch begins, or a run of two grids, which needs the ``shares``; all counts are zero."""
+        self._with_shares = shares
+        length = len(self._sums) - (0 if shares else _columns_of(self._shares))
+        self._room = np.zeros((ROOM, 1 + length), np.int64)
+        self.record["rows"], self.record["length"] = self._room.ctypes.data, length
         self._most = ROWS if interval is None else MOST_ROWS
         self.record["taken"] = 0
         self.record["interval"] = self.record["due"] = interval or INTERVAL
@@ -137,7 +159,11 @@ class Recorder:
 
     def intervals(self) -> Intervals:
         """Those of the launch."""
-        return Intervals(self._rows, self._shapes, self._shown)
+        return Intervals(self._rows, self._shapes, self._shown, self._shares if self._with_shares else {})
+
+
+def _shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape[1:] for name, array in arrays.items()}
 
 
 def _columns(array: np.ndarray) -> list[np.ndarray]:

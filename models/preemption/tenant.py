@@ -311,6 +311,7 @@ def ask(state, lsu):
     entry.address = state.address + state.sent
     entry.size = size
     entry.token = state.sent // size
+    entry.grid = state.moved.grid
     return i64(lsu.now) + 1
 
 

@@ -68,6 +68,28 @@ def test_lru_and_write_back() -> None:
     assert traffic.memory.channels["stats"]["writes"].sum() == 1
 
 
+def test_who_is_charged() -> None:
+    """Who evicts a dirty line is charged with its write-back, and who asks for sectors with their fetch."""
+    description = gpu(**SMALL)
+    a, b, c = lines(description, 3, slice=4)
+    traffic = Traffic(description)
+    accesses = mixed([a, b, b, c, a], [STORE, LOAD_BYPASS, LOAD_BYPASS, LOAD_BYPASS, LOAD_BYPASS], [128, 4, 4, 4, 4])
+    accesses["grid"] = [[0, 0, 1, 1, 0]]
+    run(traffic, accesses)
+    memory, header, line = traffic.memory, description.crossbar.header_bytes, 128
+    share = {name: int(memory.slices["share"][name].sum()) for name in memory.slices["share"].dtype.names or ()}
+    own = {"reads": 2, "hits": 1, "misses": 1, "evictions": 1, "write_backs": 1, "written": 1, "fetches": 1, "fills": 1,
+           "replies": 2, "bytes_out": 2 * line, "busy": 2}  # fmt: skip
+    assert {name: count for name, count in share.items() if count} == own
+    assert totals(traffic, "reads", "writes", "evictions", "write_backs", "fetches") == [4, 1, 2, 1, 3]
+    whole = {name: int(memory.channels["stats"][name].sum()) for name in ("reads", "writes")}
+    parts = {name: int(memory.channels["share"][name].sum()) for name in ("reads", "writes")}
+    assert (whole, parts) == ({"reads": 3, "writes": 1}, {"reads": 1, "writes": 1})
+    sent = {way: memory.record[way]["share"][0] for way in ("requests", "replies")}
+    assert (int(sent["requests"]["packets"]), int(sent["requests"]["bytes"])) == (2, 2 * header)
+    assert (int(sent["replies"]["packets"]), int(sent["replies"]["bytes"])) == (2, 2 * (header + line))
+
+
 def test_writes_never_fetch() -> None:
     """A line that has been written in full is read from the L2; an incomplete one has to be fetched."""
     description = gpu()

@@ -8,6 +8,8 @@ import random
 import numpy as np
 import pytest
 
+from lockstep.models.memory.dram import CHANNEL_STATISTICS
+from lockstep.models.memory.fabric import SENT
 from lockstep.models.memory.l1 import (
     ATOMIC_ACCESS,
     LOAD,
@@ -18,6 +20,8 @@ from lockstep.models.memory.l1 import (
     LOCAL_STORE,
     STORE,
 )
+from lockstep.models.memory.l1 import SHARE as L1_SHARE
+from lockstep.models.memory.l2 import SHARE as L2_SHARE
 from lockstep.models.memory.timing import slice_delay
 from lockstep.spec.parameters import Gpu
 from lockstep.verif.bench import interpreted, mask, seeded
@@ -77,7 +81,8 @@ def accesses(rng: random.Random, target: Gpu, length: int) -> np.ndarray:
             else:
                 size = rng.choice([1, 4, line // 2, line])
                 address += rng.randrange(0, line, size)
-            result[sm, n] = (at, address, kind, size, rng.randint(1, 32), 0, words(bytes_of_line), 0, 0)
+            lanes, grid = rng.randint(1, 32), n % 3 // 2
+            result[sm, n] = (at, address, grid, kind, size, lanes, 0, words(bytes_of_line), 0, 0)
     return result
 
 
@@ -85,7 +90,7 @@ def state(traffic: Traffic) -> dict[str, bytes]:
     """Everything that can be seen of a run, without host addresses."""
     record = traffic.memory.record[0]
     parts = {name: record[name].tobytes() for name in ("flight", "gates", "requests", "replies", "packets")}
-    parts |= {f"slices.{name}": traffic.memory.slices[name].tobytes() for name in ("stats", "in_flight")}
+    parts |= {f"slices.{name}": traffic.memory.slices[name].tobytes() for name in ("stats", "share", "in_flight")}
     parts |= {name: getattr(traffic.memory, name).tobytes() for name in ("lines", "valid", "channels")}
     parts["l1"] = traffic.l1.tobytes()
     if traffic.memory.mesh:
@@ -170,7 +175,6 @@ def test_launches_are_independent_of_time() -> None:
     "where,name,law",
     [
         ("l1", "hits", "accesses to the L1s"),
-        ("l1", "tokens_out", "answers of the L1s"),
         ("l1", "bytes_out", "bytes out of the SMs"),
         ("slices", "replies", "replies of the slices"),
         ("slices", "fills", "sectors from DRAM"),
@@ -181,11 +185,58 @@ def test_launches_are_independent_of_time() -> None:
     ],
 )
 def test_a_broken_law_is_named(where: str, name: str, law: str) -> None:
+    """Of all requests, and of those of the second grid."""
+    for what, whose in (("stats", ""), ("share", " of the second grid")):
+        traffic, _ = one_run(3, 100)
+        assert traffic.broken() == []
+        records = traffic.l1 if where == "l1" else getattr(traffic.memory, where)
+        records[what][name][0] += 1
+        assert any(error.startswith(f"{law}{whose}: ") for error in traffic.broken())
+
+
+def test_an_answer_that_lacks_is_named() -> None:
     traffic, _ = one_run(3, 100)
-    assert traffic.broken() == []
-    records = traffic.l1 if where == "l1" else getattr(traffic.memory, where)
-    records["stats"][name][0] += 1
-    assert any(error.startswith(law) for error in traffic.broken())
+    traffic.l1["stats"]["tokens_out"][0] += 1
+    assert [error.split(":")[0] for error in traffic.broken()] == ["answers of the L1s"]
+
+
+def test_a_request_without_its_grid_is_named() -> None:
+    """What an SM has sent for a grid, and what the interconnect has carried for it, agree."""
+    traffic, _ = one_run(3, 100)
+    share = traffic.memory.record["requests"]["share"]
+    assert 0 < share["packets"][0] < traffic.memory.record["requests"]["packets"][0]
+    share["packets"][0] -= 1
+    names = ["requests out of the SMs", "requests into the slices"]
+    assert [error.split(":")[0] for error in traffic.broken()] == [f"{name} of the second grid" for name in names]
+
+
+def test_the_other_grid_s_traffic_is_the_rest() -> None:
+    """Each grid's part of all counts is what it has when it is called the other one."""
+    rng = seeded()
+    for _ in range(10):
+        seed, found = rng.getrandbits(32), []
+        for swap in (0, 1):
+            own = random.Random(seed)
+            traffic = Traffic(description(own))
+            work = accesses(own, traffic.gpu, 200)
+            work["grid"] ^= swap
+            traffic.run(work, limit=10_000_000)
+            found.append({name: parts(traffic, name, swap) for name in SHARES})
+        assert found[0] == found[1], seed
+
+
+SHARES = {"l1": L1_SHARE, "slices": L2_SHARE, "channels": CHANNEL_STATISTICS, "requests": SENT, "replies": SENT}
+
+
+def parts(traffic: Traffic, where: str, grid: int) -> dict[str, list[int]]:
+    """What a grid has of the counts of a part of the memory system."""
+    if where in ("requests", "replies"):
+        whole = traffic.memory.record[where]
+        share = whole["share"]
+    else:
+        records = traffic.l1 if where == "l1" else getattr(traffic.memory, where)
+        whole, share = records["stats"], records["share"]
+    return {name: (share[name] if grid else whole[name] - share[name]).tolist() for name in SHARES[where].names or ()}
 
 
 def test_littles_law_is_checked() -> None:

@@ -21,6 +21,7 @@ ACCESS = record(
     [
         ("at", "i8"),  # not before this core cycle
         ("address", "i8"),
+        ("grid", "i8"),
         ("kind", "i4"),
         ("size", "i4"),  # bytes from the address on ...
         ("lanes", "i4"),
@@ -59,8 +60,8 @@ def drive(l1s, memory, config, sources, script, length, skip, now, limit):
                     low, high = access.mask.low, access.mask.high
                     if low | high == 0:
                         low, high = span(access.address & l1.line_bytes - 1, size)
-                    address, token = access.address, source.next
-                    code = i64(l1_access(l1, port, config, now, kind, address, low, high, size, lanes, token))
+                    address, token, grid = access.address, source.next, i64(access.grid)
+                    code = i64(l1_access(l1, port, config, now, kind, address, low, high, size, lanes, token, grid))
                     if code >= 0:
                         access.code = code
                         access.accepted = now

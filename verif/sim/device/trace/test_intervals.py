@@ -68,7 +68,7 @@ def test_columns_are_the_statistics_of_their_interval() -> None:
 
 
 def test_gauges_are_means_over_sms_at_the_end_of_an_interval() -> None:
-    recorder = model.Recorder({"gpu.x": np.zeros((2, 3), np.int64)}, {"g": np.zeros(2, np.int64)})
+    recorder = model.Recorder({"gpu.x": np.zeros((2, 3), np.int64)}, {"g": np.zeros(2, np.int64)}, {})
     recorder._room[:2] = [[10, 1, 2, 3, 8], [30, 1, 4, 8, 6]]
     recorder.record["taken"] = 2
     recorder.fetch(ended=False)
