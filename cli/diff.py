@@ -16,6 +16,12 @@ from lockstep.spec.statistics import CYCLES
 
 SHOWN = 10  # statistics of cycles, and as many others
 
+# What is shown of each of two kernels.
+OF_A_KERNEL = (
+    "issue.ipc", "issue.warp_instructions", "occupancy.warps", "l1.accesses", "l1.miss_rate", "l1.lat_rt_core_cycles",
+    "l2.accesses", "l2.miss_rate", "dram.read_bytes", "dram.written_bytes", "dram.row_hit_rate", "dram.bandwidth_used",
+)  # fmt: skip
+
 
 def arguments(to: ArgumentParser) -> None:
     for name in ("first", "second"):
@@ -59,6 +65,8 @@ def _show(found: Mapping[str, Any]) -> None:
         _table(f"Energy at {DEFAULT} of what is counted (docs/energy.md), nJ:", ("first", "second", "change", ""), [
             (row["first"] / 1e6, row["second"] / 1e6, _change(row), row["part"]) for row in found["energy"]
         ])  # fmt: skip
+    for kernel in found["kernels"]:
+        _show_kernel(kernel)
     statistics = found["statistics"]
     if not statistics:
         print("All statistics are equal.")
@@ -72,6 +80,20 @@ def _show(found: Mapping[str, Any]) -> None:
     ])  # fmt: skip
     if left := len(statistics) - len(chosen):
         print(f"Not shown: {left} more statistics that differ (--json has all).")
+
+
+def _show_kernel(kernel: Mapping[str, Any]) -> None:
+    """One of two kernels at once; or a kernel that ran alone, and beside another."""
+    cycles = kernel["cycles"]
+    title = f"{kernel['kernel']}: {cycles['first']:,} and {cycles['second']:,} core cycles of its launches"
+    chosen = [row for row in kernel["statistics"] if row["statistic"] in OF_A_KERNEL]
+    if not chosen:
+        say(f"{title}; what is shown of it is equal", "", "  ")
+        return
+    _table(f"{title} ({_change(cycles)}):", ("first", "second", "change", "statistic"), [
+        (row["first"], row["second"], _change(row), f"{row['statistic']}: {row['meaning']}")
+        for row in sorted(chosen, key=lambda row: OF_A_KERNEL.index(row["statistic"]))
+    ])  # fmt: skip
 
 
 def _show_parts(title: str, rows: list[Row]) -> None:

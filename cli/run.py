@@ -53,15 +53,19 @@ def arguments(to: ArgumentParser) -> None:
                     "launches of over 200,000)")  # fmt: skip
 
 
+def _check_files(options: Namespace) -> None:
+    if options.energy and not options.json:
+        raise UsageError("--energy: is kept in the file of --json, and there is none")
+    check_writable(options.json)
+    intervals.check(options.intervals, options.every)
+
+
 def command(options: Namespace) -> int:
     if options.secondary:
         return _pair(options)
     if options.secondary_size:
         raise UsageError("--secondary-size: is for --secondary")
-    if options.energy and not options.json:
-        raise UsageError("--energy: is kept in the file of --json, and there is none")
-    check_writable(options.json)
-    intervals.check(options.intervals, options.every)
+    _check_files(options)
     window = target.check(options.timeline, options.cycles, options.sm, options.around_stop)
     job = replace(shared.job(options, options.kernel), profile=options.profile, energy=options.energy)
     runs: list[Run] = []
@@ -103,7 +107,7 @@ def command(options: Namespace) -> int:
     return shared.finish(options, result, [result])
 
 
-ALONE = ("profile", "energy", "timeline", "sm", "cycles", "around_stop", "intervals", "every")
+ALONE = ("profile", "timeline", "sm", "cycles", "around_stop")
 
 
 def _pair(options: Namespace) -> int:
@@ -111,18 +115,26 @@ def _pair(options: Namespace) -> int:
     for name in ALONE:
         if getattr(options, name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')}: is for one kernel, not with --secondary")
-    check_writable(options.json)
-    first = shared.job(options, options.kernel)
+    _check_files(options)
+    first = replace(shared.job(options, options.kernel), energy=options.energy)
     second = replace(first, kernel=options.secondary, size=options.secondary_size or options.size)
+    runs: list[Run] = []
+
+    def attach(gpu: Gpu) -> None:
+        gpu.every = options.every
+        gpu.after_launch.append(runs.append)
+
     with Display(options.json) as watch:
-        result = pair.execute([first, second], watch)
+        result = pair.execute([first, second], watch, attach)
     kernels = result["kernels"]
+    if options.intervals:
+        intervals.write(options.intervals, runs, [each["kernel"] for each in kernels])
     if options.json != "-":
         names = ("size", "launches", "cycles", "warp_instructions", "thread_instructions", "ipc")
         both = {"cycles", "warp_instructions", "ipc"}
         rows = [(name, *(each[name] for each in kernels), result[name] if name in both else "") for name in names]
         rows.append(("core cycles", *(f"{each['spans'][0][0]:,} to {each['spans'][-1][1]:,}" for each in kernels), ""))
-        rows += [(key, "", "", result["stats"][key]) for key in HIGHLIGHTS]
+        rows += [(key, *(each["stats"].get(key, "") for each in kernels), result["stats"][key]) for key in HIGHLIGHTS]
         table(f"two kernels at once on {result['gpu']}", ("", *(each["kernel"] for each in kernels), "both"), rows)
         print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
     return shared.finish(options, result, [{**each, "gpu": result["gpu"]} for each in kernels])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,11 +13,13 @@ from lockstep.sim.compile.ptx.names import readable
 from lockstep.sim.device import statistics
 from lockstep.sim.device.description import values
 from lockstep.sim.device.profile import Profile
-from lockstep.sim.device.timeline import columns
+from lockstep.sim.device.timeline import columns, columns_of
+from lockstep.spec.parameters import MAX_GRIDS
 from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
     from lockstep.models.observe.intervals import Intervals
+    from lockstep.sim.device.streams import Share
 
 __all__ = ["Run"]
 
@@ -48,7 +50,7 @@ class Counted:
 
 @dataclass(frozen=True, repr=False)
 class Run(Counted):
-    """One finished launch."""
+    """One finished launch; or what two streams have run at once, ``launches``, whose grid and block are zero."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -59,11 +61,15 @@ class Run(Counted):
     wall_seconds: float
     printed: str  # by the device's ``printf``, in the order of CTAs and warps
     profile: Profile | None = None  # if the launch was to have one
+    launches: list[Share] = field(default_factory=list)
     report: ClassVar[Callable[[Mapping[str, Any]], str] | None] = None
     """Makes a page of a saved run; :mod:`lockstep.sim.gpu` sets it, since reports stand above launches."""
 
     def __repr__(self) -> str:
         where = f"{readable(self.kernel)} on {self.gpu.name}"
+        if self.launches:
+            number = f"{len(self.launches)} launches"
+            return f"<Run of {where}, {number}: {self.cycles} core cycles, IPC {self.ipc:.3f}>"
         return f"<Run of {where}, grid {self.grid}, block {self.block}: {self.cycles} core cycles, IPC {self.ipc:.3f}>"
 
     def _repr_html_(self) -> str | None:
@@ -75,17 +81,34 @@ class Run(Counted):
         """The launch as ``sim.study.saved`` has the runs of commands; nobody knows its size, command or result."""
         gpu = self.gpu
         timeline = {name: column.tolist() for name, column in self.timeline.items()}
+        kernels = [self._kernel(stream) for stream in range(len(self.timelines))]
         return {
             "kernel": readable(self.kernel), "gpu": gpu.name, "mechanisms": sorted(gpu.mechanisms), "settings": {},
             "size": "", "cycles": self.cycles, "warp_instructions": self.warp_instructions, "ipc": self.ipc,
             "checked": None, "stats": self.stats, "timeline": [timeline], "configuration": values(gpu), "command": "",
             "code_version": "", **({"profile": {"functions": [self.profile.as_json()]}} if self.profile else {}),
+            **({"kernels": kernels} if kernels else {}),
         }  # fmt: skip
+
+    def _kernel(self, stream: int) -> dict[str, Any]:
+        """What ran in one of two streams, likewise."""
+        from lockstep.sim.device.streams import summary
+
+        own = [launch for launch in self.launches if launch.stream == stream]
+        timeline = {name: column.tolist() for name, column in self.timelines[stream].items()}
+        names = dict.fromkeys(readable(launch.kernel) for launch in own)
+        found = summary(own, {id(self): 0})
+        return {"kernel": ", ".join(names) or "nothing", "size": "", "checked": None, **found, "timeline": [timeline]}
 
     @cached_property
     def timeline(self) -> dict[str, np.ndarray]:
         """The launch over time: ``timeline.columns``."""
         return columns(self.intervals, self.gpu)
+
+    @cached_property
+    def timelines(self) -> list[dict[str, np.ndarray]]:
+        """The same of each of two streams, as far as it can be told of one; none if there was one launch alone."""
+        return [columns_of(self.intervals, self.gpu, stream) for stream in range(MAX_GRIDS)] if self.launches else []
 
     @cached_property
     def stats(self) -> dict[str, float]:

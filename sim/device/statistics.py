@@ -25,7 +25,7 @@ from lockstep.spec.parameters import CATEGORIES, PIPES, Gpu
 from lockstep.spec.statistics import CYCLES, L1_ACCESSES, RATIO, Counts, Raw, Statistic, counted, of_gpu, of_sm, ratio
 from lockstep.spec.words import closest
 
-__all__ = ["STATISTICS", "Values", "accumulate", "compute", "markdown"]
+__all__ = ["STATISTICS", "Values", "accumulate", "compute", "is_there", "markdown"]
 
 
 def accumulate(total: Raw, more: Raw) -> dict[str, np.ndarray]:
@@ -316,11 +316,11 @@ def compute(raw: Raw, gpu: Gpu, sm: int | None = None, some: bool = False) -> Va
     chosen = {name: s for name, s in STATISTICS.items() if sm is None or s.per_sm}
     if some:
         counts = Counts(raw, gpu, sm)
-        chosen = {name: s for name, s in chosen.items() if _there(s, counts)}
+        chosen = {name: s for name, s in chosen.items() if is_there(s, counts)}
     return Values((name, s.formula(counts)) for name, s in chosen.items())
 
 
-def _there(statistic: Statistic, counts: Counts) -> bool:
+def is_there(statistic: Statistic, counts: Counts) -> bool:
     """Whether all counts of a statistic are there."""
     try:
         statistic.formula(counts)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lockstep.sim.compile.ptx.kernel import Kernel
     from lockstep.sim.device.memory import Arena
 
-__all__ = ["HostProgram", "Pending", "Share", "Stream", "Streams", "Work", "programs"]
+__all__ = ["HostProgram", "Pending", "Share", "Stream", "Streams", "Work", "programs", "summary"]
 
 
 class Device(Protocol):
@@ -83,8 +83,8 @@ class Work:
 class Share(Counted):
     """A launch that ran in a stream. ``began`` and ``ended`` are core cycles of the run ``together``.
 
-    Statistics are those that can be told of one grid: instructions, CTAs and warps, and what follows from them. All
-    others, of the SMs and of what is below them, are those of the run.
+    ``stream`` is 0 or 1: which of the two that ran. Statistics are those that can be told of one grid: of instructions,
+    CTAs and warps, and of the requests that they make, from the L1 to DRAM. All others are those of the run.
     """
 
     kernel: str
@@ -95,6 +95,7 @@ class Share(Counted):
     began: int
     ended: int
     printed: str
+    stream: int
     together: Run
 
     def __repr__(self) -> str:
@@ -110,6 +111,23 @@ class Share(Counted):
     def per_sm(self) -> list[dict[str, float]]:
         """The same for every SM."""
         return [statistics.compute(self.raw, self.gpu, sm, some=True) for sm in range(self.gpu.core.sms)]
+
+
+def summary(launches: Sequence[Share], before: Mapping[int, int]) -> dict[str, Any]:
+    """What there is to say of launches of one stream; ``before``: the core cycles before each run, by its ``id``."""
+    raw: dict[str, Any] = {}
+    for launch in launches:
+        raw = statistics.accumulate(raw, launch.raw)
+    cycles, instructions = sum(each.cycles for each in launches), sum(each.warp_instructions for each in launches)
+    return {
+        "launches": len(launches),
+        "cycles": cycles,
+        "warp_instructions": instructions,
+        "thread_instructions": sum(each.thread_instructions for each in launches),
+        "ipc": instructions / cycles if cycles else 0.0,
+        "spans": [[before[id(each.together)] + cycle for cycle in (each.began, each.ended)] for each in launches],
+        "stats": statistics.compute(raw, launches[0].gpu, some=True) if launches else {},
+    }
 
 
 class Pending:
@@ -294,8 +312,9 @@ def _run(device: Device, sources: Sequence[Source], heads: list[Pending | None])
     together = Run(" + ".join(dict.fromkeys(names)), none, none, description, *found)
     for pending, each in ended:
         work = pending.work
-        own = each.raw, each.began, each.ended, each.printed
-        pending.end(Share(work.name, work.grid, work.block, description, *own, together))
+        own = each.raw, each.began, each.ended, each.printed, each.index
+        together.launches.append(Share(work.name, work.grid, work.block, description, *own, together))
+        pending.end(together.launches[-1])
     device.record(together)
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lockstep.sim.device.statistics import STATISTICS
+from lockstep.sim.device.statistics import STATISTICS, is_there
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.statistics import Counts
 
 if TYPE_CHECKING:
     from lockstep.models.observe.intervals import Intervals
 
-__all__ = ["COLUMNS", "columns", "increases"]
+__all__ = ["COLUMNS", "columns", "columns_of", "increases"]
 
 COLUMNS = (
     "gpu.core_cycles", "sm.active_core_cycles", "occupancy.warps", "occupancy.ctas",
@@ -47,14 +47,24 @@ def columns(intervals: Intervals, gpu: Gpu) -> dict[str, np.ndarray]:
     SMs.
     """
     counts = _Increases(intervals.counts, gpu)
+    gauges = {name: shown / gpu.core.sms for name, shown in intervals.gauges.items()}
+    return {**_columns(intervals, counts, COLUMNS), **gauges}
+
+
+def columns_of(intervals: Intervals, gpu: Gpu, grid: int) -> dict[str, np.ndarray]:
+    """The same of one of two grids that run at once, as far as it can be told of one. Cycles are the GPU's."""
+    counts = _Increases(intervals.counts_of(grid), gpu)
+    return _columns(intervals, counts, [name for name in COLUMNS if is_there(STATISTICS[name], counts)])
+
+
+def _columns(intervals: Intervals, counts: Counts, names: Iterable[str]) -> dict[str, np.ndarray]:
     cycles = np.maximum(counts("gpu.cycles"), 1)
-    slots = gpu.core.sms * gpu.core.warps
+    slots = counts.gpu.core.sms * counts.gpu.core.warps
     return {
         "core_cycle": intervals.ends,
         "occupancy": counts("sm.resident_warp_cycles") / (cycles * slots),
         "ipc": counts("sm.warp_instructions") / cycles,
-        **{name: STATISTICS[name].formula(counts) for name in COLUMNS},
-        **{name: shown / gpu.core.sms for name, shown in intervals.gauges.items()},
+        **{name: np.asarray(STATISTICS[name].formula(counts)) for name in names},
     }
 
 

@@ -25,7 +25,8 @@ def difference(first: Saved, second: Saved) -> dict[str, Any]:
 
     ``notes`` say what to know before the figures are believed. The rows of ``breakdown`` are cycles of a mean SM, and
     add up to the cycles. ``stalls``, if both runs have a profile, are cycles of all warps by what each waited for.
-    ``energy``: femtojoules of the components that differ (:mod:`.energy`, of its default process).
+    ``energy``: femtojoules of the components that differ (:mod:`.energy`, of its default process). ``kernels``, if one
+    of the runs is of two kernels at once: the kernels that are in both runs, one by one; cycles are those of launches.
     ``configuration`` and ``statistics`` have what is different, the latter those first that explain most: counts of
     cycles by their difference, then the others by how many times one is the other.
     """
@@ -39,6 +40,7 @@ def difference(first: Saved, second: Saved) -> dict[str, Any]:
                                for name, cycles in outcomes(run).items()} for run in (first, second))),
         "stalls": _stalls(first, second),
         "energy": _energy(first, second),
+        "kernels": _kernels(first, second),
         "statistics": _statistics(first, second),
     }  # fmt: skip
 
@@ -66,6 +68,10 @@ def _notes(first: Saved, second: Saved) -> list[str]:
     if clocks[0] != clocks[1]:
         times = [run["cycles"] / clock for run, clock in zip((first, second), clocks, strict=True)]
         notes.append(f"core clocks differ: the runs take {times[0]:,.3f} and {times[1]:,.3f} microseconds")
+    for one, other in _matched(first, second):
+        if (one["size"], one["seed"]) != (other["size"], other["seed"]):
+            inputs = (f"{each['size']}, seed {each['seed']}" for each in (one, other))
+            notes.append(f"{one['kernel']}: the inputs are different: {' and '.join(inputs)}")
     for name, run in (("first", first), ("second", second)):
         if text := complaint(dict(run)):
             notes.append(f"{name} run: {text}")
@@ -108,6 +114,31 @@ def _energy(first: Saved, second: Saved) -> list[Row]:
     rows = _parts(*({**found.energies, "total": found.total}
                     for found in (account(run, process) for run in (first, second))))  # fmt: skip
     return [row for row in rows if row["difference"]]
+
+
+def _matched(first: Saved, second: Saved) -> list[tuple[Saved, Saved]]:
+    """The kernels that are in both runs, of which at least one is of two kernels at once."""
+    if not first.get("kernels") and not second.get("kernels"):
+        return []
+    found, left = [], list(second.get("kernels") or [second])
+    for one in first.get("kernels") or [first]:
+        for other in left:
+            if one["kernel"] == other["kernel"]:
+                found.append((one, other))
+                left.remove(other)
+                break
+    return found
+
+
+def _kernels(first: Saved, second: Saved) -> list[Row]:
+    return [
+        {
+            "kernel": one["kernel"],
+            "cycles": {"first": one["cycles"], "second": other["cycles"]},
+            "statistics": _statistics(one, other),
+        }
+        for one, other in _matched(first, second)
+    ]
 
 
 def _warp_cycles(run: Saved) -> dict[str, float]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lockstep.sim.device.profile import Profile
     from lockstep.sim.device.run import Run
 
-__all__ = ["Job", "Result", "complaint", "execute", "failed", "guard"]
+__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard"]
 
 Result = dict[str, Any]  # with the keys of the JSON output
 
@@ -139,7 +139,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         "timeline": [{name: column.tolist() for name, column in run.timeline.items()} for run in runs],
         "configuration": description.values(gpu.description),
         **({"profile": {"causes": CAUSES, "functions": _profiles(runs)}} if job.profile else {}),
-        **({"events": [_events(run) for run in runs]} if job.energy else {}),
+        **({"events": [events(run) for run in runs]} if job.energy else {}),
     }
 
 
@@ -152,7 +152,7 @@ def _profiles(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return [profile.as_json() for profile in profiles.values()]
 
 
-def _events(run: Run) -> dict[str, Any]:
+def events(run: Run) -> dict[str, Any]:
     """What takes energy in a launch, by interval."""
     from lockstep.sim.device.timeline import increases
 

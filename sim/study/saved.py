@@ -20,7 +20,8 @@ Saved = Mapping[str, Any]
 """A result with the keys of the JSON (``docs/api.md``)."""
 
 RULE = "it must be what `lockstep run --json` writes"
-OVER_TIME = ("core_cycle", "ipc", "occupancy.warps", "dram.bandwidth_used")  # what readers need of a timeline
+OVER_TIME = ("core_cycle", "ipc", "occupancy.warps", "dram.bandwidth_used")  # what readers need of a timeline ...
+SHARED_OVER_TIME = ("core_cycle", "ipc", "occupancy", "dram.bandwidth_used")  # ... and of one of two kernels
 
 
 @dataclass
@@ -88,6 +89,42 @@ class Kernel:
     stats: dict[Name, Number]
 
 
+ADDED_UP = (
+    "issue.warp_instructions", "issue.thread_instructions", "sm.ctas", "sm.warps", "l1.accesses", "l2.accesses",
+    "crossbar.requests_bytes", "crossbar.replies_bytes", "dram.read_bytes", "dram.written_bytes",
+)  # fmt: skip
+"""Statistics that two kernels divide among them."""
+
+
+@dataclass
+class Beside:
+    """One of two kernels that ran at once; ``spans`` are the core cycles of its launches."""
+
+    kernel: Name
+    size: Name
+    seed: int
+    launches: Count
+    cycles: Count
+    warp_instructions: Count
+    thread_instructions: Count
+    ipc: Number
+    checked: bool
+    message: Name
+    spans: list[tuple[Count, Count]]
+    stats: dict[Name, Number]
+    timeline: list[dict[Name, list[Number]]]
+
+    def __post_init__(self) -> None:
+        _check_ipc(self.ipc, self.warp_instructions, self.cycles)
+        _equal("spans", len(self.spans), self.launches, "launches")
+        _rising("spans", [cycle for span in self.spans for cycle in span])
+        _equal("cycles", self.cycles, sum(end - begin for begin, end in self.spans), "spans")
+        for number, launch in enumerate(self.timeline):
+            _over_time(f"timeline[{number}]", launch, SHARED_OVER_TIME)
+        if missing := [name for name in ADDED_UP if self.launches and name not in self.stats]:
+            raise ValueError(f"stats: has no {missing[0]!r}")
+
+
 @dataclass
 class Run:
     """The schema of a run that came to an end; more keys are allowed."""
@@ -113,15 +150,14 @@ class Run:
     per_sm: list[dict[Name, Number]] = field(default_factory=list)
     profile: Profile = field(default_factory=lambda: Profile([]))
     events: list[Launch] | None = None
+    kernels: list[Beside] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         _parameters("settings", self.settings)
         _parameters("configuration", self.configuration)
         for number, launch in enumerate(self.timeline):
             _over_time(f"timeline[{number}]", launch)
-        ipc = self.warp_instructions / self.cycles if self.cycles else 0.0
-        if not math.isclose(self.ipc, ipc):
-            raise ValueError(f"ipc = {self.ipc}: must be warp_instructions / cycles, {ipc}")
+        _check_ipc(self.ipc, self.warp_instructions, self.cycles)
         try:
             _equal("stats.gpu.core_cycles", self.stats["gpu.core_cycles"], self.cycles, "cycles")
             parts = outcomes(vars(self))
@@ -130,6 +166,22 @@ class Run:
         if wrong := [name for name, cycles in parts.items() if cycles < 0]:
             raise ValueError(f"stats: cycles of SMs must add up: {wrong[0]!r} would have {parts[wrong[0]]:,.0f}")
         self._check_events()
+        self._check_kernels()
+
+    def _check_kernels(self) -> None:
+        """Two kernels at once, or none: what they have of the run adds up to it."""
+        if not self.kernels:
+            return
+        _equal("kernels", len(self.kernels), 2, "grids that a GPU runs at once")
+        for number, each in enumerate(self.kernels):
+            cycles = [launch["core_cycle"] for launch in each.timeline]
+            if cycles != [launch["core_cycle"] for launch in self.timeline]:
+                raise ValueError(f"kernels[{number}].timeline: must have the intervals of the run's")
+        end = max((span[1] for each in self.kernels for span in each.spans), default=self.cycles)
+        _equal("kernels: the end of the last span", end, self.cycles, "cycles")
+        for name in ADDED_UP:
+            total = sum(each.stats.get(name, 0) for each in self.kernels)
+            _equal(f"kernels: {name}", total, self.stats.get(name, total), "stats")
 
     def _check_events(self) -> None:
         """What takes energy adds up, over SMs, and over launches and intervals."""
@@ -159,6 +211,12 @@ def _equal(name: str, value: float, expected: float, what: str) -> None:
         raise ValueError(f"{name} = {value}: must be {expected}, as the {what}")
 
 
+def _check_ipc(ipc: float, instructions: int, cycles: int) -> None:
+    right = instructions / cycles if cycles else 0.0
+    if not math.isclose(ipc, right):
+        raise ValueError(f"ipc = {ipc}: must be warp_instructions / cycles, {right}")
+
+
 def _parameters(name: str, values: Mapping[str, Any]) -> None:
     for key, value in values.items():
         if key in PARAMETERS:
@@ -170,8 +228,8 @@ def _parameters(name: str, values: Mapping[str, Any]) -> None:
             raise ValueError(f"{name}.{key}: must be a text or a number")
 
 
-def _over_time(name: str, launch: Mapping[str, list[float]]) -> None:
-    if missing := [key for key in OVER_TIME if key not in launch]:
+def _over_time(name: str, launch: Mapping[str, list[float]], keys: Sequence[str] = OVER_TIME) -> None:
+    if missing := [key for key in keys if key not in launch]:
         raise ValueError(f"{name}: has no {missing[0]!r}")
     for key, values in launch.items():
         _as_long(f"{name}.{key}", values, launch["core_cycle"])
@@ -225,7 +283,11 @@ def read(file: str) -> list[Saved]:
         parse(Run, text, place, RULE)
         parts = {name: _Part(result[name], f"{place}: {name}") for name in ("stats", "configuration")}
         sms = [_Part(own, f"{place}: per_sm[{sm}]") for sm, own in enumerate(result.get("per_sm", []))]
-        runs.append({**result, **parts, "per_sm": sms})
+        kernels = [
+            {**each, "stats": _Part(each["stats"], f"{place}: kernels[{number}].stats")}
+            for number, each in enumerate(result.get("kernels", []))
+        ]
+        runs.append({**result, **parts, "per_sm": sms, **({"kernels": kernels} if kernels else {})})
     return runs
 
 

@@ -35,19 +35,23 @@ def check(target: str | None, every: int | None) -> None:
         check_parquet()
 
 
-def write(target: str, runs: Sequence[Run]) -> None:
+def write(target: str, runs: Sequence[Run], kernels: Sequence[str] = ()) -> None:
     """Write the intervals of launches, one after the other: CSV or Parquet, by the file's ending; CSV into a pipe.
 
-    ``launch`` counts them from 0, and ``core_cycle`` begins anew in each.
+    ``launch`` counts them from 0, and ``core_cycle`` begins anew in each. Behind the intervals of a run of two streams,
+    with the names of their ``kernels``, come those of each, without numbers where these cannot be told of one.
     """
     names = list(runs[0].timeline) if runs else ["core_cycle", "occupancy", "ipc", *COLUMNS]
     table: dict[str, Any] = {"launch": [], "kernel": []}
+    shown = []
     for number, run in enumerate(runs):
-        rows = len(run.timeline["core_cycle"])
-        table["launch"] += [number] * rows
-        table["kernel"] += [run.kernel] * rows
+        own = kernels or [f"stream {stream}" for stream in range(len(run.timelines))]
+        for kernel, timeline in ((run.kernel, run.timeline), *zip(own, run.timelines, strict=False)):
+            table["launch"] += [number] * len(timeline["core_cycle"])
+            table["kernel"] += [kernel] * len(timeline["core_cycle"])
+            shown.append(timeline)
     for name in names:
-        parts = [run.timeline[name] for run in runs]
-        table[name] = np.concatenate(parts) if parts else np.zeros(0)
+        found = [each.get(name, np.full(len(each["core_cycle"]), np.nan)) for each in shown]
+        table[name] = np.concatenate(found) if found else np.zeros(0)
     content = parquet(table) if Path(target).suffix == ".parquet" else csv_text(table)
     files.write(Path(target), content)

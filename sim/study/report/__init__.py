@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby
 from string import ascii_uppercase
+from typing import Any
 
 from lockstep.sim.device.profile import hot_lines
 from lockstep.sim.errors import UsageError
@@ -69,6 +70,7 @@ def page(results: Sequence[Saved]) -> Page:
         _runs(runs),
         *_cycles(runs),
         *_over_time(runs),
+        *_beside(runs),
         *_requests(runs),
         *_scratchpad(runs),
         *_roofline(runs),
@@ -190,6 +192,75 @@ def _series(run: Subject) -> plots.Series:
         for name, values in series.values.items():
             scale = run.value("core.warps") if name == "occupancy.warps" else 1
             values += [value / scale for value in launch[name]]
+    return series
+
+
+PARTS = {
+    "warp instructions": ("issue.warp_instructions",),
+    "resident warps": ("occupancy.warps", "sm.active_core_cycles"),
+    "L1 accesses": ("l1.accesses",),
+    "L2 accesses": ("l2.accesses",),
+    "crossbar bytes": ("crossbar.requests_bytes", "crossbar.replies_bytes"),
+    "DRAM bytes": ("dram.read_bytes", "dram.written_bytes"),
+}
+"""What two kernels divide among them; of resident warps, their number times how long they are there."""
+
+PRODUCTS = ("resident warps",)
+
+
+def _beside(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
+    pairs = [run for run in runs if run.result.get("kernels")]
+    if not pairs:
+        return
+    yield Text("Two kernels at once", 2)
+    yield Text(
+        "When each kernel's launches ran, and what each has of the GPU: its instructions per core cycle, the share of "
+        "all warp slots that its warps hold, and the share of the time in which the DRAM's data buses are busy for it. "
+        "A miss, a fetch or a line that is written back counts for the kernel whose request causes it."
+    )
+    for run in pairs:
+        kernels = {f"{number}: {each['kernel']}": each for number, each in enumerate(run.result["kernels"], 1)}
+        spans = {label: each["spans"] for label, each in kernels.items()}
+        series = {label: _of_kernel(each) for label, each in kernels.items()}
+        drawn = partial(plots.beside, spans, series, {"ipc": "IPC", "occupancy": "warp slots", "dram": "DRAM used"})
+        yield Plot(f"beside-{run.letter}", f"{run.label}: both kernels over time", drawn)
+        parts = {name: {label: _product(each["stats"], names, name) for label, each in kernels.items()}
+                 for name, names in PARTS.items()}  # fmt: skip
+        used = {name: each for name, each in parts.items() if any(each.values())}
+        if used:
+            drawn = partial(plots.stacked, used, {name: sum(each.values()) for name, each in used.items()})
+            yield Plot(f"parts-{run.letter}", f"{run.label}: what each kernel has", drawn)
+        columns = ("kernel", "size", "launches", "core cycles", "from", "to", "IPC", "warps of an SM", "L1 misses",
+                   "L2 misses", "DRAM bytes", "DRAM used", "result")  # fmt: skip
+        rows = [_row(label, each) for label, each in kernels.items()]
+        yield Table(f"beside-{run.letter}", f"{run.letter}: each kernel; cycles of its launches alone, and when it "
+                    "begins and ends", columns, rows)  # fmt: skip
+
+
+def _row(label: str, kernel: Saved) -> tuple[Any, ...]:
+    stats, spans = kernel["stats"], kernel["spans"]
+    ends = (spans[0][0], spans[-1][1]) if spans else (None, None)
+    names = ("occupancy.warps", "l1.miss_rate", "l2.miss_rate")
+    moved = [sum(stats[name] for name in PARTS["DRAM bytes"]), stats["dram.bandwidth_used"]] if spans else [None, None]
+    values = [stats[name] if spans else None for name in names]
+    return (label, kernel["size"], kernel["launches"], kernel["cycles"], *ends, kernel["ipc"], *values, *moved,
+            CHECKED[kernel["checked"]])  # fmt: skip
+
+
+def _product(stats: Mapping[str, float], names: Sequence[str], what: str) -> float:
+    values = [stats[name] if stats else 0.0 for name in names]
+    return values[0] * values[1] if what in PRODUCTS else sum(values)
+
+
+def _of_kernel(kernel: Saved) -> plots.Series:
+    """A kernel's timeline, the runs in which it was one behind the other."""
+    names = {"ipc": "ipc", "occupancy": "occupancy", "dram": "dram.bandwidth_used"}
+    end, series = 0.0, plots.Series([], {name: [] for name in names})
+    for launch in kernel["timeline"]:
+        series.cycles += [end + cycle for cycle in launch["core_cycle"]]
+        end += launch["core_cycle"][-1] if launch["core_cycle"] else 0
+        for name, key in names.items():
+            series.values[name] += launch[key]
     return series
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +113,39 @@ def over_time(runs: Mapping[str, Series], names: Mapping[str, str]) -> str:
     panels[-1].set_xlabel("thousand core cycles")
     if len(runs) > 1:
         panels[0].legend(frameon=False, ncols=min(len(runs), 13), loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=9)
+    return svg(figure)
+
+
+Spans = Mapping[str, Sequence[tuple[int, int]]]
+
+
+def beside(spans: Spans, parts: Mapping[str, Series], names: Mapping[str, str]) -> str:
+    """Two kernels over the same time: when launches ran, and below it their parts of values, one upon the other."""
+    figure = _figure(0.9 + 1.7 * len(names))
+    panels = figure.subplots(1 + len(names), sharex=True, height_ratios=[0.5, *[1.0] * len(names)])
+    for number, (label, own) in enumerate(spans.items()):
+        ran = [(begin / 1000, (end - begin) / 1000) for begin, end in own]
+        panels[0].broken_barh(ran, (number - 0.35, 0.7), label=_label(label), **_fill(number))
+    panels[0].set_yticks(range(len(spans)), [label.partition(":")[0] for label in spans])
+    panels[0].set_ylim(len(spans) - 0.5, -0.5)
+    panels[0].set_ylabel("launches")
+    for axes, (key, name) in zip(panels[1:], names.items(), strict=True):
+        below: list[float] = []
+        for number, series in enumerate(parts.values()):
+            cycles = [0.0, *(cycle / 1000 for cycle in series.cycles)]
+            below = below or [0.0] * len(series.cycles)
+            above = [low + value for low, value in zip(below, series.values[key], strict=True)]
+            axes.stairs(above, cycles, baseline=below, fill=True, **_fill(number))
+            below = above
+        axes.set_ylabel(name)
+        axes.set_ylim(0, None if key in UNBOUNDED or 0 < max(below, default=0.0) < FAINT else 1.05)
+        axes.grid(color="0.88", linewidth=0.6)
+        axes.set_axisbelow(True)
+    for axes in panels:
+        _plain(axes)
+    panels[-1].set_xlim(left=0)
+    panels[-1].set_xlabel("thousand core cycles")
+    panels[0].legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=9)
     return svg(figure)
 
 
