@@ -18,6 +18,7 @@ from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.device.streams import HostProgram
 from lockstep.sim.errors import UsageError
 from lockstep.spec.parameters import PLACEMENTS
+from lockstep.spec.statistics import has_sms
 from lockstep.verif.bench import seeded
 from lockstep.verif.levels import base_seed
 from lockstep.verif.trial.mechanisms import registered
@@ -252,6 +253,35 @@ def test_requests_are_their_grid_s() -> None:
         assert stats["crossbar.replies_packets"] == accesses == stats["l2.reads"] == stats["l2.writes"]
         assert stats["l2.misses"] == warps == stats["dram.reads"] and stats["l2.hits"] == 2 * accesses - warps
         assert stats["dram.read_bytes"] == line * warps and stats["dram.written_bytes"] == 0
+
+
+def test_all_of_an_sm_is_its_grid_s() -> None:
+    """Each grid has an SM of its own: what that SM counts is the grid's, instruction by instruction, cycle by cycle."""
+    for settings in ({}, {"l1.data": 0, "constant_cache.sets": 1}):
+        bench = Bench(**{"launch.placement": "spatial", "core.sms": 2}, **settings)
+        streams = bench.gpu.stream(), bench.gpu.stream()
+        waits = [bench.add(k, stream, rounds=50 + 20 * k, ctas=4 + k) for k, stream in enumerate(streams)]
+        own = {name for name in waits[0].run.raw if has_sms(name)}
+        assert {"sm.cycles", "sm.issued_cycles", "l1.round_trip", "constant_cache.misses", "lsu.lines"} <= own
+        for sm, wait in enumerate(waits):
+            for name in own:
+                part, whole = wait.run.raw[name], wait.run.together.raw[name]
+                assert np.array_equal(part[sm], whole[sm]) and not part[1 - sm].any(), name
+
+
+def test_cycles_of_each_of_two_grids() -> None:
+    """By hand: the first grid is there all the time, and the second, a CTA, until its last instruction has issued."""
+    bench = Bench(**{"core.sms": 1})
+    streams = bench.gpu.stream(), bench.gpu.stream()
+    waits = [bench.add(k, stream, rounds=300 - 290 * k, ctas=1) for k, stream in enumerate(streams)]
+    first, second = (wait.run for wait in waits)
+    whole = first.together.raw
+    assert first.raw["sm.cycles"] == whole["sm.cycles"]
+    assert second.raw["sm.cycles"] == second.raw["sm.resident_cta_cycles"] + 1
+    assert 0 < second.raw["sm.cycles"] <= second.ended - second.began < first.raw["sm.cycles"]
+    issued = first.raw["sm.issued_cycles"] + second.raw["sm.issued_cycles"]
+    assert whole["sm.issued_cycles"] < issued <= whole["sm.warp_instructions"]
+    assert first.stats["occupancy.ctas"] < 1 and second.stats["sm.active_core_cycles"] == second.raw["sm.cycles"]
 
 
 def test_launches_of_a_stream_follow_each_other() -> None:
