@@ -37,6 +37,8 @@ def arguments(to: ArgumentParser) -> None:
     shared.json(to)
     to.add_argument("--secondary", metavar="KERNEL|FILE.py", help="a second kernel, which runs at the same time")
     to.add_argument("--secondary-size", choices=SIZES, help="size of its input (default: that of the first)")
+    to.add_argument("--repeat", action="store_true", help="run the second kernel again and again until the first has "
+                    "ended, so that this always has company")  # fmt: skip
     to.add_argument("--profile", action="store_true", help="show which lines of the source take the time, and why")
     to.add_argument("--energy", action="store_true", help="keep in --json what takes energy, by launch and interval, "
                     "for `lockstep energy`")  # fmt: skip
@@ -63,8 +65,9 @@ def _check_files(options: Namespace) -> None:
 def command(options: Namespace) -> int:
     if options.secondary:
         return _pair(options)
-    if options.secondary_size:
-        raise UsageError("--secondary-size: is for --secondary")
+    for name in ("secondary_size", "repeat"):
+        if getattr(options, name):
+            raise UsageError(f"--{name.replace('_', '-')}: is for --secondary")
     _check_files(options)
     window = target.check(options.timeline, options.cycles, options.sm, options.around_stop)
     job = replace(shared.job(options, options.kernel), profile=options.profile, energy=options.energy)
@@ -125,7 +128,7 @@ def _pair(options: Namespace) -> int:
         gpu.after_launch.append(runs.append)
 
     with Display(options.json) as watch:
-        result = pair.execute([first, second], watch, attach)
+        result = pair.execute([first, second], watch, attach, options.repeat)
     kernels = result["kernels"]
     if options.intervals:
         intervals.write(options.intervals, runs, [each["kernel"] for each in kernels])
@@ -133,6 +136,10 @@ def _pair(options: Namespace) -> int:
         names = ("size", "launches", "cycles", "warp_instructions", "thread_instructions", "ipc")
         both = {"cycles", "warp_instructions", "ipc"}
         rows = [(name, *(each[name] for each in kernels), result[name] if name in both else "") for name in names]
+        if options.repeat:
+            rows.insert(1, ("repetitions", *(len(each["repetitions"]) for each in kernels), ""))
+        if both := result["both"]:
+            rows.append(("ipc while both run", *both["ipc"], sum(both["ipc"])))
         rows.append(("core cycles", *(f"{each['spans'][0][0]:,} to {each['spans'][-1][1]:,}" for each in kernels), ""))
         rows += [(key, *(each["stats"].get(key, "") for each in kernels), result["stats"][key]) for key in HIGHLIGHTS]
         table(f"two kernels at once on {result['gpu']}", ("", *(each["kernel"] for each in kernels), "both"), rows)

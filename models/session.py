@@ -46,7 +46,8 @@ class Ended:
     """A grid that has ended: its index, the core cycles in which it was there, what was counted of it.
 
     ``raw`` has its memory traffic when the next grid begins in its place, or the run is over: what is on its way when
-    the last CTA has ended belongs to the grid, too.
+    the last CTA has ended belongs to the grid, too. ``beside`` are the warp instructions that had issued in the other
+    place by the end.
     """
 
     index: int
@@ -54,6 +55,7 @@ class Ended:
     ended: int
     raw: dict[str, np.ndarray]
     printed: str
+    beside: int
 
 
 @contextmanager
@@ -210,7 +212,7 @@ class Session:
             self._printed = machine.printer.text(machine.grid(index))
             ended = whole or self.now
             raw = {"gpu.cycles": np.array([ended - self._began[index]])}
-            self._last[index] = Ended(index, self._began[index], ended, raw, self._printed)
+            self._last[index] = Ended(index, self._began[index], ended, raw, self._printed, self._issued(1 - index))
             found.append(self._last[index])
             state["running"] &= ~(1 << index)
         state["over"], state["dispatcher_wake"] = 0, state["now"]
@@ -222,6 +224,11 @@ class Session:
         if last:
             share = self._share(index)
             last.raw.update({name: count - self._before[index][name] for name, count in share.items()})
+
+    def _issued(self, index: int) -> int:
+        """Warp instructions of the grids in a place so far."""
+        second = int(self._machine.shares["sm.warp_instructions"].sum())
+        return second if index else int(self._machine.raw["sm.warp_instructions"].sum()) - second
 
     def _share(self, index: int) -> dict[str, np.ndarray]:
         """What has been counted so far for the grids in a place."""

@@ -26,7 +26,7 @@ from lockstep.sim.device import description
 from lockstep.sim.device.buffers import Buffer, Extent, Texture, as_array, as_dtype, as_shape
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.module import Module
-from lockstep.sim.device.streams import Stream
+from lockstep.sim.device.streams import HostProgram, Stream
 from lockstep.sim.errors import UsageError, of_type
 
 __all__ = ["Gpu"]
@@ -115,6 +115,8 @@ class Gpu(Device):
 
     def _allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Buffer:
         base = self.memory.allocate(dtype.itemsize * math.prod(shape))
+        if host := HostProgram.here():
+            host.allocated(base, self.memory.serial(base))
         return Buffer(self.memory, base, self.memory.serial(base), dtype, shape)
 
     def _bytes(self, buffer: Buffer) -> np.ndarray:

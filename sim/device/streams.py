@@ -83,7 +83,8 @@ class Work:
 class Share(Counted):
     """A launch that ran in a stream. ``began`` and ``ended`` are core cycles of the run ``together``.
 
-    ``stream`` is 0 or 1: which of the two that ran. Statistics are those that can be told of one grid: of instructions,
+    ``stream`` is 0 or 1: which of the two that ran; ``beside`` are the warp instructions of the other one by the end,
+    since the run began. Statistics are those that can be told of one grid: of instructions,
     CTAs and warps, and of the requests that they make, from the L1 to DRAM. All others are those of the run.
     """
 
@@ -96,6 +97,7 @@ class Share(Counted):
     ended: int
     printed: str
     stream: int
+    beside: int
     together: Run
 
     def __repr__(self) -> str:
@@ -312,7 +314,7 @@ def _run(device: Device, sources: Sequence[Source], heads: list[Pending | None])
     together = Run(" + ".join(dict.fromkeys(names)), none, none, description, *found)
     for pending, each in ended:
         work = pending.work
-        own = each.raw, each.began, each.ended, each.printed, each.index
+        own = each.raw, each.began, each.ended, each.printed, each.index, each.beside
         together.launches.append(Share(work.name, work.grid, work.block, description, *own, together))
         pending.end(together.launches[-1])
     device.record(together)
@@ -341,6 +343,7 @@ class HostProgram:
         self._pending: Pending | None = None
         self._error: BaseException | None = None
         self._cancelled = False
+        self._allocated: list[tuple[int, int]] = []
         self.result: Any = None
         self.launches: list[Pending] = []
         self._thread = threading.Thread(target=self._main, daemon=True)
@@ -371,6 +374,17 @@ class HostProgram:
         if self._cancelled:
             raise _Cancelled
         return self.launches[-1]
+
+    def allocated(self, address: int, serial: int) -> None:
+        """Called in its thread: it has device memory, with what the arena calls it."""
+        self._allocated.append((address, serial))
+
+    def free(self, memory: Arena) -> None:
+        """Give back what it has allocated so far, and has not freed itself."""
+        for address, serial in self._allocated:
+            if memory.serial(address) == serial:
+                memory.free(address)
+        self._allocated = []
 
     def take(self) -> Pending | None:
         self._go.release()

@@ -1,27 +1,39 @@
-"""Two kernels on one GPU at the same time: each makes its input, runs, and is checked, as alone."""
+"""Two kernels on one GPU at the same time: each makes its input, runs, and is checked, as alone.
+
+The second may run again and again, until the first has ended, so that this always has company.
+"""
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from lockstep.sim.device.streams import HostProgram
 from lockstep.sim.study.job import Job, Result, events, guard
 from lockstep.sim.watch import Watch
 
 if TYPE_CHECKING:
     from lockstep.sim.device.gpu import Gpu
     from lockstep.sim.device.run import Run
-    from lockstep.sim.device.streams import HostProgram
     from lockstep.sim.kernels import Kernel
 
 __all__ = ["execute"]
 
 
 def execute(
-    jobs: Sequence[Job], watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None
+    jobs: Sequence[Job],
+    watch: Watch | None = None,
+    attach: Callable[[Gpu], None] | None = None,
+    repeat: bool = False,
 ) -> Result:
     """Run two jobs at once on the GPU of the first; the second gives its kernel, size and seed.
+
+    ``repeat``: the second runs again and again until the first has ended, and each of its results is checked.
 
     The result has what is told of the GPU as a whole, with the keys of :func:`lockstep.sim.study.job.execute`, and
     under ``kernels`` an entry for each kernel: ``spans`` are the core cycles of its launches, from the begin of the
@@ -56,7 +68,8 @@ def execute(
     start = time.perf_counter()
     names = " and ".join(kernel.name for kernel in found)
     watch.phase(f"{names} on {gpu.description.name}")
-    ran = gpu.run_programs([_run(kernel, gpu, *given) for kernel, given in zip(found, inputs, strict=True)])
+    first, second = (_run(kernel, gpu, *given) for kernel, given in zip(found, inputs, strict=True))
+    ran = gpu.run_programs(_company(first, second, gpu) if repeat else [_once(first), _once(second)])
     watch.phase(f"{names}: checking")
     before = {id(run): sum(run.cycles for run in runs[:k]) for k, run in enumerate(runs)}
     ones = enumerate(zip(found, jobs, inputs, ran, strict=True))
@@ -65,7 +78,7 @@ def execute(
     instructions, simulated = sum(run.warp_instructions for run in runs), sum(run.wall_seconds for run in runs)
     return {
         **job.asked,
-        "command": f"{job.command} --secondary {jobs[1].kernel} --secondary-size {jobs[1].size}",
+        "command": f"{job.command} {shlex.join(_words(jobs[1], repeat))}",
         "code_version": version,
         "kernel": " + ".join(kernel.name for kernel in found),
         "gpu": gpu.description.name,
@@ -75,6 +88,7 @@ def execute(
         "checked": all(each["checked"] for each in each_one),
         "message": "; ".join(f"{each['kernel']}: {each['message']}" for each in each_one),
         "kernels": each_one,
+        "both": _while_both_ran(ran, runs, before),
         "launches": sum(each["launches"] for each in each_one),
         "cycles": cycles,
         "warp_instructions": instructions,
@@ -95,8 +109,84 @@ def _setup(kernel: Kernel, job: Job) -> Any:
     return guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))
 
 
-def _run(kernel: Kernel, gpu: Any, module: Any, data: Any) -> Callable[[], Any]:
+def _words(second: Job, repeat: bool) -> list[str]:
+    return ["--secondary", second.kernel, "--secondary-size", second.size, *["--repeat"] * repeat]
+
+
+Outputs = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What a host program has computed: its outputs, those of repetitions only where they differ from the first's."""
+
+    outputs: list[Outputs]
+    repetitions: list[int]  # launches of each
+
+
+def _run(kernel: Kernel, gpu: Gpu, module: Any, data: Any) -> Callable[[], Outputs]:
     return lambda: guard(kernel.name, "run", lambda: kernel.run(gpu, module, data))
+
+
+def _launches() -> int:
+    """How many launches the host program has made, in whose thread this is called."""
+    here = HostProgram.here()
+    return len(here.launches) if here else 0
+
+
+def _once(run: Callable[[], Outputs]) -> Callable[[], _Ran]:
+    return lambda: _Ran([run()], [_launches()])
+
+
+def _company(first: Callable[[], Outputs], second: Callable[[], Outputs], gpu: Gpu) -> list[Callable[[], _Ran]]:
+    """Two host programs, of which the second repeats what it does until the first has ended."""
+    over: list[bool] = []
+
+    def one() -> _Ran:
+        done = _once(first)()
+        over.append(True)
+        return done
+
+    def other() -> _Ran:
+        done, here = _Ran([], []), HostProgram.here()
+        while not over:
+            before = _launches()
+            outputs = second()
+            done.repetitions.append(_launches() - before)
+            if not done.outputs or not _same(outputs, done.outputs[0]):
+                done.outputs.append(outputs)
+            if here:
+                here.free(gpu.memory)
+            if not done.repetitions[-1]:
+                break  # it launches nothing, and the first would never go on
+        return done
+
+    return [one, other]
+
+
+def _same(outputs: Outputs, first: Outputs) -> bool:
+    """Whether two results are the same, bit for bit."""
+    arrays = [{name: np.asarray(value) for name, value in each.items()} for each in (outputs, first)]
+    return arrays[0].keys() == arrays[1].keys() and all(
+        (array.dtype, array.shape, array.tobytes()) == (other.dtype, other.shape, other.tobytes())
+        for array, other in ((array, arrays[1][name]) for name, array in arrays[0].items())
+    )
+
+
+def _while_both_ran(ran: Sequence[HostProgram], runs: Sequence[Run], before: Mapping[int, int]) -> Result | None:
+    """The core cycles up to the end of the program that ended first, and what each had issued by then."""
+    if not all(program.launches for program in ran):
+        return None
+    last = [program.launches[-1].run for program in ran]
+    ends = [before[id(launch.together)] + launch.ended for launch in last]
+    stream = ends.index(min(ends))
+    cycles, launch = ends[stream], last[stream]
+    earlier = {id(run) for run in runs if before[id(run)] < before[id(launch.together)]}
+    issued = [0, 0]
+    issued[stream] = sum(pending.run.warp_instructions for pending in ran[stream].launches)
+    beside = [each.run for each in ran[1 - stream].launches if id(each.run.together) in earlier]
+    issued[1 - stream] = launch.beside + sum(each.warp_instructions for each in beside)
+    return {"cycles": cycles, "warp_instructions": issued, "ipc": [each / cycles for each in issued]}
 
 
 def _told(
@@ -107,7 +197,13 @@ def _told(
     from lockstep.sim import kernels
     from lockstep.sim.device.streams import summary
 
-    check = guard(kernel.name, "reference", lambda: kernels.check(kernel, program.result, given[1]))
+    done: _Ran = program.result
+    checks = [
+        guard(kernel.name, "reference", lambda outputs=outputs: kernels.check(kernel, outputs, given[1]))
+        for outputs in done.outputs
+    ]
+    check = next((each for each in checks if not each.passed), checks[0])
+    times = len(done.repetitions)
     return {
         "kernel": kernel.name,
         "size": job.size,
@@ -115,6 +211,7 @@ def _told(
         **summary([pending.run for pending in program.launches], before),
         "checked": check.passed,
         "compared": check.compared,
-        "message": check.message,
+        "message": check.message + (f", in each of {times} repetitions" if times > 1 and check.passed else ""),
+        "repetitions": done.repetitions,
         "timeline": [{name: column.tolist() for name, column in run.timelines[stream].items()} for run in runs],
     }

@@ -113,16 +113,31 @@ class Beside:
     spans: list[tuple[Count, Count]]
     stats: dict[Name, Number]
     timeline: list[dict[Name, list[Number]]]
+    repetitions: list[Count]
 
     def __post_init__(self) -> None:
         _check_ipc(self.ipc, self.warp_instructions, self.cycles)
         _equal("spans", len(self.spans), self.launches, "launches")
+        _equal("repetitions", sum(self.repetitions), self.launches, "launches")
         _rising("spans", [cycle for span in self.spans for cycle in span])
         _equal("cycles", self.cycles, sum(end - begin for begin, end in self.spans), "spans")
         for number, launch in enumerate(self.timeline):
             _over_time(f"timeline[{number}]", launch, SHARED_OVER_TIME)
         if missing := [name for name in ADDED_UP if self.launches and name not in self.stats]:
             raise ValueError(f"stats: has no {missing[0]!r}")
+
+
+@dataclass
+class Both:
+    """Up to the end of the kernel that ended first."""
+
+    cycles: Count
+    warp_instructions: tuple[Count, Count]
+    ipc: tuple[Number, Number]
+
+    def __post_init__(self) -> None:
+        for issued, ipc in zip(self.warp_instructions, self.ipc, strict=True):
+            _check_ipc(ipc, issued, self.cycles)
 
 
 @dataclass
@@ -151,6 +166,7 @@ class Run:
     profile: Profile = field(default_factory=lambda: Profile([]))
     events: list[Launch] | None = None
     kernels: list[Beside] = field(default_factory=list)
+    both: Both | None = None
 
     def __post_init__(self) -> None:
         _parameters("settings", self.settings)
@@ -179,6 +195,12 @@ class Run:
                 raise ValueError(f"kernels[{number}].timeline: must have the intervals of the run's")
         end = max((span[1] for each in self.kernels for span in each.spans), default=self.cycles)
         _equal("kernels: the end of the last span", end, self.cycles, "cycles")
+        if self.both:
+            ends = [each.spans[-1][1] if each.spans else 0 for each in self.kernels]
+            _equal("both.cycles", self.both.cycles, min(ends), "end of the kernel that ended first")
+            for each, issued in zip(self.kernels, self.both.warp_instructions, strict=True):
+                if issued > each.warp_instructions:
+                    raise ValueError(f"both.warp_instructions: {issued}: must be {each.warp_instructions} at most")
         for name in ADDED_UP:
             total = sum(each.stats.get(name, 0) for each in self.kernels)
             _equal(f"kernels: {name}", total, self.stats.get(name, total), "stats")

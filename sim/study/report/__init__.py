@@ -230,21 +230,22 @@ def _beside(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
         if used:
             drawn = partial(plots.stacked, used, {name: sum(each.values()) for name, each in used.items()})
             yield Plot(f"parts-{run.letter}", f"{run.label}: what each kernel has", drawn)
-        columns = ("kernel", "size", "launches", "core cycles", "from", "to", "IPC", "warps of an SM", "L1 misses",
-                   "L2 misses", "DRAM bytes", "DRAM used", "result")  # fmt: skip
-        rows = [_row(label, each) for label, each in kernels.items()]
-        yield Table(f"beside-{run.letter}", f"{run.letter}: each kernel; cycles of its launches alone, and when it "
-                    "begins and ends", columns, rows)  # fmt: skip
+        columns = ("kernel", "size", "repetitions", "launches", "core cycles", "from", "to", "IPC", "IPC beside",
+                   "warps of an SM", "L1 misses", "L2 misses", "DRAM bytes", "DRAM used", "result")  # fmt: skip
+        beside = (run.result.get("both") or {}).get("ipc", (None, None))
+        rows = [_row(label, each, ipc) for (label, each), ipc in zip(kernels.items(), beside, strict=True)]
+        yield Table(f"beside-{run.letter}", f"{run.letter}: each kernel; cycles and IPC of its launches alone; IPC "
+                    "beside the other one, until one has ended", columns, rows)  # fmt: skip
 
 
-def _row(label: str, kernel: Saved) -> tuple[Any, ...]:
+def _row(label: str, kernel: Saved, beside: float | None) -> tuple[Any, ...]:
     stats, spans = kernel["stats"], kernel["spans"]
     ends = (spans[0][0], spans[-1][1]) if spans else (None, None)
     names = ("occupancy.warps", "l1.miss_rate", "l2.miss_rate")
     moved = [sum(stats[name] for name in PARTS["DRAM bytes"]), stats["dram.bandwidth_used"]] if spans else [None, None]
     values = [stats[name] if spans else None for name in names]
-    return (label, kernel["size"], kernel["launches"], kernel["cycles"], *ends, kernel["ipc"], *values, *moved,
-            CHECKED[kernel["checked"]])  # fmt: skip
+    return (label, kernel["size"], len(kernel.get("repetitions", [1])), kernel["launches"], kernel["cycles"], *ends,
+            kernel["ipc"], beside, *values, *moved, CHECKED[kernel["checked"]])  # fmt: skip
 
 
 def _product(stats: Mapping[str, float], names: Sequence[str], what: str) -> float:

@@ -141,7 +141,8 @@ def test_a_report_shows_both_kernels(made: list[Any], tmp_path: Path) -> None:
     [table] = [block for key, block in blocks.items() if key == "beside-A" and hasattr(block, "rows")]
     assert [row[0] for row in table.rows] == ["1: hotspot", "2: spmv"] and "beside-B" not in blocks
     spans = [(each["cycles"], each["spans"][0][0], each["spans"][-1][1]) for each in made[0]["kernels"]]
-    assert [row[3:6] for row in table.rows] == spans
+    assert [row[4:7] for row in table.rows] == spans
+    assert [row[8] for row in table.rows] == made[0]["both"]["ipc"]
     text = html(page)
     for shown in ("Two kernels at once", "both kernels over time", "what each kernel has", "1: hotspot", "DRAM bytes"):
         assert shown in text, shown
