@@ -278,6 +278,7 @@ def test_cycles_of_each_of_two_grids() -> None:
     whole = first.together.raw
     assert first.raw["sm.cycles"] == whole["sm.cycles"]
     assert second.raw["sm.cycles"] == second.raw["sm.resident_cta_cycles"] + 1
+    assert first.beside == second.warp_instructions and 0 < second.beside < first.warp_instructions
     assert 0 < second.raw["sm.cycles"] <= second.ended - second.began < first.raw["sm.cycles"]
     issued = first.raw["sm.issued_cycles"] + second.raw["sm.issued_cycles"]
     assert whole["sm.issued_cycles"] < issued <= whole["sm.warp_instructions"]
@@ -474,6 +475,7 @@ def test_two_kernels_from_the_command_line(capsys: pytest.CaptureFixture[str], t
         (["--secondary", "spmv", "--profile"], "--profile: is for one kernel, not with --secondary"),
         (["--secondary", "none"], "kernel 'none': not known"),
         (["--secondary-size", "tiny"], "--secondary-size: is for --secondary"),
+        (["--repeat"], "--repeat: is for --secondary"),
         (["--secondary", "spmv", "--with", "regless"], "regless: runs one grid at a time"),
     ],
 )

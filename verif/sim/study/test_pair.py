@@ -6,6 +6,7 @@ import copy
 import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 
 from lockstep.cli import main as cli
-from lockstep.sim import Gpu
-from lockstep.sim.study import report, saved
+from lockstep.sim import Gpu, kernels
+from lockstep.sim.study import pair, report, saved
 from lockstep.sim.study.difference import difference
+from lockstep.sim.study.job import Job
 from lockstep.sim.study.page import html
 from lockstep.verif.conftest import Shared
 
@@ -99,6 +101,14 @@ def drop(key: str) -> Callable[[Saved], None]:
     return lambda run: run["kernels"][1].pop(key)
 
 
+NOTHING: Saved = {"cycles": 0, "ipc": 0, "launches": 0, "spans": [], "repetitions": []}
+
+
+def _more(run: Saved) -> None:
+    run["both"]["warp_instructions"][1] = 10**9
+    run["both"]["ipc"][1] = 10**9 / run["both"]["cycles"]
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
@@ -119,7 +129,12 @@ def drop(key: str) -> Callable[[Saved], None]:
         (drop("stats"), "kernels[1]: has no 'stats'"),
         (lambda run: run["kernels"][1]["stats"].pop("l1.accesses"), "kernels[1]: stats: has no 'l1.accesses'"),
         (lambda run: run["kernels"][1]["timeline"][0].pop("occupancy"), "kernels[1]: timeline[0]: has no 'occupancy'"),
-        (lambda run: run["kernels"][1].update(cycles=0, ipc=0, launches=0, spans=[]), "kernels: the end of the last"),
+        (lambda run: run["kernels"][1].update(NOTHING), "kernels: the end of the last span = "),
+        (put("repetitions", [3]), "kernels[1]: repetitions = 3: must be 1, as the launches"),
+        (lambda run: run["both"].update(cycles=7), "both: ipc = "),
+        (lambda run: run["both"].update(cycles=0, ipc=[0, 0]), "both.cycles = 0: must be "),
+        (lambda run: run["both"].update(warp_instructions=[1]), "both.warp_instructions: has no 1"),
+        (_more, "both.warp_instructions: 1000000000: must be "),
     ],
 )
 def test_damage_is_one_line(
@@ -216,8 +231,6 @@ def test_energy_of_a_pair(made: list[Any], tmp_path: Path, capsys: pytest.Captur
 
 
 def test_a_wrong_secondary_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from lockstep.sim import kernels
-
     right = kernels.check
 
     def wrong(kernel: Any, outputs: Any, data: Any) -> Any:
@@ -227,3 +240,92 @@ def test_a_wrong_secondary_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setattr(kernels, "check", wrong)
     assert cli.main(["run", "hotspot", "--secondary", "spmv", *ON]) == 1
     assert "spmv on gtx480: wrong result: y[0]: got 1" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------------------------------------- again and again
+
+
+REPEATED = ("run", "hotspot", "--secondary", "saxpy", *ON, "--repeat", "--every", "50")
+
+
+@pytest.fixture
+def repeated(shared: Shared, tmp_path: Path) -> Saved:
+    return copy.deepcopy(shared("repeated", lambda: _run(REPEATED, tmp_path, "repeated.json")))
+
+
+def test_the_second_runs_until_the_first_has_ended(repeated: Saved, tmp_path: Path) -> None:
+    [run] = saved.read(write(repeated, tmp_path))
+    first, second = run["kernels"]
+    assert first["repetitions"] == [2] and len(second["repetitions"]) > 2 and set(second["repetitions"]) == {1}
+    end = first["spans"][-1][1]
+    assert second["spans"][-1][0] < end <= second["spans"][-1][1] == run["cycles"]
+    assert second["message"] == f"5000 elements agree, in each of {len(second['spans'])} repetitions"
+    assert "--secondary saxpy --secondary-size tiny --repeat" in run["command"]
+
+
+def test_what_both_have_done_by_the_end_of_the_first(repeated: Saved, made: list[Any]) -> None:
+    """Against intervals: all that end by then, and one more at most."""
+    for run in (repeated, made[0]):
+        ends = [each["spans"][-1][1] for each in run["kernels"]]
+        assert run["both"]["cycles"] == min(ends)
+        for number, each in enumerate(run["kernels"]):
+            [timeline], issued = each["timeline"], run["both"]["warp_instructions"][number]
+            inside = [cycle <= min(ends) for cycle in timeline["core_cycle"]]
+            grown = timeline["issue.warp_instructions"]
+            least = sum(grown[: sum(inside)])
+            assert least <= issued <= least + sum(grown[sum(inside) : sum(inside) + 1])
+            if ends[number] == min(ends):
+                assert issued == each["warp_instructions"]
+        assert 0 < min(run["both"]["ipc"])
+
+
+def test_repetitions_give_their_memory_back() -> None:
+    gpus: list[Gpu] = []
+    jobs = [Job(kernel, size="tiny", settings={"core.sms": 2}) for kernel in ("hotspot", "saxpy")]
+    used = []
+    for repeat in (False, True):
+        result = pair.execute(jobs, attach=gpus.append, repeat=repeat)
+        used.append(len(gpus[-1].memory.allocations))
+        assert (len(result["kernels"][1]["repetitions"]) > 1) == repeat
+    saxpy = 2  # arrays
+    assert used[1] == used[0] - saxpy
+
+
+def test_every_repetition_is_checked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    right, calls = kernels.find, 0
+
+    def second_is_wrong(kernel: Any, gpu: Any, module: Any, data: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        outputs = dict(kernel.run(gpu, module, data))
+        if calls == 2:
+            name = next(iter(outputs))
+            outputs[name] = outputs[name].copy()
+            outputs[name][7] += 1
+        return outputs
+
+    def find(name: str) -> Any:
+        kernel = right(name)
+        if name != "saxpy":
+            return kernel
+        return replace(kernel, run=lambda *what: second_is_wrong(kernel, *what))
+
+    monkeypatch.setattr(kernels, "find", find)
+    assert cli.main(list(REPEATED)) == 1
+    assert "saxpy on gtx480: wrong result: " in capsys.readouterr().err and calls > 2
+
+
+def test_a_second_kernel_without_launches_ends(tmp_path: Path) -> None:
+    folder = kernels.find("saxpy").ptx.parent
+    (tmp_path / "saxpy.ptx").write_text((folder / "saxpy.ptx").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "idle.py").write_text(
+        "import numpy as np\nTITLE = SUITE = 'x'\nPTX = 'saxpy.ptx'\n"
+        "def setup(size, seed): return {}\ndef run(gpu, module, data): return {'y': np.ones(3)}\n"
+        "def reference(data): return {'y': np.ones(3)}\n", encoding="utf-8",
+    )  # fmt: skip
+    jobs = [Job(kernel, size="tiny", settings={"core.sms": 2}) for kernel in ("hotspot", str(tmp_path / "idle.py"))]
+    result = pair.execute(jobs, repeat=True)
+    assert result["checked"] and result["both"] is None
+    assert [each["repetitions"] for each in result["kernels"]] == [[2], [0]]
+    [run] = saved.read(write(result, tmp_path))
+    assert "2: idle" in html(report.page([run]))
