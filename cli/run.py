@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.output import Display, check_writable, table
 from lockstep.sim.sizes import SIZES
 from lockstep.sim.study import pair
-from lockstep.sim.study.job import execute
+from lockstep.sim.study.job import Result, execute
 
 if TYPE_CHECKING:
     from lockstep.sim.device.trace.trace import Trace  # it compiles the model, which the run will say
@@ -55,95 +56,97 @@ def arguments(to: ArgumentParser) -> None:
                     "launches of over 200,000)")  # fmt: skip
 
 
-def _check_files(options: Namespace) -> None:
+class _Watched:
+    """What is to be recorded of a run beside its result: launches, and a timeline."""
+
+    def __init__(self, options: Namespace, stack: ExitStack) -> None:
+        self._options, self._stack = options, stack
+        self._window = target.check(options.timeline, options.cycles, options.sm, options.around_stop)
+        self.runs: list[Run] = []
+        self._traces: list[Trace] = []
+
+    def attach(self, gpu: Gpu) -> None:
+        """See what a GPU does."""
+        options = self._options
+        gpu.every = options.every
+        gpu.after_launch.append(self.runs.append)
+        if options.timeline:
+            trace = gpu.trace(options.sm or 0, self._window, around_stop=options.around_stop)
+            self._traces.append(self._stack.enter_context(trace))
+
+    def stopped(self, stop: Exception) -> None:
+        """Keep what led to a stop."""
+        for trace in self._traces:
+            if trace.launches:
+                trace.write(self._options.timeline)
+                stop.add_note(f"{self._options.timeline}: {trace.span}")
+
+    def write(self, kernels: Sequence[str] = ()) -> None:
+        """Write the files; ``kernels`` are the names of two."""
+        timeline = self._options.timeline
+        for trace in self._traces:
+            if self._options.around_stop is not None and not trace.launches:
+                print(f"lockstep: {timeline}: not written, since no launch stopped early", file=sys.stderr)
+                continue
+            trace.write(timeline)
+            if trace.full is not None:
+                print(f"lockstep: {timeline}: full; it ends before cycle {trace.full:,}", file=sys.stderr)
+        if self._options.intervals:
+            intervals.write(self._options.intervals, self.runs, kernels)
+
+
+def command(options: Namespace) -> int:
+    for name in ("secondary_size", "repeat"):
+        if getattr(options, name) and not options.secondary:
+            raise UsageError(f"--{name.replace('_', '-')}: is for --secondary")
     if options.energy and not options.json:
         raise UsageError("--energy: is kept in the file of --json, and there is none")
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
-
-
-def command(options: Namespace) -> int:
-    if options.secondary:
-        return _pair(options)
-    for name in ("secondary_size", "repeat"):
-        if getattr(options, name):
-            raise UsageError(f"--{name.replace('_', '-')}: is for --secondary")
-    _check_files(options)
-    window = target.check(options.timeline, options.cycles, options.sm, options.around_stop)
     job = replace(shared.job(options, options.kernel), profile=options.profile, energy=options.energy)
-    runs: list[Run] = []
-    traces: list[Trace] = []
-
-    def attach(gpu: Gpu) -> None:
-        gpu.every = options.every
-        gpu.after_launch.append(runs.append)
-        if options.timeline:
-            trace = gpu.trace(options.sm or 0, window, around_stop=options.around_stop)
-            traces.append(stack.enter_context(trace))
-
-    with Display(options.json) as watch, ExitStack() as stack:
-        try:
-            result = execute(job, watch, attach)
-        except (KernelFault, ModelFault) as stop:
-            for trace in traces:
-                if trace.launches:
-                    trace.write(options.timeline)
-                    stop.add_note(f"{options.timeline}: {trace.span}")
-            raise
-    for trace in traces:
-        if options.around_stop is not None and not trace.launches:
-            print(f"lockstep: {options.timeline}: not written, since no launch stopped early", file=sys.stderr)
-            continue
-        trace.write(options.timeline)
-        if trace.full is not None:
-            print(f"lockstep: {options.timeline}: full; it ends before cycle {trace.full:,}", file=sys.stderr)
-    if options.intervals:
-        intervals.write(options.intervals, runs)
+    with ExitStack() as stack:
+        watched = _Watched(options, stack)
+        with Display(options.json) as watch:
+            try:
+                if options.secondary:
+                    second = replace(job, kernel=options.secondary, size=options.secondary_size or options.size)
+                    result = pair.execute([job, second], watch, watched.attach, options.repeat)
+                else:
+                    result = execute(job, watch, watched.attach)
+            except (KernelFault, ModelFault) as stop:
+                watched.stopped(stop)
+                raise
+    kernels = result.get("kernels", [])
+    watched.write([each["kernel"] for each in kernels])
     if options.json != "-":
-        rows = [(key, result[key], "") for key in ("cycles", "warp_instructions", "thread_instructions", "ipc")]
-        rows += [(key, result["stats"][key], STATISTICS[key].doc) for key in HIGHLIGHTS]
-        rows += [("wall_seconds", result["wall_seconds"], ""), ("kwips", result["kwips"], "simulation speed")]
-        table(f"{result['kernel']}, {result['size']}, on {result['gpu']}", ("", "value", ""), rows)
+        if kernels:
+            _show_both(result, options.repeat)
+        else:
+            _show(result)
         for function in result["profile"]["functions"] if options.profile else ():
             table(*hot_lines(function))
         print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
-    return shared.finish(options, result, [result])
+    return shared.finish(options, result, [{**each, "gpu": result["gpu"]} for each in kernels] or [result])
 
 
-ALONE = ("profile", "timeline", "sm", "cycles", "around_stop")
+def _show(result: Result) -> None:
+    rows = [(key, result[key], "") for key in ("cycles", "warp_instructions", "thread_instructions", "ipc")]
+    rows += [(key, result["stats"][key], STATISTICS[key].doc) for key in HIGHLIGHTS]
+    rows += [("wall_seconds", result["wall_seconds"], ""), ("kwips", result["kwips"], "simulation speed")]
+    table(f"{result['kernel']}, {result['size']}, on {result['gpu']}", ("", "value", ""), rows)
 
 
-def _pair(options: Namespace) -> int:
+def _show_both(result: Result, repeat: bool) -> None:
     """Two kernels at once."""
-    for name in ALONE:
-        if getattr(options, name) not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')}: is for one kernel, not with --secondary")
-    _check_files(options)
-    first = replace(shared.job(options, options.kernel), energy=options.energy)
-    second = replace(first, kernel=options.secondary, size=options.secondary_size or options.size)
-    runs: list[Run] = []
-
-    def attach(gpu: Gpu) -> None:
-        gpu.every = options.every
-        gpu.after_launch.append(runs.append)
-
-    with Display(options.json) as watch:
-        result = pair.execute([first, second], watch, attach, options.repeat)
     kernels = result["kernels"]
-    if options.intervals:
-        intervals.write(options.intervals, runs, [each["kernel"] for each in kernels])
-    if options.json != "-":
-        names = ("size", "launches", "cycles", "warp_instructions", "thread_instructions", "ipc")
-        both = {"cycles", "warp_instructions", "ipc"}
-        rows = [(name, *(each[name] for each in kernels), result[name] if name in both else "") for name in names]
-        if options.repeat:
-            rows.insert(1, ("repetitions", *(len(each["repetitions"]) for each in kernels), ""))
-        if both := result["both"]:
-            rows.append(("ipc while both run", *both["ipc"], sum(both["ipc"])))
-        rows.append(("core cycles", *(f"{each['spans'][0][0]:,} to {each['spans'][-1][1]:,}" for each in kernels), ""))
-        rows += [(key, *(each["stats"].get(key, "") for each in kernels), result["stats"][key]) for key in HIGHLIGHTS]
-        table(f"two kernels at once on {result['gpu']}", ("", *(each["kernel"] for each in kernels), "both"), rows)
-        print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
-    return shared.finish(options, result, [{**each, "gpu": result["gpu"]} for each in kernels])
-
-
+    names = ("size", "launches", "cycles", "warp_instructions", "thread_instructions", "ipc")
+    both = {"cycles", "warp_instructions", "ipc"}
+    rows = [(name, *(each[name] for each in kernels), result[name] if name in both else "") for name in names]
+    if repeat:
+        rows.insert(1, ("repetitions", *(len(each["repetitions"]) for each in kernels), ""))
+    if together := result["both"]:
+        rows.append(("ipc while both run", *together["ipc"], sum(together["ipc"])))
+    spans = [each["spans"] for each in kernels]
+    rows.append(("core cycles", *(f"{own[0][0]:,} to {own[-1][1]:,}" if own else "" for own in spans), ""))
+    rows += [(key, *(each["stats"].get(key, "") for each in kernels), result["stats"][key]) for key in HIGHLIGHTS]
+    table(f"two kernels at once on {result['gpu']}", ("", *(each["kernel"] for each in kernels), "both"), rows)

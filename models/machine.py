@@ -180,14 +180,14 @@ class Model:
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = self.gpu.launch.overhead
 
     def _observe(self, observer: Observer, kernel: Kernel) -> None:
-        """Let an observer fill its frame slots for the launch that begins."""
+        """Let an observer fill its frame slots for the run that begins."""
         name = observer.declaration.name
         if name not in self._observers:
             [self._observers[name]] = tenants.tenants(observer.declaration, self.gpu)
         tenant = self._observers[name]
         tenant.bind(self.sms, self.state)
         tenant.begin(kernel.tables, {})
-        observer.begin(tenant.states, kernel)
+        observer.begin(tenant.states)
 
     def place_code(self, code: np.ndarray, words: np.ndarray) -> int:
         """The device address of a kernel's instructions and metadata words, one kernel behind the other.

@@ -150,6 +150,8 @@ class Session:
             machine.settle(self.now)
             self._complete(index)
             self._before[index] = self._share(index)
+        for observer in self._observers:
+            observer.enter(index, kernel)
         state, _, _, launch_record, settings, _, _ = machine.arguments
         enter(state, launch_record, settings, index)
         self._watch, self._look = None, self.now + between_looks(machine.gpu.launch.no_progress)

@@ -18,6 +18,7 @@ from lockstep.models.observe import declaration
 from lockstep.models.observe.causes import BARRIER, BRANCH, cause
 from lockstep.models.time import NEVER
 from lockstep.spec.causes import CAUSES
+from lockstep.spec.parameters import MAX_GRIDS
 
 ROW = record(
     [
@@ -32,7 +33,7 @@ ROW = record(
         ("conflict_core_cycles", "i8"),  # of these accesses, beyond their first cycle
     ]
 )
-STATE = record([("rows", "i8")])  # address of the row of the first instruction
+STATE = record([("rows", "i8", (MAX_GRIDS,))])  # of each grid: address of the row of its first instruction
 
 at_row = pointer_to(ROW)
 
@@ -51,7 +52,8 @@ def see(state, sm):
         why = cause(sm, slot, first)
         warp = sm.warps[slot]
         pc = i64(warp.issued_pc) if why == BARRIER or why == BRANCH else i64(warp.pc)
-        at_row(i64(state.rows) + pc * ROW_BYTES).stalls[why] += cycles
+        grid = sm.ctas[warp.cta].grid
+        at_row(i64(state.rows[grid]) + pc * ROW_BYTES).stalls[why] += cycles
     return NEVER
 
 
@@ -62,7 +64,8 @@ def hear(state, sm):
     kind = i64(events.kind)
     if kind != ISSUE and kind != SENT and kind != CONFLICT:
         return i64(0)
-    row = at_row(i64(state.rows) + i64(events.pc) * ROW_BYTES)
+    grid = events.grid_of[events.cta]
+    row = at_row(i64(state.rows[grid]) + i64(events.pc) * ROW_BYTES)
     if kind == ISSUE:
         row.issues += 1
         row.lanes += popcount(i64(events.lanes))
@@ -86,11 +89,14 @@ TENANTS = {
 
 
 class Profiler:
-    """The observer; ``rows`` are the instructions of the launch's kernel."""
+    """The observer; ``rows`` are the instructions of the kernel that has entered last."""
 
     declaration = declaration("profile", "what each instruction costs", "monitors", "events")
     rows: np.ndarray
 
-    def begin(self, states: np.ndarray, kernel: Any) -> None:
+    def begin(self, states: np.ndarray) -> None:
+        self._states = states
+
+    def enter(self, grid: int, kernel: Any) -> None:
         self.rows = np.zeros(len(kernel.code), ROW)
-        states["rows"] = self.rows.ctypes.data
+        self._states["rows"][:, grid] = self.rows.ctypes.data

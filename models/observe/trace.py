@@ -44,7 +44,8 @@ IN_A_CYCLE = 16 * MAX_WARPS
 EVENT = record(
     [("cycle", "i8"), ("value", "i8"), ("kind", "i2"), ("cta", "i2"), ("slot", "i4"), ("pc", "i4"), ("unused", "i4")]
 )
-"""``value`` are the lanes of an event of the frame; of a CTA that starts its number, of a warp its place in the CTA."""
+"""``value`` are the lanes of an event of the frame; of a CTA that starts its number, of a warp its place in the CTA.
+``pc`` of a CTA that starts is its grid."""
 
 STATE = record(
     [
@@ -137,7 +138,7 @@ def _level(state, cycle, which, value):
 def _warps(state, sm, cycle, place):
     """Say which CTA is in a place of the SM, and which warps it has."""
     cta = sm.ctas[place]
-    _put(state, cycle, CTA_START, -1, place, -1, i64(cta.index))
+    _put(state, cycle, CTA_START, -1, place, i64(cta.grid), i64(cta.index))
     warps = i64(cta.warps)
     while warps != 0:
         slot = ctz(warps)
@@ -218,7 +219,7 @@ def hear(state, sm):
     if now >= state.first and now < state.until:
         _open(state, sm)
     if kind == CTA_START:
-        value = i64(sm.ctas[place].index)
+        pc, value = i64(sm.ctas[place].grid), i64(sm.ctas[place].index)
     elif kind == CTA_RESUMED:
         _warps(state, sm, now, place)
         return i64(0)
@@ -254,7 +255,10 @@ class Tracer:
         self._sms, self._window, self._span = sms, (first, until), span
         self._events = np.zeros((len(sms), room), EVENT)
 
-    def begin(self, states: np.ndarray, kernel: Any) -> None:
+    def enter(self, grid: int, kernel: Any) -> None:
+        """Events say which grid's CTAs there are."""
+
+    def begin(self, states: np.ndarray) -> None:
         self._states = states[self._sms.start : self._sms.stop]
         places = self._events.ctypes.data + self._events.strides[0] * np.arange(len(self._sms))
         room = self._events.shape[1]

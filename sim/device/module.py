@@ -30,13 +30,12 @@ from lockstep.sim.device.buffers import Extent, Texture, as_array, as_dtype
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.profile import Place, Profile
 from lockstep.sim.device.run import Run
-from lockstep.sim.device.streams import HostProgram, Pending, Stream, Work
+from lockstep.sim.device.streams import HostProgram, Pending, Stream, Work, profiler
 from lockstep.sim.errors import FAULTS, WITH_ADDRESS, KernelFault, UsageError, of_type, path_text
 from lockstep.spec import registry
 from lockstep.spec.parameters import MAX_GRIDS
 
 if TYPE_CHECKING:
-    from lockstep.models.observe.profile import Profiler
     from lockstep.models.stop import Stop
     from lockstep.sim.compile.cuda.program import Cuda
 
@@ -254,29 +253,29 @@ class Module:
         self._check_resources(kernel, math.prod(grid), math.prod(block), shared_bytes, grids)
         params = pack(self.gpu.memory, kernel, args)
         ready = self._with_constants(self._relocated(kernel), params)
+        told = partial(self._fault, kernel), partial(self._places_of, kernel)
+        profiled = self.gpu.profile if profile is None else profile
+        work = Work(kernel.name, kernel.shown, ready, grid, block, params, shared_bytes, *told, profiled)
         if later:
-            if self.gpu.profile or profile or self.gpu.tracing:
-                raise UsageError(f"{kernel.shown}: profiles and traces are of launches outside of streams")
-            fault = partial(self._fault, kernel)
-            work = Work(kernel.name, kernel.shown, ready, grid, block, params, shared_bytes, fault)
+            if profiled and not self.gpu.profile:
+                raise UsageError(f"{kernel.shown}: a profile in a stream is that of all launches: Gpu(profile=True)")
             return later(work)
         machine = self.gpu.machine
         from lockstep.models.gpu import Busy  # late, since it compiles the model
         from lockstep.models.stop import ModelFault
 
-        profiler = _profiler() if (self.gpu.profile if profile is None else profile) else None
+        observer = profiler() if profiled else None
         tracing = self.gpu.tracing
         tracer = tracing.observer(self.gpu.description) if tracing else None
 
         def traced(cycles: int, stop: int | None = None) -> None:
             if tracing:
-                what = kernel.shown, self.gpu.description, ready.code, partial(self._places_of, kernel)
-                tracing.add(tracer, *what, cycles, stop)
+                tracing.add(tracer, [work.code()], self.gpu.description, cycles, stop)
 
         start = time.perf_counter()
         memory, progress = self.gpu.memory, self.gpu.progress
         try:
-            observers = [each for each in (profiler, tracer) if each]
+            observers = [each for each in (observer, tracer) if each]
             what = ready, grid, block, params, shared_bytes, memory
             result = machine.launch(*what, progress, observers, self.gpu.every)
         except Busy as error:
@@ -291,7 +290,7 @@ class Module:
             self.gpu.show(result.printed)
             traced(result.fault.cycle + 1, result.fault.sm)
             raise self._fault(kernel, result.fault)
-        found = Profile(kernel.shown, profiler.rows, partial(self._places_of, kernel)) if profiler else None
+        found = Profile(kernel.shown, observer.rows, work.places) if observer else None
         found_out = result.raw, result.intervals, wall, result.printed, found
         run = Run(kernel.name, grid, block, self.gpu.description, *found_out)
         traced(run.cycles)
@@ -461,12 +460,6 @@ def _is_users(file: str) -> bool:
     """Whether a source file is the user's, and no part of CUDA."""
     path = Path(file)
     return path.name not in OWN_HEADERS and not any(path.is_relative_to(folder) for folder in headers.folders())
-
-
-def _profiler() -> Profiler:
-    from lockstep.models.observe.profile import Profiler  # late, since it is compiled
-
-    return Profiler()
 
 
 def extent(kernel: str, what: str, value: Extent) -> tuple[int, int, int]:

@@ -30,8 +30,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from lockstep.models.time import NEVER
 from lockstep.sim.compile.ptx.names import readable
 from lockstep.sim.device import statistics
+from lockstep.sim.device.profile import Profile
 from lockstep.sim.device.run import Counted, Run
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.spec import registry
@@ -39,10 +41,14 @@ from lockstep.spec.parameters import MAX_GRIDS
 from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
+    from lockstep.models.observe.profile import Profiler
     from lockstep.models.session import Ended
     from lockstep.models.stop import Stop
     from lockstep.sim.compile.ptx.kernel import Kernel
     from lockstep.sim.device.memory import Arena
+    from lockstep.sim.device.profile import Place
+    from lockstep.sim.device.trace.recording import Code
+    from lockstep.sim.device.trace.trace import Trace
 
 __all__ = ["HostProgram", "Pending", "Share", "Stream", "Streams", "Work", "programs", "summary"]
 
@@ -54,6 +60,8 @@ class Device(Protocol):
     memory: Arena
     progress: Callable[[int, int, int], None] | None
     every: int | None
+    profile: bool
+    tracing: Trace | None
 
     @property
     def machine(self) -> Any: ...
@@ -67,7 +75,10 @@ class Device(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A launch that can be made: what the machine needs, and how a fault in it is told."""
+    """A launch that can be made: what the machine needs, how a fault is told, and where instructions come from.
+
+    ``profiled``: it is to have a profile.
+    """
 
     name: str
     shown: str
@@ -77,6 +88,21 @@ class Work:
     params: bytes
     shared_bytes: int
     fault: Callable[[Stop], KernelFault]
+    places: Callable[[], Sequence[Place]]
+    profiled: bool
+
+    def code(self, stream: int = 0, begin: int = 0, end: int = NEVER) -> Code:
+        """Its kernel in a trace."""
+        from lockstep.sim.device.trace.recording import Code  # late, since it compiles the model
+
+        return Code(self.shown, self.kernel.code, self.places, stream, begin, end)
+
+
+def profiler() -> Profiler:
+    """An observer."""
+    from lockstep.models.observe.profile import Profiler  # late, since it is compiled
+
+    return Profiler()
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +124,7 @@ class Share(Counted):
     printed: str
     stream: int
     beside: int
+    profile: Profile | None
     together: Run
 
     def __repr__(self) -> str:
@@ -271,14 +298,15 @@ def execute(device: Device, sources: Sequence[Source]) -> None:
 def _run(device: Device, sources: Sequence[Source], heads: list[Pending | None]) -> None:
     """One run of the machine, until nothing is under way. ``heads`` are the launches that are, or come next."""
     from lockstep.models.gpu import Busy  # late, since it compiles the model
+    from lockstep.models.stop import ModelFault
 
     machine, overhead = device.machine, device.description.launch.overhead
-    names: list[str] = []
+    observing = _Observing(device)
     ended: list[tuple[Pending, Ended]] = []
     begins = [0 if head else None for head in heads]  # in which core cycle they begin; None: they have, or are none
     start = time.perf_counter()
     try:
-        with machine.session(MAX_GRIDS, device.progress, (), device.every) as session:
+        with machine.session(MAX_GRIDS, device.progress, observing.observers, device.every) as session:
             while True:
                 for index, head in enumerate(heads):
                     if head and begins[index] is not None and session.now >= begins[index]:
@@ -287,12 +315,13 @@ def _run(device: Device, sources: Sequence[Source], heads: list[Pending | None])
                             index, work.kernel, work.grid, work.block, work.params, work.shared_bytes, device.memory
                         )
                         begins[index] = None
-                        names.append(work.name)
+                        observing.begun(head, index, session.now)
                 later = [begin for begin in begins if begin is not None]
                 for each in session.advance(min(later, default=None)):
                     head = heads[each.index]
                     assert head is not None
                     ended.append((head, each))
+                    observing.ended(head, each)
                     device.show(each.printed)
                     sources[each.index].ended(head)
                     heads[each.index] = following = sources[each.index].take()
@@ -302,22 +331,77 @@ def _run(device: Device, sources: Sequence[Source], heads: list[Pending | None])
             result = session.collect()
     except Busy as error:
         raise UsageError(str(error)) from None
+    except ModelFault as error:
+        observing.end(error.stop.cycle + 1, error.stop.sm)
+        raise
     if result.fault is not None:
         head = heads[result.fault.grid]
         assert head is not None
         device.show(result.printed)
+        observing.end(result.fault.cycle + 1, result.fault.sm)
         raise head.work.fault(result.fault)
     wall = time.perf_counter() - start
     description, none = device.description, (0, 0, 0)
     text = "".join(each.printed for _, each in ended)
     found = result.raw, result.intervals, wall, text
-    together = Run(" + ".join(dict.fromkeys(names)), none, none, description, *found)
+    together = Run(" + ".join(observing.names), none, none, description, *found)
+    observing.end(together.cycles)
     for pending, each in ended:
         work = pending.work
-        own = each.raw, each.began, each.ended, each.printed, each.index, each.beside
+        own = each.raw, each.began, each.ended, each.printed, each.index, each.beside, observing.profile(pending)
         together.launches.append(Share(work.name, work.grid, work.block, description, *own, together))
         pending.end(together.launches[-1])
     device.record(together)
+
+
+@dataclass
+class _Begun:
+    """A launch of a run, in core cycles of it, and the rows of its profile."""
+
+    work: Work
+    stream: int
+    begin: int
+    rows: np.ndarray | None
+    end: int = NEVER
+
+
+class _Observing:
+    """The observers of a run, and what they make of its launches."""
+
+    def __init__(self, device: Device) -> None:
+        self._gpu, self._trace = device.description, device.tracing
+        self._profiler = profiler() if device.profile else None
+        self._tracer = self._trace.observer(self._gpu) if self._trace else None
+        self._begun: dict[Pending, _Begun] = {}
+
+    @property
+    def observers(self) -> list[Any]:
+        return [each for each in (self._profiler, self._tracer) if each]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the kernels that have run."""
+        return list(dict.fromkeys(each.work.name for each in self._begun.values()))
+
+    def begun(self, pending: Pending, stream: int, now: int) -> None:
+        """A launch has begun."""
+        rows = self._profiler.rows if self._profiler else None
+        self._begun[pending] = _Begun(pending.work, stream, now, rows)
+
+    def ended(self, pending: Pending, ended: Ended) -> None:
+        """A launch has ended."""
+        self._begun[pending].begin, self._begun[pending].end = ended.began, ended.ended
+
+    def profile(self, pending: Pending) -> Profile | None:
+        """That of a launch, if it was to have one."""
+        work, rows = self._begun[pending].work, self._begun[pending].rows
+        return Profile(work.shown, rows, work.places) if work.profiled and rows is not None else None
+
+    def end(self, cycles: int, stop: int | None = None) -> None:
+        """The run has ended, or has stopped on an SM: so has its part of the trace."""
+        if self._trace:
+            codes = [each.work.code(each.stream, each.begin, each.end) for each in self._begun.values()]
+            self._trace.add(self._tracer, codes, self._gpu, cycles, stop)
 
 
 # -------------------------------------------------------------------------------------------------------- host programs

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from lockstep.sim.device.gpu import Gpu
     from lockstep.sim.device.profile import Profile
     from lockstep.sim.device.run import Run
+    from lockstep.sim.device.streams import Share
 
-__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard"]
+__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "profiles"]
 
 Result = dict[str, Any]  # with the keys of the JSON output
 
@@ -138,18 +139,18 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         "printed": "".join(run.printed for run in runs),
         "timeline": [{name: column.tolist() for name, column in run.timeline.items()} for run in runs],
         "configuration": description.values(gpu.description),
-        **({"profile": {"causes": CAUSES, "functions": _profiles(runs)}} if job.profile else {}),
+        **({"profile": {"causes": CAUSES, "functions": profiles(runs)}} if job.profile else {}),
         **({"events": [events(run) for run in runs]} if job.energy else {}),
     }
 
 
-def _profiles(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def profiles(launches: Sequence[Run | Share]) -> list[dict[str, Any]]:
     """The profile of every kernel function, over all its launches."""
-    profiles: dict[str, Profile] = {}
-    for run in runs:
-        if run.profile:
-            profiles[run.kernel] = profiles[run.kernel] + run.profile if run.kernel in profiles else run.profile
-    return [profile.as_json() for profile in profiles.values()]
+    found: dict[str, Profile] = {}
+    for each in launches:
+        if each.profile:
+            found[each.kernel] = found[each.kernel] + each.profile if each.kernel in found else each.profile
+    return [profile.as_json() for profile in found.values()]
 
 
 def events(run: Run) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lockstep.sim.device.streams import HostProgram
-from lockstep.sim.study.job import Job, Result, events, guard
+from lockstep.sim.study.job import Job, Result, events, guard, profiles
 from lockstep.sim.watch import Watch
+from lockstep.spec.causes import CAUSES
 
 if TYPE_CHECKING:
     from lockstep.sim.device.gpu import Gpu
@@ -51,7 +52,7 @@ def execute(
     for kernel, each in zip(found, jobs, strict=True):
         if each.size not in kernel.sizes:
             raise UsageError(f"{kernel.name}: has no size {each.size!r}; it has {', '.join(kernel.sizes)}")
-    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict)
+    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile)
     gpu.on_print = watch.printed
     runs: list[Run] = []
     gpu.after_launch.append(runs.append)
@@ -101,6 +102,7 @@ def execute(
         "printed": "".join(run.printed for run in runs),
         "timeline": [{name: column.tolist() for name, column in run.timeline.items()} for run in runs],
         "configuration": description.values(gpu.description),
+        **({"profile": {"causes": CAUSES, "functions": _profiles(found, ran)}} if job.profile else {}),
         **({"events": [events(run) for run in runs]} if job.energy else {}),
     }
 
@@ -171,6 +173,15 @@ def _same(outputs: Outputs, first: Outputs) -> bool:
         (array.dtype, array.shape, array.tobytes()) == (other.dtype, other.shape, other.tobytes())
         for array, other in ((array, arrays[1][name]) for name, array in arrays[0].items())
     )
+
+
+def _profiles(found: Sequence[Kernel], ran: Sequence[HostProgram]) -> list[Result]:
+    """Of each kernel function, over all its launches, with the kernel whose it is."""
+    return [
+        {**function, "kernel": f"{kernel.name}: {function['kernel']}"}
+        for kernel, program in zip(found, ran, strict=True)
+        for function in profiles([pending.run for pending in program.launches])
+    ]
 
 
 def _while_both_ran(ran: Sequence[HostProgram], runs: Sequence[Run], before: Mapping[int, int]) -> Result | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from lockstep.models.execution.isa import Group
 
 if TYPE_CHECKING:
-    from lockstep.sim.device.trace.recording import Instruction, Launch
+    from lockstep.sim.device.trace.recording import Code, Instruction, Launch
 
 __all__ = ["stages", "text"]
 
@@ -34,9 +34,9 @@ def text(launches: Sequence[Launch]) -> str:
     for launch in launches:
         rows = sorted((stages(launch, one)[0][0], k, one) for k, one in enumerate(launch.instructions))
         numbers = {id(one): number + k for k, (_, _, one) in enumerate(rows)}
-        labels = _labels(launch)
+        labels = {code: _labels(code) for code in launch.codes}
         for *_, one in rows:
-            commands += _of(launch, one, numbers, labels[one.pc])
+            commands += _of(launch, one, numbers, labels[one.warp.code][one.pc])
         number += len(rows)
     commands.sort(key=itemgetter(0, 1, 2))
     now = commands[0][0] if commands else 0
@@ -55,8 +55,8 @@ def text(launches: Sequence[Launch]) -> str:
 
 def stages(launch: Launch, one: Instruction) -> list[tuple[int, int, str]]:
     """The stages of an instruction: begin, end, name. None is empty, and each begins where the one before it ends."""
-    start = one.start if one.start >= 0 else one.done
-    marks = [(one.next, "W"), (one.issue, "I"), (start, "M" if launch.code["group"][one.pc] in MEMORY else "X")]
+    start, group = one.start if one.start >= 0 else one.done, one.warp.code.instructions["group"][one.pc]
+    marks = [(one.next, "W"), (one.issue, "I"), (start, "M" if group in MEMORY else "X")]
     if one.fetched >= 0:
         fetch = min(one.next, max(one.fetched - launch.gpu.core.fetch_latency, launch.first))
         marks[0] = max(one.next, one.fetched), "W"
@@ -65,13 +65,13 @@ def stages(launch: Launch, one: Instruction) -> list[tuple[int, int, str]]:
     return [(begin, end, name) for (begin, name), (end, _) in pairwise(marks) if begin < end]
 
 
-def _labels(launch: Launch) -> list[tuple[str, str]]:
+def _labels(code: Code) -> list[tuple[str, str]]:
     """By instruction: its PTX, and the line of the source."""
 
     def clean(words: str) -> str:
         return " ".join(words.split())
 
-    return [(clean(place.ptx), f"{place.file}:{place.line}: {clean(place.text)}") for place in launch.places()]
+    return [(clean(place.ptx), f"{place.file}:{place.line}: {clean(place.text)}") for place in code.places]
 
 
 def _of(launch: Launch, one: Instruction, numbers: dict[int, int], label: tuple[str, str]) -> Iterator[Command]:
@@ -80,9 +80,10 @@ def _of(launch: Launch, one: Instruction, numbers: dict[int, int], label: tuple[
     found = stages(launch, one)
     first = found[0][0]
     yield first, BEGIN, number, f"I\t{number}\t{number}\t{warp.slot}"
-    yield first, BEGIN, number, f"L\t{number}\t0\tCTA {warp.cta} warp {warp.index}: {one.pc}: {ptx}"
+    whose = f"{warp.code.kernel}, " if launch.several else ""
+    yield first, BEGIN, number, f"L\t{number}\t0\t{whose}CTA {warp.cta} warp {warp.index}: {one.pc}: {ptx}"
     where = f"warp slot {warp.slot}, {one.lanes.bit_count()} lanes ({one.lanes:08x})"
-    yield first, BEGIN, number, f"L\t{number}\t1\t{launch.kernel}, {where}, {source}"
+    yield first, BEGIN, number, f"L\t{number}\t1\t{warp.code.kernel}, {where}, {source}"
     waits = [*one.waits, (one.issue, "")]
     causes = [(begin, end, why) for (begin, why), (end, _) in pairwise(waits)]
     for lane, parts in enumerate((found, causes)):

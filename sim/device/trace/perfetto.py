@@ -13,8 +13,7 @@ from lockstep.models.memory.l1 import REFUSALS
 from lockstep.models.observe import trace as kinds
 
 if TYPE_CHECKING:
-    from lockstep.sim.device.profile import Place
-    from lockstep.sim.device.trace.recording import Launch, Warp
+    from lockstep.sim.device.trace.recording import Code, Launch, Warp
 
 __all__ = ["content"]
 
@@ -100,42 +99,51 @@ class _File:
         self._event(track, cycle, self.messages.TrackEvent.TYPE_COUNTER).double_counter_value = value
 
     def _launch(self, launch: Launch) -> None:
-        places = launch.places()
-        self._slice(self._track("launches"), launch.first, launch.until, "launch", launch.kernel)
-        for place, number, begin, end in sorted(launch.ctas):
-            track = self._track("CTAs", f"place {place}", rank=place)
-            self._slice(track, begin, end, "cta", f"CTA {number}", cta=number)
+        self._kernels(launch)
+        for cta in sorted(launch.ctas, key=lambda cta: (cta.place, cta.begin)):
+            track = self._track("CTAs", f"place {cta.place}", rank=cta.place)
+            name = f"{_whose(launch, cta.code)}CTA {cta.number}"
+            self._slice(track, cta.begin, cta.end, "cta", name, cta=cta.number, kernel=cta.code.kernel)
         instructions = list(launch.instructions)
         per_window: dict[int, int] = {}
         for one in instructions:
             warp, number = one.warp, one.warp.slot % launch.gpu.core.schedulers
-            name = _name(places[one.pc].ptx, one.pc)
-            notes = dict(cta=warp.cta, warp=warp.index, pc=one.pc, ptx=places[one.pc].ptx)
+            ptx = warp.code.places[one.pc].ptx
+            name = _name(ptx, one.pc)
+            notes = dict(cta=warp.cta, warp=warp.index, pc=one.pc, ptx=ptx, kernel=warp.code.kernel)
             track = self._track("schedulers", f"scheduler {number}", rank=number)
             self._slice(track, one.issue, one.issue + 1, "scheduler", name, **notes)
             per_window[one.issue // WINDOW] = per_window.get(one.issue // WINDOW, 0) + 1
         for index in range(launch.first // WINDOW, -(-launch.until // WINDOW)):
             self._count("instructions per cycle", index * WINDOW, per_window.get(index, 0) / WINDOW)
         for warp in sorted(launch.warps, key=lambda warp: (warp.slot, warp.begin)):
-            self._warp(launch, warp, places)
+            self._warp(launch, warp)
         track = self._track("LSU", "lines to the L1", rank=0)
-        for cycle, slot, pc, lanes in launch.lines:
-            name = _name(places[pc].ptx, pc)
+        for cycle, slot, pc, lanes, code in launch.lines:
+            name = _name(code.places[pc].ptx, pc)
             self._slice(track, cycle, cycle + 1, "line", name, slot=slot, pc=pc, lanes=f"{lanes & 0xFFFF_FFFF:08x}")
         self._levels(launch)
 
-    def _warp(self, launch: Launch, warp: Warp, places: Sequence[Place]) -> None:
+    def _kernels(self, launch: Launch) -> None:
+        """When they ran: a track for each stream, if there are two."""
+        for code in launch.codes:
+            track = self._track("launches", f"stream {code.stream}") if launch.several else self._track("launches")
+            begin, end = (min(max(launch.begin + at, launch.first), launch.until) for at in (code.begin, code.end))
+            self._slice(track, begin, end, "launch", code.kernel)
+
+    def _warp(self, launch: Launch, warp: Warp) -> None:
         """The issues of a warp, and its waits in between, inside of a slice for its life."""
         number = warp.slot % launch.gpu.core.schedulers
         track = self._track("warps", f"warp slot {warp.slot} (scheduler {number})", rank=warp.slot)
-        self._begin(track, warp.begin, "warp", f"CTA {warp.cta} warp {warp.index}", cta=warp.cta)
+        name = f"{_whose(launch, warp.code)}CTA {warp.cta} warp {warp.index}"
+        self._begin(track, warp.begin, "warp", name, cta=warp.cta)
         issued = iter(warp.issued)
         for (begin, why), (end, _) in pairwise([*warp.states, (warp.end, "")]):
             if why != "issues":
                 self._slice(track, begin, end, "wait", why)
                 continue
             one = next(issued)
-            place = places[one.pc]
+            place = warp.code.places[one.pc]
             notes = dict(pc=one.pc, ptx=place.ptx, source=f"{place.file}:{place.line}", lanes=f"{one.lanes:08x}",
                          start=one.start, done=one.done)  # fmt: skip
             self._slice(track, begin, begin + 1, "issue", _name(place.ptx, one.pc), **notes)
@@ -152,6 +160,11 @@ class _File:
                 self._slice(track, refused[0], cycle, "refused", refused[1])
             known = -len(REFUSALS) <= value < 0
             refused = (cycle, REFUSALS[-1 - value] if known else "another one's turn") if value else None
+
+
+def _whose(launch: Launch, code: Code) -> str:
+    """The kernel, if there are several."""
+    return f"{code.kernel}: " if launch.several else ""
 
 
 def _name(ptx: str, pc: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,12 @@ import numpy as np
 
 from lockstep.models.observe import trace as kinds
 from lockstep.sim.device.trace import konata, perfetto
-from lockstep.sim.device.trace.recording import Instruction, Launch
+from lockstep.sim.device.trace.recording import Code, Instruction, Launch
 from lockstep.sim.device.trace.target import ENDINGS, LAST
 from lockstep.sim.errors import UsageError, of_type
 from lockstep.spec import files
 
 if TYPE_CHECKING:
-    from lockstep.sim.device.profile import Place
     from lockstep.spec.parameters import Gpu
 
 __all__ = ["EVENTS", "Trace"]
@@ -81,14 +80,15 @@ class Trace:
     def add(
         self,
         observer: Any,
-        kernel: str,
+        codes: Sequence[Code],
         gpu: Gpu,
-        code: np.ndarray,
-        places: Callable[[], Sequence[Place]],
         cycles: int,
         stop: int | None = None,
     ) -> None:
-        """A launch has come to its end after ``cycles`` core cycles, or has stopped early on the SM ``stop``."""
+        """A launch has come to its end after ``cycles`` core cycles, or has stopped early on the SM ``stop``.
+
+        Or what has run in two streams: ``codes`` are the kernels.
+        """
         if observer is not None and (stop is not None or self._around_stop is None):
             if self._around_stop is not None:
                 self.sm = max(stop or 0, 0)  # the launch as a whole stopped: SM 0
@@ -99,7 +99,7 @@ class Trace:
             self._room -= len(events)
             if end > first:
                 span = self._now + first, self._now + end
-                self.launches.append(Launch(kernel, gpu, code, places, self._now, *span, ended, events))
+                self.launches.append(Launch(codes, gpu, self._now, *span, ended, events))
         self._now += cycles
 
     @property

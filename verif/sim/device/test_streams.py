@@ -434,7 +434,7 @@ def test_what_is_refused() -> None:
         other.add(0, streams[0])
     with pytest.raises(UsageError, match=r"stream = 1: must be what gpu.stream\(\) has returned"):
         bench.add(0, 1)
-    with pytest.raises(UsageError, match="add: profiles and traces are of launches outside of streams"):
+    with pytest.raises(UsageError, match="add: a profile in a stream is that of all launches"):
         bench.module.launch("add", 1, 32, [bench.data[0], np.uint32(1), np.uint32(1)], profile=True, stream=streams[0])  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="regless: runs one grid at a time"):
         Gpu("gtx480", ["regless"]).stream()
@@ -472,7 +472,9 @@ def test_two_kernels_from_the_command_line(capsys: pytest.CaptureFixture[str], t
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--secondary", "spmv", "--profile"], "--profile: is for one kernel, not with --secondary"),
+        (["--secondary", "spmv", "--energy"], "--energy: is kept in the file of --json"),
+        (["--secondary", "spmv", "--sm", "1"], "--sm 1: needs --timeline"),
+        (["--secondary", "spmv", "--intervals", "x.txt"], "x.txt: the name of an interval file must end in"),
         (["--secondary", "none"], "kernel 'none': not known"),
         (["--secondary-size", "tiny"], "--secondary-size: is for --secondary"),
         (["--repeat"], "--repeat: is for --secondary"),

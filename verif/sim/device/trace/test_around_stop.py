@@ -109,7 +109,7 @@ def test_it_shows_the_sm_and_the_instruction_of_the_stop(bench: Bench, cta: int)
     (launch,) = trace.launches
     last = list(launch.instructions)[-1]
     ptx = caught.value.ptx
-    assert ptx is not None and launch.places()[last.pc].ptx_line == ptx[1]
+    assert ptx is not None and launch.codes[0].places[last.pc].ptx_line == ptx[1]
     assert (last.warp.cta, last.warp.index, last.issue) == (cta, 1, launch.until - 1)
     assert trace.sm == cta % 2
 
@@ -167,7 +167,7 @@ def test_what_ends_leaves_nothing_and_is_as_without(bench: Bench) -> None:
     (launch,) = trace.launches
     assert launch.begin == before < launch.first
     last = max(trace.instructions, key=lambda one: one.issue)
-    assert "st.volatile" in launch.places()[last.pc].ptx
+    assert "st.volatile" in launch.codes[0].places[last.pc].ptx
 
 
 def test_files_are_valid(bench: Bench, tmp_path: Path) -> None:

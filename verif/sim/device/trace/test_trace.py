@@ -140,7 +140,7 @@ def test_the_documented_stall_is_there() -> None:
     for name in ("transpose-tiled", "transpose-padded"):
         _, trace = whole(name, 0, 15)
         (launch,) = trace.launches
-        places = launch.places()
+        places = launch.codes[0].places
         cycles: defaultdict[str, list[int]] = defaultdict(list)
         waits: Counter[str] = Counter()
         for one in launch.instructions:
@@ -245,7 +245,7 @@ def test_konata_names_each_instruction_and_what_it_needed() -> None:
 
 def test_a_guarded_instruction_needs_what_sets_its_predicate() -> None:
     _, trace = whole("bfs", 0)
-    places = trace.launches[0].places()
+    places = trace.launches[0].codes[0].places
     guarded = [one for one in trace.launches[0].instructions if places[one.pc].ptx.lstrip().startswith("@")]
     assert any("setp" in places[other.pc].ptx for one in guarded for other in one.needs)
 
@@ -255,12 +255,12 @@ def test_ctas_last_until_their_last_warp_has_ended() -> None:
         ends: defaultdict[int, int] = defaultdict(int)
         for warp in launch.warps:
             ends[warp.cta] = max(ends[warp.cta], warp.end)
-        assert {number: end for _, number, _, end in launch.ctas} == ends
+        assert {cta.number: cta.end for cta in launch.ctas} == ends
 
 
 def test_a_branch_is_done_after_the_latency_of_its_pipeline() -> None:
     for launch in whole("bfs", 0)[1].launches:
-        places, latency = launch.places(), launch.gpu.pipelines["control"].latency
+        places, latency = launch.codes[0].places, launch.gpu.pipelines["control"].latency
         branches = [one for one in launch.instructions if " bra" in " " + places[one.pc].ptx and not one.cut]
         assert latency > 2 and {one.done - one.start for one in branches} == {latency - 1}
 
