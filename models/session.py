@@ -214,8 +214,8 @@ class Session:
             self._printed = machine.printer.text(machine.grid(index))
             ended = whole or self.now
             raw = {"gpu.cycles": np.array([ended - self._began[index]])}
-            self._last[index] = Ended(index, self._began[index], ended, raw, self._printed, self._issued(1 - index))
-            found.append(self._last[index])
+            found.append(Ended(index, self._began[index], ended, raw, self._printed, self._issued(1 - index)))
+            self._last[index] = found[-1]
             state["running"] &= ~(1 << index)
         state["over"], state["dispatcher_wake"] = 0, state["now"]
         return found

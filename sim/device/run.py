@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,9 +19,8 @@ from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
     from lockstep.models.observe.intervals import Intervals
-    from lockstep.sim.device.streams import Share
 
-__all__ = ["Run"]
+__all__ = ["Run", "Share", "summary"]
 
 
 class Counted:
@@ -92,8 +91,6 @@ class Run(Counted):
 
     def _kernel(self, stream: int) -> dict[str, Any]:
         """What ran in one of two streams, likewise."""
-        from lockstep.sim.device.streams import summary
-
         own = [launch for launch in self.launches if launch.stream == stream]
         timeline = {name: column.tolist() for name, column in self.timelines[stream].items()}
         names = dict.fromkeys(readable(launch.kernel) for launch in own)
@@ -119,3 +116,57 @@ class Run(Counted):
     def per_sm(self) -> list[dict[str, float]]:
         """Those that an SM has, for every SM."""
         return [statistics.compute(self.raw, self.gpu, sm) for sm in range(self.gpu.core.sms)]
+
+
+@dataclass(frozen=True, repr=False)
+class Share(Counted):
+    """A launch that ran in a stream. ``began`` and ``ended`` are core cycles of the run ``together``.
+
+    ``stream`` is 0 or 1: which of the two that ran; ``beside`` are the warp instructions of the other one by the end,
+    since the run began. Statistics are those that can be told of one grid: of instructions, CTAs and warps, and of the
+    requests that they make, from the L1 to DRAM. All others are those of the run.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    gpu: Description
+    raw: dict[str, np.ndarray]
+    began: int
+    ended: int
+    printed: str
+    stream: int
+    beside: int
+    profile: Profile | None
+    together: Run
+
+    def __repr__(self) -> str:
+        where = f"{readable(self.kernel)} on {self.gpu.name}"
+        return f"<Launch of {where}: core cycles {self.began} to {self.ended}, IPC {self.ipc:.3f}>"
+
+    @cached_property
+    def stats(self) -> dict[str, float]:
+        """Those of ``docs/statistics.md`` that can be told of one grid."""
+        return statistics.compute(self.raw, self.gpu, some=True)
+
+    @cached_property
+    def per_sm(self) -> list[dict[str, float]]:
+        """The same for every SM."""
+        return [statistics.compute(self.raw, self.gpu, sm, some=True) for sm in range(self.gpu.core.sms)]
+
+
+def summary(launches: Sequence[Share], before: Mapping[int, int]) -> dict[str, Any]:
+    """What there is to say of launches of one stream; ``before``: the core cycles before each run, by its ``id``."""
+    raw: dict[str, Any] = {}
+    for launch in launches:
+        raw = statistics.accumulate(raw, launch.raw)
+    cycles, instructions = sum(each.cycles for each in launches), sum(each.warp_instructions for each in launches)
+    return {
+        "launches": len(launches),
+        "cycles": cycles,
+        "warp_instructions": instructions,
+        "thread_instructions": sum(each.thread_instructions for each in launches),
+        "ipc": instructions / cycles if cycles else 0.0,
+        "spans": [[before[id(each.together)] + cycle for cycle in (each.began, each.ended)] for each in launches],
+        "stats": statistics.compute(raw, launches[0].gpu, some=True) if launches else {},
+    }

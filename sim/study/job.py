@@ -16,8 +16,7 @@ from lockstep.spec.causes import CAUSES
 if TYPE_CHECKING:
     from lockstep.sim.device.gpu import Gpu
     from lockstep.sim.device.profile import Profile
-    from lockstep.sim.device.run import Run
-    from lockstep.sim.device.streams import Share
+    from lockstep.sim.device.run import Run, Share
 
 __all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "profiles"]
 

@@ -9,6 +9,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,12 +207,11 @@ def _told(
 ) -> Result:  # fmt: skip
     """What there is to say of one of the kernels; ``before`` are the core cycles before each run of the machine."""
     from lockstep.sim import kernels
-    from lockstep.sim.device.streams import summary
+    from lockstep.sim.device.run import summary
 
     done: _Ran = program.result
     checks = [
-        guard(kernel.name, "reference", lambda outputs=outputs: kernels.check(kernel, outputs, given[1]))
-        for outputs in done.outputs
+        guard(kernel.name, "reference", partial(kernels.check, kernel, outputs, given[1])) for outputs in done.outputs
     ]
     check = next((each for each in checks if not each.passed), checks[0])
     times = len(done.repetitions)

@@ -182,14 +182,14 @@ def test_a_notebook_shows_streams() -> None:
         "mul.wide.u32 %d, %t, 4;\nadd.u64 %o, %o, %d;\nst.global.u32 [%o], %t;\nret;\n}\n"
     )
     launches = [module.launch("fill", 2 + k, 64, [data], stream=gpu.stream()) for k in range(2)]
-    run = launches[0].run.together  # type: ignore[union-attr]
+    run = launches[0].run.together
     assert repr(run) == f"<Run of fill on gtx480, 2 launches: {run.cycles} core cycles, IPC {run.ipc:.3f}>"
     assert [launch.stream for launch in run.launches] == [0, 1] and len(run.timelines) == 2
     assert sum(sum(each["issue.warp_instructions"]) for each in run.timelines) == run.warp_instructions
     text = run._repr_html_() or ""
     assert "1: fill" in text and "2: fill" in text and "both kernels over time" in text
     alone = module.launch("fill", 1, 64, [data])
-    assert alone.timelines == [] and "Two kernels" not in (alone._repr_html_() or "")  # type: ignore[union-attr]
+    assert alone.timelines == [] and "Two kernels" not in (alone._repr_html_() or "")
 
 
 def test_differences_are_told_kernel_by_kernel(made: list[Any], tmp_path: Path) -> None:

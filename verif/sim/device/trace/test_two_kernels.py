@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.cli.main import main
 from lockstep.sim import Gpu, KernelFault, kernels
-from lockstep.sim.device.streams import Share
+from lockstep.sim.device.run import Share
 from lockstep.sim.device.trace import konata
 from lockstep.sim.device.trace.trace import Trace
 
