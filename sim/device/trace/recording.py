@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -170,11 +171,14 @@ class _Reader:
         self.is_open = False  # the window: it begins with what is in that queue
         self.next: dict[int, int] = {}  # by slot: since when its next instruction is that
         self.operations = {code: _Operations(code.instructions, launch.gpu) for code in launch.codes}
+        self.stream: dict[int, list[Code]] = defaultdict(list)  # one behind the other
+        for code in sorted(launch.codes, key=lambda code: code.begin):
+            self.stream[code.stream].append(code)
 
     def _running(self, stream: int, cycle: int) -> Code:
         """What runs in a stream in a core cycle of all launches."""
-        own = [code for code in self.launch.codes if code.stream == stream]
-        return [code for code in own if self.launch.begin + code.begin <= cycle][-1]
+        begun = bisect_right(self.stream[stream], cycle - self.launch.begin, key=lambda code: code.begin)
+        return self.stream[stream][begun - 1]
 
     def read(self) -> None:
         launch = self.launch

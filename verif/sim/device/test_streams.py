@@ -138,7 +138,9 @@ def check_sums(gpu: Gpu, ran: list[HostProgram], names: tuple[str, str]) -> None
                 assert np.array_equal(sums, whole), (names, name)
                 continue
             most = np.max([part.raw[name] for part in parts], axis=0)
-            assert (most <= whole).all() and (whole <= sums).all(), (names, name)
+            assert (most <= whole).all(), (names, name)
+            if "preemption" not in gpu.description.mechanisms:  # an SM that a CTA has left may count on until it sees
+                assert (whole <= sums).all(), (names, name)
         assert max(part.ended for part in parts) == run.cycles
 
 
