@@ -216,8 +216,11 @@ def _beside(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
     yield Text(
         "When each kernel's launches ran, and what each has of the GPU: its instructions per core cycle, the share of "
         "all warp slots that its warps hold, and the share of the time in which the DRAM's data buses are busy for it. "
-        "A miss, a fetch or a line that is written back counts for the kernel whose request causes it."
+        "A miss, a fetch or a line that is written back counts for the kernel whose request causes it. *IPC beside* is "
+        "up to the end of the kernel that ends first; *of alone* compares it with a run of the kernel alone, if one of "
+        "the same size, seed and GPU is here."
     )
+    alone = {_input(run.result): float(run.result["ipc"]) for run in reversed(runs) if "kernels" not in run.result}
     for run in pairs:
         kernels = {f"{number}: {each['kernel']}": each for number, each in enumerate(run.result["kernels"], 1)}
         spans = {label: each["spans"] for label, each in kernels.items()}
@@ -231,21 +234,30 @@ def _beside(runs: Sequence[Subject]) -> Iterator[Text | Table | Plot]:
             drawn = partial(plots.stacked, used, {name: sum(each.values()) for name, each in used.items()})
             yield Plot(f"parts-{run.letter}", f"{run.label}: what each kernel has", drawn)
         columns = ("kernel", "size", "repetitions", "launches", "core cycles", "from", "to", "IPC", "IPC beside",
-                   "warps of an SM", "L1 misses", "L2 misses", "DRAM bytes", "DRAM used", "result")  # fmt: skip
+                   "of alone", "warps of an SM", "L1 misses", "L2 misses", "DRAM bytes", "DRAM used",
+                   "result")  # fmt: skip
         beside = (run.result.get("both") or {}).get("ipc", (None, None))
-        rows = [_row(label, each, ipc) for (label, each), ipc in zip(kernels.items(), beside, strict=True)]
-        yield Table(f"beside-{run.letter}", f"{run.letter}: each kernel; cycles and IPC of its launches alone; IPC "
-                    "beside the other one, until one has ended", columns, rows)  # fmt: skip
+        rows = []
+        for (label, each), ipc in zip(kernels.items(), beside, strict=True):
+            usual = alone.get(_input({**each, "gpu": run.result["gpu"]}))
+            rows.append(_row(label, each, (ipc, ipc / usual if ipc is not None and usual else None)))
+        title = f"{run.letter}: each kernel; core cycles and IPC of its launches"
+        yield Table(f"beside-{run.letter}", title, columns, rows)
 
 
-def _row(label: str, kernel: Saved, beside: float | None) -> tuple[Any, ...]:
+def _input(run: Saved) -> tuple[Any, ...]:
+    """What ran, and on which GPU."""
+    return tuple(run.get(key) for key in ("kernel", "size", "seed", "gpu"))
+
+
+def _row(label: str, kernel: Saved, beside: tuple[float | None, float | None]) -> tuple[Any, ...]:
     stats, spans = kernel["stats"], kernel["spans"]
     ends = (spans[0][0], spans[-1][1]) if spans else (None, None)
     names = ("occupancy.warps", "l1.miss_rate", "l2.miss_rate")
     moved = [sum(stats[name] for name in PARTS["DRAM bytes"]), stats["dram.bandwidth_used"]] if spans else [None, None]
     values = [stats[name] if spans else None for name in names]
     return (label, kernel["size"], len(kernel.get("repetitions", [1])), kernel["launches"], kernel["cycles"], *ends,
-            kernel["ipc"], beside, *values, *moved, CHECKED[kernel["checked"]])  # fmt: skip
+            kernel["ipc"], *beside, *values, *moved, CHECKED[kernel["checked"]])  # fmt: skip
 
 
 def _product(stats: Mapping[str, float], names: Sequence[str], what: str) -> float:

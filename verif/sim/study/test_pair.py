@@ -157,7 +157,9 @@ def test_a_report_shows_both_kernels(made: list[Any], tmp_path: Path) -> None:
     assert [row[0] for row in table.rows] == ["1: hotspot", "2: spmv"] and "beside-B" not in blocks
     spans = [(each["cycles"], each["spans"][0][0], each["spans"][-1][1]) for each in made[0]["kernels"]]
     assert [row[4:7] for row in table.rows] == spans
-    assert [row[8] for row in table.rows] == made[0]["both"]["ipc"]
+    beside = made[0]["both"]["ipc"]
+    assert [row[8] for row in table.rows] == beside
+    assert [row[9] for row in table.rows] == [None, pytest.approx(beside[1] / made[2]["ipc"])]
     text = html(page)
     for shown in ("Two kernels at once", "both kernels over time", "what each kernel has", "1: hotspot", "DRAM bytes"):
         assert shown in text, shown
@@ -201,6 +203,8 @@ def test_differences_are_told_kernel_by_kernel(made: list[Any], tmp_path: Path) 
         assert row["cycles"] == {"first": one["cycles"], "second": other["cycles"]}
         changed = {name for name in one["stats"] if one["stats"][name] != other["stats"][name]}
         assert {each["statistic"] for each in row["statistics"]} == changed and "l1.hits" in changed
+    turned = {**second, "kernels": second["kernels"][::-1]}
+    assert difference(first, turned)["kernels"] == found["kernels"]
     [row] = difference(alone, first)["kernels"]
     cycles = {"first": alone["cycles"], "second": first["kernels"][1]["cycles"]}
     assert (row["kernel"], row["cycles"]) == ("spmv", cycles)
