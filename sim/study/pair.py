@@ -116,7 +116,7 @@ def _words(second: Job, repeat: bool) -> list[str]:
     return ["--secondary", second.kernel, "--secondary-size", second.size, *["--repeat"] * repeat]
 
 
-Outputs = Mapping[str, Any]
+Outputs = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,8 @@ MEMORIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("warppool", {}),
     ("mrpb", {"l1.sets": 4}),
     ("banked-l1", {"l2.sets": 4}),  # small: lines are written back
-    ("preemption", {"launch.placement": "temporal", "launch.slice": 4000}),
-    ("preemption", {"preemption.every": 1500, "preemption.ctas": 3, "preemption.context": "l2"}),
+    ("preemption", {"launch.placement": "temporal", "launch.slice": 20_000}),
+    ("preemption", {"preemption.every": 8000, "preemption.context": "l2"}),
     ("", {"launch.overhead": 1, "l2.sets": 2, "l2.acknowledges": 1}),
     ("", {"mesh.columns": 12, "mesh.rows": 12, "l1.data": 0}),
 )
