@@ -168,5 +168,6 @@ def summary(launches: Sequence[Share], before: Mapping[int, int]) -> dict[str, A
         "thread_instructions": sum(each.thread_instructions for each in launches),
         "ipc": instructions / cycles if cycles else 0.0,
         "spans": [[before[id(each.together)] + cycle for cycle in (each.began, each.ended)] for each in launches],
+        "issued": [each.warp_instructions for each in launches],
         "stats": statistics.compute(raw, launches[0].gpu, some=True) if launches else {},
     }

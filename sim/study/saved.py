@@ -98,7 +98,7 @@ ADDED_UP = (
 
 @dataclass
 class Beside:
-    """One of two kernels that ran at once; ``spans`` are the core cycles of its launches."""
+    """One of two kernels that ran at once; of its launches, ``spans`` are core cycles, ``issued`` warp instructions."""
 
     kernel: Name
     size: Name
@@ -111,6 +111,7 @@ class Beside:
     checked: bool
     message: Name
     spans: list[tuple[Count, Count]]
+    issued: list[Count]
     stats: dict[Name, Number]
     timeline: list[dict[Name, list[Number]]]
     repetitions: list[Count]
@@ -119,6 +120,8 @@ class Beside:
         _check_ipc(self.ipc, self.warp_instructions, self.cycles)
         _equal("spans", len(self.spans), self.launches, "launches")
         _equal("repetitions", sum(self.repetitions), self.launches, "launches")
+        _equal("issued", len(self.issued), self.launches, "launches")
+        _equal("warp_instructions", self.warp_instructions, sum(self.issued), "launches")
         _rising("spans", [cycle for span in self.spans for cycle in span])
         _equal("cycles", self.cycles, sum(end - begin for begin, end in self.spans), "spans")
         for number, launch in enumerate(self.timeline):

@@ -101,7 +101,8 @@ def drop(key: str) -> Callable[[Saved], None]:
     return lambda run: run["kernels"][1].pop(key)
 
 
-NOTHING: Saved = {"cycles": 0, "ipc": 0, "launches": 0, "spans": [], "repetitions": []}
+NOTHING: Saved = {"cycles": 0, "ipc": 0, "launches": 0, "spans": [], "issued": [], "warp_instructions": 0,
+                  "repetitions": []}  # fmt: skip
 
 
 def _more(run: Saved) -> None:
@@ -119,6 +120,8 @@ def _more(run: Saved) -> None:
         (put("ipc", 7), "kernels[1]: ipc = 7.0: must be warp_instructions / cycles"),
         (put("launches", 2), "kernels[1]: spans = 1: must be 2, as the launches"),
         (put("spans", [[0, 5], [3, 8]]), "kernels[1]: spans = 2: must be 1"),
+        (put("issued", []), "kernels[1]: issued = 0: must be 1, as the launches"),
+        (put("issued/0", 5), "kernels[1]: warp_instructions = "),
         (put("spans/0", [1]), "kernels[1].spans[0]: has no 1"),
         (put("spans/0", [9, 3]), "kernels[1]: spans: must not fall"),
         (put("spans/0/0", 1), "kernels[1]: cycles = "),
