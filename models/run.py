@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from lockstep.models.blocks import instance
 from lockstep.models.core.counters import count_cycles
-from lockstep.models.core.frame import HAS_CONTEXT, HAS_LIMITS, MAX_TENANTS, MONITOR, most_ctas
+from lockstep.models.core.frame import HAS_CONTEXT, HAS_LIMITS, MAX_TENANTS, MONITOR, closed_grids, most_ctas
 from lockstep.models.core.placement import DISPATCHING, fits_beside, resume_cta, start_cta
 from lockstep.models.core.sm import sm_quiet, sm_reset, sm_step
 from lockstep.models.cta import cta_dispatcher
@@ -110,6 +110,8 @@ def _serve(state, sms, launch, settings, wakes, g, now):
         if state.placement.number != 0:
             number = call(state.placement.number, state.placement.handle, addressof(state))
         start_cta(sms[placed], launch, settings, g, number, now)
+        if grid.left == 0:
+            _tell(state, sms, wakes, now)
     elif waiting and shown and now >= progress.stored_since + DISPATCHING:
         placed = _emptiest(state, sms, launch, settings, g)
         if placed >= 0:
@@ -118,6 +120,8 @@ def _serve(state, sms, launch, settings, wakes, g, now):
         progress.stored_since = 0
     if call(binding.step, binding.handle, addressof(io)) != 0:
         state.fault = Fault.DIFFERENCE
+    if io.i.launch != 0:
+        _tell(state, sms, wakes, now)
     io.i.launch = 0
     progress.next = now + 1
     if placed >= 0:
@@ -129,6 +133,14 @@ def _serve(state, sms, launch, settings, wakes, g, now):
     if placed >= 0 and state.running == BOTH:
         return now + 1  # it may be the other's turn
     return min(now + 1 + call(binding.idle, binding.handle, addressof(io)), i64(NEVER))
+
+
+@jit
+def _tell(state, sms, wakes, now):
+    """Let the SMs see in this cycle that a grid has come, or that all its CTAs have started, if that matters to them."""
+    for s in range(state.sms):
+        if sms[s].tenants & HAS_LIMITS != 0:
+            wakes[s] = now
 
 
 @jit
@@ -176,7 +188,7 @@ def _could_place(state, sms, launch, settings, g):
 @jit
 def _has_room(state, sm, launch, settings, g):
     """Whether an SM may hold another CTA of a grid."""
-    if (i64(sm.frame.context.closed | sm.frame.context.away) >> g) & 1 != 0:
+    if (i64(sm.closed | sm.frame.context.closed | sm.frame.context.away) >> g) & 1 != 0:
         return False
     if state.mixed != 0:
         divided = state.running == BOTH and settings.launch.placement == SPATIAL
@@ -217,6 +229,7 @@ def begin(state, sms, launch, settings):
         io.i.policy = settings.launch.dispatcher
         io.i.interval = settings.launch.dispatch_interval
         io.i.launch = 0
+        launch.grids[g].left = 0
 
 
 @entry
@@ -225,6 +238,7 @@ def enter(state, launch, settings, g):
     io, progress = state.cta_dispatcher[g].io, state.grids[g]
     io.i.launch = 1
     io.i.ctas = launch.grids[g].total
+    launch.grids[g].left = launch.grids[g].total
     progress.ctas = launch.grids[g].total
     progress.ended = 0
     progress.next = state.now
@@ -382,10 +396,11 @@ def _watch(state, sms, count, now):
 @jit
 def _limited(sm):
     """Take over what the limits of an SM say now; returns whether that has changed."""
-    limit = i64(most_ctas(sm.frame))
-    if limit == sm.limit:
+    limit, closed = i64(most_ctas(sm.frame)), i64(closed_grids(sm.frame))
+    if limit == sm.limit and closed == sm.closed:
         return False
     sm.limit = limit
+    sm.closed = closed
     return True
 
 

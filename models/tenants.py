@@ -34,7 +34,7 @@ import numpy as np
 from lockstep.models import blocks
 from lockstep.models import jit as J
 from lockstep.models.core import frame
-from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.mechanism import Mechanism, arguments_of
 from lockstep.spec.parameters import Gpu, fill
 
 BINDINGS = {"path": ("lsu", "path"), "operands": ("frame", "operands"), "context": ("frame", "context")}
@@ -250,7 +250,8 @@ def instances(mechanism: Mechanism, gpu: Gpu, whole: list[np.ndarray], per_sm: l
             found = found[name]
         for sm, index in np.ndindex(len(found), mechanism.instances(place.block, gpu)):
             one = found[sm : sm + 1] if found.ndim == 1 else found[sm : sm + 1, index]
-            yield Instance(place.block, arguments[place.block], first + sm, index, place.inside, one.reshape(()))
+            given = arguments_of(arguments, place.block, index)
+            yield Instance(place.block, given, first + sm, index, place.inside, one.reshape(()))
 
 
 def counts(prefix: str, records: np.ndarray, *fields: str) -> dict[str, np.ndarray]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from amaranth.lib import wiring
 
 from lockstep.rtl import registry
+from lockstep.spec.mechanism import arguments_of
 from lockstep.spec.parameters import Gpu
 from lockstep.spec.registry import arguments
 
 
 def parameters(block: str, gpu: Gpu) -> dict[str, int]:
-    """Of one block; empty, which means its defaults, if it does not follow the GPU."""
-    return arguments(gpu).get(block, {})
+    """Of one block, the first where an SM has several; empty, which means its defaults, if it does not follow the GPU."""
+    found = arguments(gpu)
+    return arguments_of(found, block, 0) if {block, f"{block}[0]"} & found.keys() else {}
 
 
 def build(block: str, gpu: Gpu) -> wiring.Component:

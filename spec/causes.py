@@ -17,6 +17,7 @@ CAUSES = {
     "preloads": "it could issue, but registers of its region are on their way to the staging unit (RegLess)",
     "metadata": "it could issue, but metadata words of its region have not been decoded (RegLess)",
     "draining": "it could issue, but its last region has not written all its results (RegLess)",
+    "share": "it could issue, but its kernel has its share of active warps or requests already (Scavenger)",
     "mechanism": "it could issue, but a mechanism holds it back, or has refused the grant",
     "lsu": "it could issue, but the load/store unit accepts no further access",
     "pipeline": "it could issue, but its pipeline accepts no further instruction",

@@ -17,7 +17,7 @@ from lockstep.spec.statistics import Counts, Statistic
 from lockstep.spec.storage import Storage
 
 Parameters = dict[str, dict[str, int]]
-"""Constructor arguments, by block."""
+"""Constructor arguments, by block; where instances of a block differ, its name is followed by their number: ``a.b[2]``."""
 
 Law = tuple[str, int, int]
 """A conservation law: what is conserved, and two counts that are equal after every launch."""
@@ -40,6 +40,11 @@ FRAME_SLOTS = {
 
 ONE_TENANT = frozenset({"operands", "path", "capacity", "context", "placement"})
 """The frame slots that mechanisms exclude each other from; the tenants of the others stand beside each other."""
+
+
+def arguments_of(parameters: Parameters, block: str, index: int) -> dict[str, int]:
+    """The arguments of an instance of a block."""
+    return parameters.get(f"{block}[{index}]") or parameters[block]
 
 
 def _nothing(gpu: Gpu) -> dict[str, dict[str, int]]:

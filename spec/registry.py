@@ -44,11 +44,12 @@ MECHANISMS: dict[str, Mechanism] = {
         rfh.MECHANISM,
         working_set.MECHANISM,
         preemption.MECHANISM,
+        scavenger.MECHANISM,
     )
 }
 """By name. This order decides between tenants of one frame slot, whatever the order in which a user names them."""
 
-UNSELECTABLE = (regless.JOINED, sharing.JOINED, scavenger.JOINED)
+UNSELECTABLE = (regless.JOINED, sharing.JOINED)
 """Blocks that no tenant has in its SM: they have sizes on a GPU, and are verified by themselves."""
 
 DECLARATIONS = (FRAME, *DEFAULTS, *UNSELECTABLE, *MECHANISMS.values())

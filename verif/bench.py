@@ -16,6 +16,7 @@ import numpy as np
 from lockstep.models import blocks
 from lockstep.models.jit import argument, called
 from lockstep.spec import registry
+from lockstep.spec.mechanism import arguments_of
 
 
 class Bench:
@@ -54,7 +55,7 @@ class Bench:
             mechanism = registry.of_area(self.model.__name__.split(".")[-2])
             arguments = mechanism.parts(**self.parameters)
             for block, index, part in self._instances:
-                given = arguments.get(f"{block}[{index}]") or arguments[block]
+                given = arguments_of(arguments, block, index)
                 Instance(block, given, -1, index, mechanism.unit, part).bind_model()
 
     def preset(self, name: str, value: int) -> None:

@@ -32,14 +32,16 @@ l1_clients  ``ask``, called with the LSU's record, may present a request in the 
             the L1 accepts, out of it when the L1 answers. The path and the clients with a request take turns at the
             L1's port; while there is one alone, it waits for nobody. A client that fills another frame slot may say in
             ``wake`` that it has a request for the next cycle.
-limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now, and
-            ``leave``, the places of CTAs that are to leave it (``placement``): they are resumed before others start.
+limits      ``update`` is called as those of gates are; it writes ``ctas``, how many CTAs the SM may hold now,
+            ``closed``, the grids of which no further one may start or come back, and ``leave``, the places of CTAs that
+            are to leave it (``placement``): they are resumed before others start.
 context     moves the contexts of CTAs that leave, out of the SM and back (``context``). ``step`` is called in every
             cycle in which the SM is stepped, after the limits have been asked. It finds in ``drained`` the places of
             CTAs that are to leave and of which nothing is on its way; ``moving`` are those that it has begun to move
-            out, which then must leave. ``context.take_off``, ``claim`` and ``put_on`` are its to call, and ``closed``
-            its to write: the grids of which no new CTA may start here. In ``away`` it finds those that are to leave
-            altogether. Without a tenant, a CTA leaves at once and comes back for nothing, on any SM.
+            out, which then must leave. ``context.take_off``, ``claim`` and ``put_on`` are its to call, and ``out`` and
+            ``closed`` its to write: the grids that have CTAs out of this SM, and those of which no new CTA may start
+            here. In ``away`` it finds those that are to leave altogether. Without a tenant, a CTA leaves at once and
+            comes back for nothing, on any SM.
 placement   ``number`` is called with the record of the whole run when the dispatcher places a CTA (its output
             ``dispatch``: number of the dispatch, SM), and returns which CTA of the grid it is.
 events      ``hear`` is called at each event, which stands in ``events``.
@@ -81,7 +83,9 @@ CLASSES = record([("paused", "i8"), ("secondary", "i8"), ("owner", "i8"), ("non_
 ORDER = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("classes", CLASSES)])
 CLAIM = record([("ask", "i8"), ("commit", "i8"), ("reserve", "i8"), ("handle", "i8"), ("waiting", "i8")])
 OPERANDS = record([("read", "i8"), ("step", "i8"), ("take", "i8"), ("write", "i8"), ("handle", "i8"), ("wake", "i8")])
-LIMIT = record([("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("ctas", "i8"), ("leave", "i8")])
+LIMIT = record(
+    [("update", "i8"), ("handle", "i8"), ("wake", "i8"), ("ctas", "i8"), ("closed", "i8"), ("leave", "i8")]
+)
 CONTEXT = record(
     [
         ("step", "i8"),
@@ -89,7 +93,8 @@ CONTEXT = record(
         ("wake", "i8"),
         ("drained", "i8"),  # places of CTAs
         ("moving", "i8"),
-        ("closed", "i8"),  # grids
+        ("out", "i8"),  # grids
+        ("closed", "i8"),
         ("away", "i8"),  # grids that are to leave the SM altogether, since it is another one's turn
     ]
 )
@@ -315,3 +320,12 @@ def most_ctas(frame):
     for k in range(frame.limits):
         most = min(most, i64(frame.limit[k].ctas))
     return most
+
+
+@jit
+def closed_grids(frame):
+    """The grids of which no further CTA may start or come back, as its limits say."""
+    closed = i64(0)
+    for k in range(frame.limits):
+        closed |= frame.limit[k].closed
+    return closed

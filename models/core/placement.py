@@ -61,6 +61,7 @@ def start_cta(sm, launch, config, index, number, now):
     enter(sm, config, grid, slot, now)
     poison(i64(cta.shared), i64(grid.shared_stride), i64(grid.shared_marks))
     cta.warps = cta.slots
+    grid.left -= 1
     sm.counters.ctas += 1
     sm.counters.warps += i64(grid.warps)
     if index != 0:

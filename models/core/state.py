@@ -158,7 +158,8 @@ SM = record(
         ("ctas_of", "i8", (MAX_GRIDS,)),  # of them, those of each grid
         ("issued_of", "i8"),  # grids that have issued in the last step that chose warps, as a mask
         ("second", "i8"),  # slots of CTAs of grid 1
-        ("limit", "i8"),  # CTAs that it may hold now
+        ("limit", "i8"),  # CTAs that it may hold now, ...
+        ("closed", "i8"),  # ... and grids of which it may hold no further one
         ("assigned", "i8"),  # counts CTAs that have come
         ("homes", "i8", (MAX_GRIDS,)),  # of each grid that are taken (``warp.CTA``)
         ("leaving", "i8"),  # warp slots of CTAs that are to leave

@@ -656,7 +656,8 @@ GRID = record(
         ("number", "i8"),  # of the launch on this GPU
         ("block", "i8", (3,)),
         ("size", "i8", (3,)),  # CTAs
-        ("total", "i8"),  # CTAs
+        ("total", "i8"),  # CTAs ...
+        ("left", "i8"),  # ... of which these have not started yet; 0: the grid is not there, or all of it has
         ("threads", "i8"),  # per CTA
         ("warps", "i8"),  # per CTA
         ("allocated_registers", "i8"),  # per CTA ...

@@ -18,12 +18,12 @@ from lockstep.spec.causes import CAUSES
 from lockstep.spec.parameters import CONFIG
 
 MEMORY, CONSTANT_CACHE, CONSTANTS, SCRATCHPAD, ARITHMETIC, OPERANDS, BRANCH, BARRIER = range(8)
-INSTRUCTION_CACHE, FETCH, CAPACITY, PRELOADS, METADATA, DRAINING, MECHANISM, LSU, PIPELINE = range(8, 17)
-NOT_SELECTED, NONE = range(17, 19)
+INSTRUCTION_CACHE, FETCH, CAPACITY, PRELOADS, METADATA, DRAINING, SHARE, MECHANISM, LSU, PIPELINE = range(8, 18)
+NOT_SELECTED, NONE = range(18, 20)
 
 assert list(CAUSES) == (
     "memory constant_cache constants scratchpad arithmetic operands branch barrier "
-    "instruction_cache fetch capacity preloads metadata draining mechanism lsu pipeline not_selected"
+    "instruction_cache fetch capacity preloads metadata draining share mechanism lsu pipeline not_selected"
 ).split()
 
 at_config = pointer_to(CONFIG)

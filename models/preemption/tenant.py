@@ -23,6 +23,7 @@ from lockstep.models.core.context import (
     staging_of,
     take_off,
 )
+from lockstep.models.core.frame import closed_grids
 from lockstep.models.core.placement import DISPATCHING, copy_words, fits_beside
 from lockstep.models.core.state import LAUNCH, SM
 from lockstep.models.execution.written import poison
@@ -233,7 +234,7 @@ def _is_off(state, sm, launch, config, now):
 def _return(state, sm, launch, config, now):
     """Let the next CTA come back if it may and has room; returns when to look again."""
     wake, which = i64(NEVER), i64(-1)
-    seen = i64(sm.frame.context.away)
+    seen = i64(sm.frame.context.away | closed_grids(sm.frame))
     for k in range(state.waiting):
         waiting = state.queue[k]
         if (seen >> i64(waiting.grid)) & 1 == 0:
@@ -286,9 +287,11 @@ def _begin(state, sm, grid, phase, place, now):
 @jit
 def _close(state, sm):
     """Say of which grids no new CTA may start here; the dispatchers see it in the next cycle."""
-    closed = i64(ALL_GRIDS) if state.claims != 0 else i64(0)
+    out = i64(0)
     for k in range(state.waiting):
-        closed |= i64(1) << i64(state.queue[k].grid)
+        out |= i64(1) << i64(state.queue[k].grid)
+    sm.frame.context.out = out
+    closed = i64(ALL_GRIDS) if state.claims != 0 else out
     if closed != sm.frame.context.closed:
         sm.frame.context.closed = closed
         sm.saved = max(i64(sm.saved), 1)

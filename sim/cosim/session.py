@@ -143,6 +143,11 @@ class Difference:
     ports: tuple[Differing, ...]
 
 
+def _kind(instance: Instance) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """What instances have in common that are the same hardware."""
+    return instance.block, tuple(sorted(instance.parameters.items()))
+
+
 class Session:
     """The RTL of some instances of a machine, from its making to :meth:`close`.
 
@@ -166,11 +171,11 @@ class Session:
         self.machine = machine
         self.launches = 0
         self.bound: list[Bound] = []
-        first = {instance.block: instance for instance in instances}
-        requests = [build.Request(b, i.parameters, (makes or {}).get(b)) for b, i in first.items()]
+        first = {_kind(instance): instance for instance in instances}
+        requests = [build.Request(i.block, i.parameters, (makes or {}).get(i.block)) for i in first.values()]
         libraries = dict(zip(first, library.load_all(requests), strict=True))
         for instance in instances:
-            rtl = libraries[instance.block].instance()
+            rtl = libraries[_kind(instance)].instance()
             self.bound.append(Bound(instance, rtl, instance.record["binding"].copy()))
             if record:
                 rtl.record()

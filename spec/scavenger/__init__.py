@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism
-from lockstep.spec.scavenger import parameters
+from lockstep.spec.scavenger import parameters, statistics, storage
 
-JOINED = Mechanism(
+_TENANT = "lockstep.models.scavenger.tenant"
+
+MECHANISM = Mechanism(
     name="scavenger",
-    doc="shares an SM between two kernels, one with a target (Kloosterman, chapter 5): its hardware as one block",
+    doc="lets a second kernel use what the first leaves of an SM, at a target of its speed (Kloosterman, chapter 5)",
+    tenants=dict.fromkeys(("gates", "limits", "events", "monitors"), _TENANT),
+    requires=("preemption",),
+    sections={"scavenger": parameters.Scavenger},
+    check=parameters.check,
+    blocks=parameters.BLOCKS,
     unit=parameters.UNIT,
-    arguments=lambda gpu: {parameters.UNIT: parameters.SHIPPED},
+    arguments=parameters.arguments,
     parts=parameters.parts,
+    copies=parameters.copies,
+    statistics=statistics.STATISTICS,
+    laws=statistics.laws,
+    storage=storage.STORAGE,
+    grids=2,
 )

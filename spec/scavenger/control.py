@@ -27,6 +27,7 @@ LONGEST_RUN = 262_144  # core cycles (table 5.1)
 LIMIT = 4096  # instructions behind the target: half an instruction per cycle over a window of the balancer
 DURATION = 4 * WINDOW  # core cycles: the balancer can give the primary one CTA four times
 ALONE = LONGEST_RUN  # core cycles: a pair that never meets its target shares for a small part of the time
+PATIENCE = WINDOW  # core cycles: at most one warp more issues in a window of the balancer
 MAX_LIMIT = (1 << 21) - 1
 MAX_CYCLES = (1 << 20) - 1
 
