@@ -18,6 +18,7 @@ from lockstep.sim.output import Display, check_writable, table, write_json
 def arguments(to: ArgumentParser) -> None:
     shared.one_kernel(to)
     shared.json(to)
+    shared.secondary(to)
     to.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", action=shared.Joined,
                        help="what runs as RTL (default: all)")  # fmt: skip
     to.add_argument("--mode", choices=("shadow", "replace"), default="shadow", help="shadow: the model drives the "
@@ -36,7 +37,8 @@ def command(options: Namespace) -> int:
     job = shared.job(options, options.kernel)
     with Display(options.json) as watch:
         sms, gates = _sms(options.sm), _gates(options)
-        result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record)
+        second = shared.second_job(options, job)
+        result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record, second)
     result["gates"] = options.liberty or "generic" if gates else ""
     if options.json != "-":
         rows: list[tuple[str, Any, str]] = [
@@ -46,7 +48,8 @@ def command(options: Namespace) -> int:
             ("cycles_per_second", result["cycles_per_second"], "SM cycles with RTL, per second of simulation"),
         ]
         what = f"{'gates of ' if gates else ''}{', '.join(result['blocks'])}"
-        table(f"{job.kernel}, {job.size}, on {job.gpu}: {result['mode']} of {what}",
+        kernels = " and ".join(each.kernel for each in (job, second) if each)
+        table(f"{kernels}, {job.size}, on {job.gpu}: {result['mode']} of {what}",
               ("", "value", ""), rows)  # fmt: skip
         if not result["mismatches"]:
             print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,13 @@ def one_kernel(to: argparse.ArgumentParser) -> None:
     one_gpu(to)
 
 
+def secondary(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--secondary", metavar="KERNEL|FILE.py", help="a second kernel, which runs at the same time")
+    to.add_argument("--secondary-size", choices=SIZES, help="size of its input (default: that of the first)")
+    to.add_argument("--repeat", action="store_true", help="run the second kernel again and again until the first has "
+                    "ended, so that this always has company")  # fmt: skip
+
+
 def many_runs(to: argparse.ArgumentParser) -> None:
     jobs(to, "runs at the same time")
     to.add_argument("--show", dest="statistics", metavar="STAT[,STAT]", default="", action=Joined,
@@ -121,6 +129,16 @@ def job(options: Namespace, kernel: str) -> Job:
     """The job of a command that runs on one GPU."""
     selected = comparison.mechanisms(options.mechanisms)
     return Job(kernel, options.gpu, options.size, options.seed, selected, settings(options), options.strict)
+
+
+def second_job(options: Namespace, first: Job) -> Job | None:
+    """The job that runs beside the first one, if there is one."""
+    if options.secondary:
+        return replace(first, kernel=options.secondary, size=options.secondary_size or options.size)
+    for name in ("secondary_size", "repeat"):
+        if getattr(options, name):
+            raise UsageError(f"--{name.replace('_', '-')}: is for --secondary")
+    return None
 
 
 def source(options: Namespace) -> tuple[Path, dict[str, int]]:

@@ -18,7 +18,6 @@ from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.device.trace import intervals, target
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.output import Display, check_writable, table
-from lockstep.sim.sizes import SIZES
 from lockstep.sim.study import pair
 from lockstep.sim.study.job import Result, execute
 
@@ -36,10 +35,7 @@ HIGHLIGHTS = (
 def arguments(to: ArgumentParser) -> None:
     shared.one_kernel(to)
     shared.json(to)
-    to.add_argument("--secondary", metavar="KERNEL|FILE.py", help="a second kernel, which runs at the same time")
-    to.add_argument("--secondary-size", choices=SIZES, help="size of its input (default: that of the first)")
-    to.add_argument("--repeat", action="store_true", help="run the second kernel again and again until the first has "
-                    "ended, so that this always has company")  # fmt: skip
+    shared.secondary(to)
     to.add_argument("--profile", action="store_true", help="show which lines of the source take the time, and why")
     to.add_argument("--energy", action="store_true", help="keep in --json what takes energy, by launch and interval, "
                     "for `lockstep energy`")  # fmt: skip
@@ -96,20 +92,17 @@ class _Watched:
 
 
 def command(options: Namespace) -> int:
-    for name in ("secondary_size", "repeat"):
-        if getattr(options, name) and not options.secondary:
-            raise UsageError(f"--{name.replace('_', '-')}: is for --secondary")
     if options.energy and not options.json:
         raise UsageError("--energy: is kept in the file of --json, and there is none")
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
     job = replace(shared.job(options, options.kernel), profile=options.profile, energy=options.energy)
+    second = shared.second_job(options, job)
     with ExitStack() as stack:
         watched = _Watched(options, stack)
         with Display(options.json) as watch:
             try:
-                if options.secondary:
-                    second = replace(job, kernel=options.secondary, size=options.secondary_size or options.size)
+                if second:
                     result = pair.execute([job, second], watch, watched.attach, options.repeat)
                 else:
                     result = execute(job, watch, watched.attach)

@@ -137,7 +137,7 @@ def _serve(state, sms, launch, settings, wakes, g, now):
 
 @jit
 def _tell(state, sms, wakes, now):
-    """Let the SMs see in this cycle that a grid has come, or that all its CTAs have started, if that matters to them."""
+    """Let SMs to which it may matter see in this cycle that a grid has come, or that all its CTAs have started."""
     for s in range(state.sms):
         if sms[s].tenants & HAS_LIMITS != 0:
             wakes[s] = now

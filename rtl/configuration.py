@@ -11,7 +11,7 @@ from lockstep.spec.registry import arguments
 
 
 def parameters(block: str, gpu: Gpu) -> dict[str, int]:
-    """Of one block, the first where an SM has several; empty, which means its defaults, if it does not follow the GPU."""
+    """Of one block, where an SM has several the first; empty, so its defaults, if it does not follow the GPU."""
     found = arguments(gpu)
     return arguments_of(found, block, 0) if {block, f"{block}[0]"} & found.keys() else {}
 

@@ -17,7 +17,7 @@ from lockstep.spec.statistics import Counts, Statistic
 from lockstep.spec.storage import Storage
 
 Parameters = dict[str, dict[str, int]]
-"""Constructor arguments, by block; where instances of a block differ, its name is followed by their number: ``a.b[2]``."""
+"""Constructor arguments, by block; where instances of a block differ, their number follows its name: ``a.b[2]``."""
 
 Law = tuple[str, int, int]
 """A conservation law: what is conserved, and two counts that are equal after every launch."""

@@ -51,14 +51,16 @@ COUNTS = record(
     [
         *((state.name.lower(), "i8") for state in STATES),  # cycles
         *((f"ended_{end.name.lower()}", "i8") for end in ENDS),  # runs
+        ("shared", "i8"),  # cycles of runs in which both kernels have CTAs here
         ("profiles", "i8"),
         ("predicted", "i8"),  # instructions per cycle, as the unit has them, added up over profiles
-        ("target", "i8"),  # ... and over cycles of runs
-        ("instructions", "i8"),  # of the primary in runs
-        ("primary_warps", "i8"),  # x cycles of runs
+        ("target", "i8"),  # ... and over shared cycles
+        ("instructions", "i8"),  # of the primary in shared cycles
+        ("primary_warps", "i8"),  # x shared cycles
         ("primary_requests", "i8"),
         ("primary_limit", "i8"),
         ("secondary_limit", "i8"),
+        ("wrongly_issued", "i8"),  # instructions of warps that may not
     ]
 )
 GAUGES = record(
@@ -84,6 +86,7 @@ STATE = record(
         ("secondary", "i8"),
         ("begun", "i8"),  # ... and of the launch whose first CTA was the last to come here
         ("company", "i8"),  # the secondary has a CTA here, or may get one
+        ("shared", "i8"),  # this cycle is one of a run, and both have CTAs here
         ("pairs", PAIRS),
         ("loaded", "i8"),  # of them
         ("sampled", "i8"),  # schedulers that have issued an instruction of the primary in this cycle ...
@@ -95,7 +98,7 @@ STATE = record(
         ("first", "i8"),  # of the primary's warps by age, the first one that is active
         ("active", "i8", (2,)),  # warp slots of each kernel that may issue
         ("allowed", "i8", (2,)),  # how many ...
-        ("from_", "i8", (2,)),  # ... of these warp slots
+        ("chosen_from", "i8", (2,)),  # ... of these warp slots
         ("assigned", "i8"),  # CTAs that had come by then
         ("seen_ctas", "i8"),  # that were here when ``fits`` was found
         ("seen_assigned", "i8"),
@@ -115,7 +118,10 @@ def hear(state, sm):
     events, i = sm.frame.events, state.scavenger_unit.io.i
     kind = i64(events.kind)
     if kind == ISSUE:
-        i.issued |= i64(1) << i64(events.slot)
+        slot = i64(events.slot)
+        i.issued |= i64(1) << slot
+        closed = i64(sm.frame.gate[state.gate].closed[sm.warps[slot].kind])
+        state.counts.wrongly_issued += (closed >> slot) & 1
         if events.grid == PRIMARY:
             _issued(state, sm, i)
     elif kind == SENT:
@@ -222,8 +228,9 @@ def _count(state, io, cycles):
     counts.profiling += cycles * i64(stage == State.PROFILING)
     counts.targeting += cycles * i64(stage == State.TARGETING)
     counts.alone += cycles * i64(stage == State.ALONE)
-    if stage == RUNNING:
-        counts.running += cycles
+    counts.running += cycles * i64(stage == RUNNING)
+    if state.shared != 0:
+        counts.shared += cycles
         counts.target += cycles * i64(o.target)
         counts.instructions += i64(io.i.instructions)
         counts.primary_warps += cycles * i64(o.primary_warps)
@@ -269,7 +276,8 @@ def update(state, sm):
     _meet(state, sm, launch, config, io.i)
     wake = min(_load(state, io.i, now), _look_on(state, now))
     _see_ctas(state, sm, launch, config, io.i)
-    shared = io.o.state == RUNNING and sm.ctas_of[SECONDARY] != 0
+    shared = io.o.state == RUNNING and sm.ctas_of[PRIMARY] != 0 and sm.ctas_of[SECONDARY] != 0
+    state.shared = i64(shared)
     _activate(state, sm, io, shared)
     primary, secondary = outstanding(sm)
     io.i.primary_outstanding = min(primary, MOST)
@@ -285,6 +293,7 @@ def update(state, sm):
 @inline
 def _begin(state, io, now):
     state.began = 1
+    state.primary = state.secondary = state.begun = -1
     state.since = now
     clear(io.i)
     io.i.percent = state.scavenger.target
@@ -367,7 +376,7 @@ def _see_ctas(state, sm, launch, config, i):
 
 @jit
 def _activate(state, sm, io, shared):
-    """Which warps of each kernel may issue, of those that do not wait at a barrier, and what of the primary's is ready."""
+    """Which warps of each kernel may issue, of those that are at no barrier, and what of the primary is ready."""
     i, o = io.i, io.o
     second = i64(sm.second)
     i.primary_resident = i64(sm.resident) & ~second
@@ -391,9 +400,9 @@ def _activate(state, sm, io, shared):
 def _allow(state, sm, kernel, here, most, first, stays):
     """Of the warps of a kernel in these slots, let the oldest be active, from the ``first`` on."""
     key = most | first << 32
-    if stays and here == state.from_[kernel] and key == state.allowed[kernel]:
+    if stays and here == state.chosen_from[kernel] and key == state.allowed[kernel]:
         return
-    state.from_[kernel] = here
+    state.chosen_from[kernel] = here
     state.allowed[kernel] = key
     state.active[kernel] = window(sm, here, most, first)
 

@@ -37,6 +37,7 @@ def cosim(
     watch: Watch | None = None,
     makes: Mapping[str, build.Make] | None = None,
     record: Path | str | None = None,
+    secondary: Job | None = None,
 ) -> dict[str, Any]:
     """Run a job with the RTL of blocks in it.
 
@@ -57,6 +58,8 @@ def cosim(
         Components that take the place of the blocks' own.
     record : path, optional
         Folder for a replay file of each instance, from *shadow*: the kernel's traffic at its ports.
+    secondary : Job, optional
+        A second kernel, which runs at the same time.
 
     Returns
     -------
@@ -71,6 +74,7 @@ def cosim(
     UsageError
         for blocks and SMs that there are not, and all that a run raises.
     """
+    from lockstep.sim.study import pair
     from lockstep.sim.study.job import execute
 
     watch = watch or Watch()
@@ -80,7 +84,7 @@ def cosim(
             named(rtl, registry.blocks(gpu.description))  # before the machine is made, which may take minutes
             attach(gpu)
 
-        return execute(job, watch, attached)
+        return pair.execute([job, secondary], watch, attached) if secondary else execute(job, watch, attached)
 
     head = {"kernel": job.kernel, "gpu": job.gpu, "mechanisms": list(job.mechanisms), "size": job.size}
     if mode == "replace":

@@ -36,28 +36,31 @@ def ended(end: End) -> str:
     return f"scavenger.ended_{end.name.lower()}"
 
 
-_RUNNING = cycles(State.RUNNING)
+_SHARED = "scavenger.shared"
 
 STATISTICS = (
     *(
         counted(f"{cycles(state)}_core_cycles", CYCLES, cycles(state), f"cycles {what}, summed over SMs")
         for state, what in STATES.items()
     ),
+    counted("scavenger.shared_core_cycles", CYCLES, _SHARED,
+            "cycles of runs in which both kernels have CTAs on the SM, summed over SMs"),
     counted("scavenger.profiles", "profiles", "scavenger.profiles", "stable profiles, each of which sets a target"),
     of_sm("scavenger.predicted_ipc", "instructions per cycle", "mean of what profiles predict of the primary alone",
           lambda c: ratio(c("scavenger.predicted"), c("scavenger.profiles") * IPC.one)),
-    of_sm("scavenger.target_ipc", "instructions per cycle", "mean target, over the cycles of runs",
-          lambda c: ratio(c("scavenger.target"), c(_RUNNING) * IPC.one)),
-    of_sm("scavenger.primary_ipc", "instructions per cycle", "instructions of the primary by the cycles of runs",
-          lambda c: ratio(c("scavenger.instructions"), c(_RUNNING))),
-    of_sm("scavenger.primary_warps", "warps", "mean of those that the primary may have active in a run",
-          lambda c: ratio(c("scavenger.primary_warps"), c(_RUNNING))),
-    of_sm("scavenger.primary_requests", "requests", "mean of those that the primary may have outstanding in a run",
-          lambda c: ratio(c("scavenger.primary_requests"), c(_RUNNING))),
-    of_sm("scavenger.primary_ctas", "CTAs", "mean of those that the primary may have in a run",
-          lambda c: ratio(c("scavenger.primary_limit"), c(_RUNNING))),
-    of_sm("scavenger.secondary_ctas", "CTAs", "mean of those that the secondary may have in a run",
-          lambda c: ratio(c("scavenger.secondary_limit"), c(_RUNNING))),
+    of_sm("scavenger.target_ipc", "instructions per cycle", "mean target, over shared cycles",
+          lambda c: ratio(c("scavenger.target"), c(_SHARED) * IPC.one)),
+    of_sm("scavenger.primary_ipc", "instructions per cycle", "instructions of the primary by shared cycles",
+          lambda c: ratio(c("scavenger.instructions"), c(_SHARED))),
+    of_sm("scavenger.primary_warps", "warps", "mean of those that the primary may have active, over shared cycles",
+          lambda c: ratio(c("scavenger.primary_warps"), c(_SHARED))),
+    of_sm("scavenger.primary_requests", "requests",
+          "mean of those that the primary may have outstanding, over shared cycles",
+          lambda c: ratio(c("scavenger.primary_requests"), c(_SHARED))),
+    of_sm("scavenger.primary_ctas", "CTAs", "mean of those that the primary may have, over shared cycles",
+          lambda c: ratio(c("scavenger.primary_limit"), c(_SHARED))),
+    of_sm("scavenger.secondary_ctas", "CTAs", "mean of those that the secondary may have, over shared cycles",
+          lambda c: ratio(c("scavenger.secondary_limit"), c(_SHARED))),
     *(counted(ended(end), "runs", ended(end), f"runs that ended by {what}") for end, what in ENDS.items()),
 )  # fmt: skip
 
@@ -65,4 +68,7 @@ STATISTICS = (
 def laws(c: Counts) -> list[Law]:
     """Every cycle of an SM is one of a state."""
     spent = c("gpu.cycles") - c.gpu.launch.overhead if c("gpu.cycles") else 0
-    return [("cycles by Scavenger's states", c.sum(*(cycles(state) for state in STATES)), c.sms * spent)]
+    return [
+        ("cycles by Scavenger's states", c.sum(*(cycles(state) for state in STATES)), c.sms * spent),
+        ("instructions of warps that Scavenger holds back", c("scavenger.wrongly_issued"), 0),
+    ]

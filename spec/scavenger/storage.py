@@ -1,4 +1,4 @@
-"""The storage that section 5.6.2 of Kloosterman's thesis counts: its histograms of PCs, the part that can be derived."""
+"""What can be derived of the storage that section 5.6.2 of Kloosterman's thesis counts: its histograms of PCs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study import comparison
 from lockstep.spec import registry
-from lockstep.spec.mechanism import Mechanism
+from lockstep.spec.mechanism import Mechanism, Parameters
 from lockstep.spec.registry import MECHANISMS
 from lockstep.spec.statistics import Counts
 from lockstep.verif.models.micro import Bench
@@ -35,6 +35,17 @@ from lockstep.verif.models.micro import Bench
         (["warppool"], {"l1.sets": 16}, "warppool.queues = 32: must not exceed l1.sets = 16"),
         (["warppool"], {"warppool.map_per": "warp"}, "warppool.map_per"),
         (["warppool"], {"l1.mshrs": 256, "l1.merges": 16}, "l1.mshrs * l1.merges = 4096: WarpPool has at most 2048"),
+        (["scavenger"], {"scavenger.target": 0}, "scavenger.target = 0: must be 1 to 100 %"),
+        (["scavenger"], {"scavenger.target": 101}, "scavenger.target = 101: must be 1 to 100 %"),
+        (["scavenger"], {"scavenger.minimum": 20_004}, "scavenger.minimum = 20004: must be a multiple of 8"),
+        (["scavenger"], {"scavenger.maximum": 20_127}, "scavenger.maximum = 20127: must be 20128 at least"),
+        (["scavenger"], {"scavenger.entries": 24}, "scavenger.entries = 24: must be a power of two"),
+        (["scavenger"], {"scavenger.relative": 1, "scavenger.reciprocal": 1}, "scavenger.reciprocal = 1: must be 0"),
+        (["scavenger"], {"scavenger.longest": 32_767}, "scavenger.duration = 32768: must not exceed"),
+        (["scavenger"], {"launch.placement": "spatial"}, "launch.placement = spatial: must be shared"),
+        (["scavenger"], {"core.ctas": 1}, "core.ctas = 1: must be 2 at least"),
+        (["scavenger", "regless"], {}, "regless and preemption exclude each other"),
+        (["scavenger", "register-sharing"], {}, "sharing and preemption exclude each other"),
     ],
 )
 def test_refused(selected: list[str], settings: dict[str, int], words: str) -> None:
@@ -175,15 +186,20 @@ def test_a_law_of_a_mechanism_that_is_broken_stops_the_run(count: str, monkeypat
         Bench(LOADS, {}, nbytes=128, mechanisms=["warppool"])()
 
 
+def _blocks(arguments: Parameters) -> set[str]:
+    """Without the numbers of instances that differ."""
+    return {block.partition("[")[0] for block in arguments}
+
+
 def test_what_mechanisms_declare_fits_together() -> None:
     gpu = description.load("gtx480")
     for name, mechanism in MECHANISMS.items():
         assert mechanism.conflicts.keys() | {*mechanism.requires} <= MECHANISMS.keys() - {name}
         assert mechanism.defaults.keys() <= description.PARAMETERS.keys()
-        assert mechanism.arguments(gpu).keys() == {*mechanism.all_blocks}
+        assert _blocks(mechanism.arguments(gpu)) == {*mechanism.all_blocks}
         assert mechanism.copies(gpu).keys() <= {*mechanism.blocks}
         if mechanism.unit:
-            assert mechanism.parts(**mechanism.arguments(gpu)[mechanism.unit]).keys() <= {*mechanism.blocks}
+            assert _blocks(mechanism.parts(**mechanism.arguments(gpu)[mechanism.unit])) <= {*mechanism.blocks}
         for structure in mechanism.storage.structures if mechanism.storage else ():
             assert structure.block in mechanism.blocks
         assert {*mechanism.measures.values()} <= {statistic.name for statistic in mechanism.statistics}
