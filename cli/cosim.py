@@ -38,7 +38,9 @@ def command(options: Namespace) -> int:
     with Display(options.json) as watch:
         sms, gates = _sms(options.sm), _gates(options)
         second = shared.second_job(options, job)
-        result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record, second)
+        result = cosim(
+            job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record, second, options.repeat
+        )
     result["gates"] = options.liberty or "generic" if gates else ""
     if options.json != "-":
         rows: list[tuple[str, Any, str]] = [

@@ -38,6 +38,7 @@ def cosim(
     makes: Mapping[str, build.Make] | None = None,
     record: Path | str | None = None,
     secondary: Job | None = None,
+    repeat: bool = False,
 ) -> dict[str, Any]:
     """Run a job with the RTL of blocks in it.
 
@@ -59,7 +60,7 @@ def cosim(
     record : path, optional
         Folder for a replay file of each instance, from *shadow*: the kernel's traffic at its ports.
     secondary : Job, optional
-        A second kernel, which runs at the same time.
+        A second kernel, which runs at the same time; with ``repeat`` again and again, until the first has ended.
 
     Returns
     -------
@@ -84,7 +85,9 @@ def cosim(
             named(rtl, registry.blocks(gpu.description))  # before the machine is made, which may take minutes
             attach(gpu)
 
-        return pair.execute([job, secondary], watch, attached) if secondary else execute(job, watch, attached)
+        if secondary:
+            return pair.execute([job, secondary], watch, attached, repeat)
+        return execute(job, watch, attached)
 
     head = {"kernel": job.kernel, "gpu": job.gpu, "mechanisms": list(job.mechanisms), "size": job.size}
     if mode == "replace":

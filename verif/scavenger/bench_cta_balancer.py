@@ -15,6 +15,7 @@ CONFIGURATIONS = {
     "small": {
         "warps": 16, "ctas": 8, "pairs": 6, "window": 27, "primary_slack": 1, "secondary_slack": 2, "carry": 1,
     },
+    "gtx480": {"warps": 48, "ctas": 8, "pairs": 7, **_THESIS, "carry": 1},
     "shipped": {"warps": 64, "ctas": 32, "pairs": 31, **_THESIS, "carry": 1},
     "one": {"warps": 2, "ctas": 2, "pairs": 1, "window": 17, "primary_slack": 0, "secondary_slack": 1, "carry": 1},
     "odd": {

@@ -17,6 +17,7 @@ GATES = True
 _THESIS = {"interval": 100, "proportional": 96, "integral": 64, "scale": 1, "relative": 0, "reciprocal": 0}
 CONFIGURATIONS = {
     "small": {**_THESIS, "most": 5, "interval": 48, "proportional": 5, "integral": 3},
+    "gtx480": {"most": 48, **_THESIS},
     "shipped": {"most": 64, **_THESIS},
     "requests": {"most": 256, **_THESIS},
     "relative": {**_THESIS, "most": 48, "relative": 1, "scale": 4},

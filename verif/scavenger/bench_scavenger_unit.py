@@ -37,8 +37,10 @@ CONFIGURATIONS = {
         "scale": 3, "relative": 0, "reciprocal": 0, "above": 3, "longest": 601, "lanes_apart": 7, "requests_apart": 3,
         "pcs_apart": 12_289, "limit": 5, "duration": 61, "time": 97,
     },
+    "gtx480": SHIPPED | {"warps": 48, "ctas": 8, "pairs": 7},
     "shipped": SHIPPED,
 }  # fmt: skip
+MEASURED = {"odd": 2}
 OWN_CODE = True
 _PARTS = {
     "performance_predictor": bench_performance_predictor,
