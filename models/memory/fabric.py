@@ -14,7 +14,7 @@ the largest configuration stand behind what every configuration uses.
 from lockstep.models.jit import i64, inline, pointer_to, record
 from lockstep.models.memory.clock import CLOCK
 from lockstep.models.memory.masks import BYTES
-from lockstep.spec.parameters import MAX_CHANNELS, MAX_L2_SLICES, MAX_SMS
+from lockstep.spec.parameters import MAX_CHANNELS, MAX_GRIDS, MAX_L2_SLICES, MAX_SMS
 
 READ, WRITE, ATOMIC = range(3)  # what a packet asks for
 
@@ -38,7 +38,7 @@ PACKET = record(
         ("bytes", "u1"),  # data: read, written, or of an atomic
         ("sm", "u1"),
         ("slice", "u1"),
-        ("lanes", "u1"),  # of an atomic: lanes on one address
+        ("lanes", "u1"),  # of an atomic: lanes on one address; of a store: 1 if its port counts it
         ("kind", "u1"),
         ("grid", "u1"),  # on whose behalf
     ]
@@ -112,6 +112,8 @@ PORT = record(
         ("replies", QUEUE),
         ("reply_ready", "i8"),  # core cycle at which the first reply is there; NEVER: none on the way
         ("full", "i4"),  # the L1 has refused because ``requests`` was full, and wants to be woken
+        ("stores", "i8", (MAX_GRIDS,)),  # of each grid's kernels, that no slice has looked up yet
+        ("told", "i8"),  # who reads these sets this: its SM is stepped in the cycle after one has become less
     ]
 )
 

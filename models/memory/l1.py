@@ -18,6 +18,7 @@ token per core cycle: hits ``l1.latency`` after issue, the loads that a fill ser
 ready they alternate.
 """
 
+from lockstep.models.execution.isa import CONTEXTS_PHYSICAL
 from lockstep.models.jit import addressof, clear, ctz, i64, inline, jit, record
 from lockstep.models.memory.fabric import (
     ATOMIC,
@@ -287,7 +288,9 @@ def _write_through(l1, port, now, kind, line, low, high, size, lanes, token):
     l1.stats.store_evictions += 1 if _forget(l1, line) else 0
     if kind == STORE:
         l1.stats.stores += 1
-        _request(l1, port, now, WRITE, line, low, high, size, 0, 0)
+        counted = i64(line << l1.line_shift < CONTEXTS_PHYSICAL)
+        port.stores[port.grid] += counted
+        _request(l1, port, now, WRITE, line, low, high, size, counted, 0)
         return STORED
     entry = _allocate(l1, line, now)
     _wait(l1, entry, token)

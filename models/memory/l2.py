@@ -41,6 +41,7 @@ from lockstep.models.memory.fabric import (
     put_back,
     slice_part,
     take,
+    wake_sm,
     wake_up,
 )
 from lockstep.models.memory.interconnect import accept_request, claim_reply, send_reply
@@ -479,6 +480,16 @@ def _look_up_one(memory, cache, gate, index, packet, now):
 
 
 @inline
+def _store_arrives(memory, packet, now):
+    """A store is on its way no longer."""
+    if packet.lanes != 0:
+        port = memory.ports[packet.sm]
+        port.stores[packet.grid] -= 1
+        if port.told != 0:
+            wake_sm(memory, packet.sm, now + 1)
+
+
+@inline
 def _looked_up(memory, cache, gate, index, packet, hits, now):
     """A request has left the slice's buffer. Those that wait for their line are counted already, and served later."""
     stats = cache.stats
@@ -489,6 +500,7 @@ def _looked_up(memory, cache, gate, index, packet, hits, now):
     if not hits or packet.kind != ATOMIC:
         _occupy(memory, cache, 1, now)
     if packet.kind == WRITE:
+        _store_arrives(memory, packet, now)
         if memory.acknowledges != 0:
             packet.bytes = 0
             _reply(memory, cache, index, packet, now)

@@ -196,7 +196,7 @@ def memory_launch(memory: Memory) -> None:
     record, slices, channels = memory.record, memory.slices, memory.channels
     assert record["packets"][0] == 0, "requests in flight at a launch"
     zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
-    zero(record["ports"], "requests", "replies", "full", "chosen", "grid")
+    zero(record["ports"], "requests", "replies", "full", "chosen", "grid", "stores", "told")
     zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "share", "outbox", "served")
     zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats", "share")
     zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from lockstep.models.jit import ctz, i64, jit, popcount, without_lowest
+from lockstep.models.jit import ctz, i64, jit, pointer_to, popcount, without_lowest
+from lockstep.models.memory.fabric import PORT
 from lockstep.spec.parameters import MAX_CTAS, TICKETS
+
+at_port = pointer_to(PORT)
 
 
 @jit
@@ -32,14 +35,18 @@ def window(sm, slots, most, first):
 
 @jit
 def outstanding(sm):
-    """The requests of each kernel that the L1 has accepted and not answered yet.
-
-    An instruction whose lines it has not all accepted counts as one beside them.
+    """The requests of each kernel: loads and atomics from when the L1 has accepted their lines until it answers, stores
+    until the L2 has looked them up. An instruction whose lines it has not all accepted counts as one beside them.
     """
     tickets, lsu = sm.lsu.tickets, sm.lsu
     both = second = i64(0)
+    if lsu.port != 0:
+        port = at_port(i64(lsu.port))
+        port.told = 1
+        second = i64(port.stores[1])
+        both = port.stores[0] + second
     if tickets.in_flight == 0:
-        return both, second
+        return both - second, second
     warps = i64(sm.taken)
     while warps != 0:
         warp = ctz(warps)

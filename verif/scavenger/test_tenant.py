@@ -15,6 +15,7 @@ from lockstep.models.core.state import LAUNCH, SM
 from lockstep.models.execution.isa import LANES
 from lockstep.models.scavenger.pairs import PAIRS, find_pairs
 from lockstep.models.scavenger.shares import outstanding, window
+from lockstep.models.scavenger.tenant import STATE, _look_on
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.cosim.run import cosim
 from lockstep.sim.device import description
@@ -284,8 +285,8 @@ def test_the_oldest_warps_are_active() -> None:
 
 
 def test_outstanding_requests_are_those_of_the_l1() -> None:
-    """What it has accepted and not answered, and an instruction that still has lines to send counts as one."""
-    pair, most = Pair((), core__sms=1), [0, 0]
+    """What it has accepted and not answered, an instruction that still has lines to send, and stores on their way."""
+    pair, most, way = Pair((), core__sms=1), [0, 0], [0]
     pair.add(LOADS, 6)
     pair.add(LOADS, 9, block=64)
 
@@ -298,11 +299,26 @@ def test_outstanding_requests_are_those_of_the_l1() -> None:
             int(tokens[warp, ticket]["unsent"] != 0)
             for warp in range(len(tickets)) for ticket in range(16) if tickets[warp] >> ticket & 1
         )  # fmt: skip
-        assert sum(found) == int(stats["tokens_in"] - stats["tokens_out"]) + sending
+        stores = int(stats["stores"]) - int(pair.gpu.machine.memory.slices["stats"]["writes"].sum())
+        assert sum(found) == int(stats["tokens_in"] - stats["tokens_out"]) + sending + stores
+        way[0] = max(way[0], stores)
         most[:] = map(max, most, found)
 
     pair.look(seen)
-    assert min(most) > 8
+    assert min(most) > 8 and way[0] > 4
+
+
+def test_another_warp_becomes_active_when_nothing_new_is_reached() -> None:
+    """Every ``patience`` cycles the buckets that were reached are compared with those of the time before."""
+    state = np.zeros((), STATE)
+    state["scavenger"]["patience"], state["since"] = 1000, 50
+    moves = []
+    for now, reached in ((1049, [3, 0]), (1050, [3, 0]), (2050, [1, 0]), (2051, [9, 9]), (3050, [0, 1 << 62]),
+                         (4050, [0, 1 << 62]), (5050, [0, 0])):  # fmt: skip
+        state["reached"] = reached
+        due = _look_on(J.argument(state), now)
+        moves.append((int(state["first"]), int(due)))
+    assert moves == [(0, 1050), (0, 2050), (1, 3050), (1, 3050), (1, 4050), (2, 5050), (3, 6050)]
 
 
 # ------------------------------------------------------------------------------------------------------------ in a run
@@ -375,10 +391,10 @@ def test_a_lower_target_leaves_more_to_the_secondary() -> None:
 @pytest.mark.parametrize("target", [40, 100])
 def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
     """Every seven cycles: CTAs that are not told to leave, but for those that a dispatcher had found room for."""
-    pair = Pair(scavenger__target=target, scavenger__window=1024, core__sms=1)
+    pair = Pair(scavenger__target=target, scavenger__window=1024, scavenger__longest=32_768, core__sms=1)
     pair.add(COMPUTE, 150, ctas=16, block=192)
     pair.add(LOADS, 20, ctas=24, block=64)
-    over, states, closed, filled = [0, 0], set(), 0, [0, 0]
+    over, states, closed, filled, left = [0, 0], set(), 0, [0, 0], [0]
 
     def seen() -> None:
         nonlocal closed
@@ -401,15 +417,23 @@ def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
             assert (int(gate[0]) & ~second).bit_count() <= int(o["primary_warps"])
             assert (int(gate[1]) & second).bit_count() <= int(o["secondary_warps"])
             loads = int(sm["frame"]["gate"][int(state["gate"])]["closed"][LOAD])
-            waits = int(state["chosen_from"][1])
-            full = i["secondary_outstanding"] >= o["secondary_requests"]
-            filled[bool(full)] += 1
-            assert not full or loads & waits == waits
-            assert full or not loads & waits & int(gate[1])
+            both = int(i["primary_outstanding"]) + int(i["secondary_outstanding"])
+            full = both >= 256, i["secondary_outstanding"] >= o["secondary_requests"]
+            filled[bool(full[1])] += 1
+            for grid in range(2):
+                waits = int(state["chosen_from"][grid])
+                assert not full[grid] or loads & waits == waits
+                assert full[grid] or not loads & waits & int(gate[grid])
+        primary = [(place, int(cta["assigned"])) for place, cta in enumerate(sm["ctas"])
+                   if cta["live"] > 0 and cta["grid"] == 0]  # fmt: skip
+        ages = [[age for place, age in primary if leaving >> place & 1 == leaves] for leaves in (0, 1)]
+        assert not all(ages) or max(ages[0]) < min(ages[1])
+        assert o["state"] != State.PROFILING or not int(sm["frame"]["context"]["out"]) & 1
+        left[0] += len(ages[1])
 
     pair.look(seen, 7)
     assert states == {State.FREE, State.CLEARING, State.PROFILING, State.TARGETING, State.RUNNING} and closed > 100
-    assert target == 40 or min(filled) > 10
+    assert left[0] > 0 and (target == 40 or min(filled) > 10)
 
 
 def test_what_the_unit_sees_adds_up() -> None:
