@@ -34,13 +34,10 @@ def arguments(to: ArgumentParser) -> None:
 
 def command(options: Namespace) -> int:
     check_writable(options.json)
-    job = shared.job(options, options.kernel)
+    job = shared.two_jobs(options)
     with Display(options.json) as watch:
         sms, gates = _sms(options.sm), _gates(options)
-        second = shared.second_job(options, job)
-        result = cosim(
-            job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record, second, options.repeat
-        )
+        result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record)
     result["gates"] = options.liberty or "generic" if gates else ""
     if options.json != "-":
         rows: list[tuple[str, Any, str]] = [
@@ -50,7 +47,7 @@ def command(options: Namespace) -> int:
             ("cycles_per_second", result["cycles_per_second"], "SM cycles with RTL, per second of simulation"),
         ]
         what = f"{'gates of ' if gates else ''}{', '.join(result['blocks'])}"
-        kernels = " and ".join(each.kernel for each in (job, second) if each)
+        kernels = " and ".join(each.kernel for each in (job, job.secondary) if each)
         table(f"{kernels}, {job.size}, on {job.gpu}: {result['mode']} of {what}",
               ("", "value", ""), rows)  # fmt: skip
         if not result["mismatches"]:

@@ -131,14 +131,16 @@ def job(options: Namespace, kernel: str) -> Job:
     return Job(kernel, options.gpu, options.size, options.seed, selected, settings(options), options.strict)
 
 
-def second_job(options: Namespace, first: Job) -> Job | None:
-    """The job that runs beside the first one, if there is one."""
+def two_jobs(options: Namespace) -> Job:
+    """The job of a command that may run a second kernel beside the first."""
+    first = job(options, options.kernel)
     if options.secondary:
-        return replace(first, kernel=options.secondary, size=options.secondary_size or options.size)
+        second = replace(first, kernel=options.secondary, size=options.secondary_size or options.size)
+        return replace(first, secondary=second, repeat=options.repeat)
     for name in ("secondary_size", "repeat"):
         if getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')}: is for --secondary")
-    return None
+    return first
 
 
 def source(options: Namespace) -> tuple[Path, dict[str, int]]:

@@ -18,7 +18,6 @@ from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.device.trace import intervals, target
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.output import Display, check_writable, table
-from lockstep.sim.study import pair
 from lockstep.sim.study.job import Result, execute
 
 if TYPE_CHECKING:
@@ -96,16 +95,12 @@ def command(options: Namespace) -> int:
         raise UsageError("--energy: is kept in the file of --json, and there is none")
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
-    job = replace(shared.job(options, options.kernel), profile=options.profile, energy=options.energy)
-    second = shared.second_job(options, job)
+    job = replace(shared.two_jobs(options), profile=options.profile, energy=options.energy)
     with ExitStack() as stack:
         watched = _Watched(options, stack)
         with Display(options.json) as watch:
             try:
-                if second:
-                    result = pair.execute([job, second], watch, watched.attach, options.repeat)
-                else:
-                    result = execute(job, watch, watched.attach)
+                result = execute(job, watch, watched.attach)
             except (KernelFault, ModelFault) as stop:
                 watched.stopped(stop)
                 raise

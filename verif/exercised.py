@@ -3,7 +3,8 @@
 A bench knows more than a block's ports carry, and some of its bins ask for that; here count the bins that ports decide.
 A bench says with ``IN_KERNELS`` which of them kernels must hit: what is contended for, refused, full and empty. At size
 tiny, two SMs have room for all CTAs of most kernels, and most queues never fill; so an area may have a file
-``contended.py``, whose ``CONTENDED`` has kernels with settings that leave less: mechanism, kernel, settings.
+``contended.py``, whose ``CONTENDED`` has kernels with settings that leave less: mechanism, kernel, settings, and maybe
+a second kernel, which runs beside it until the first has ended.
 """
 
 from __future__ import annotations
@@ -65,12 +66,13 @@ def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: totals[name] for name in dict.fromkeys(chain(*each)) if totals[name] or name in everywhere}
 
 
-def contended(mechanism: str, blocks: Sequence[str]) -> list[tuple[str, Mapping[str, int]]]:
-    """The kernels with a mechanism, and their settings, that the areas of its blocks have."""
+def contended(mechanism: str, blocks: Sequence[str]) -> list[tuple[str, Mapping[str, int], str]]:
+    """The kernels with a mechanism, their settings, and second kernels, that the areas of its blocks have."""
     areas = sorted({block.partition(".")[0] for block in blocks})
     files = [name for name in areas if (FOLDER / name / "contended.py").is_file()]
     modules = [importlib.import_module(f"lockstep.verif.{name}.contended") for name in files]
-    return [(kernel, settings) for module in modules for own, kernel, settings in module.CONTENDED if own == mechanism]
+    rows = [row for module in modules for row in module.CONTENDED if row[0] == mechanism]
+    return [(kernel, settings, "".join(second)) for _, kernel, settings, *second in rows]
 
 
 def missed(declared: Declaration, bins: Mapping[str, int]) -> list[str]:

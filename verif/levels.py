@@ -229,11 +229,14 @@ def _on_kernels(names: Sequence[str], options: Options) -> Iterator[tuple[str, t
     for name, there in chosen.items():
         mechanisms = comparison.mechanisms(name)
         description.load(options.gpu, settings, mechanisms)
-        runs = [(kernel, kernel, settings) for kernel in kernels.names()]
-        for kernel, less in exercised.contended(name, there):
-            runs.append((f"{kernel}, contended", kernel, {**settings, **less, **options.settings}))
-        for title, kernel, its in runs:
-            job = KernelJob(kernel, options.gpu, options.size, mechanisms=mechanisms, settings=its)
+        alone = KernelJob("", options.gpu, options.size, mechanisms=mechanisms, settings=settings)
+        runs = [(kernel, replace(alone, kernel=kernel)) for kernel in kernels.names()]
+        for kernel, less, second in exercised.contended(name, there):
+            job = replace(alone, kernel=kernel, settings={**settings, **less, **options.settings})
+            if second:
+                job = replace(job, secondary=replace(alone, kernel=second), repeat=True)
+            runs.append((f"{kernel}{f' beside {second}' if second else ''}, contended", job))
+        for title, job in runs:
             yield name, (title, partial(_kernel, name, job, ",".join(there)))
 
 

@@ -98,7 +98,7 @@ ROW_BYTES = ROW.itemsize
 def update(state, sm):
     """Choose those who are to leave from this cycle on."""
     limit = sm.frame.limit[state.limit]
-    now = i64(sm.frame.now)
+    now, before = i64(sm.frame.now), i64(limit.leave)
     limit.ctas = NEVER
     _forget_ended(state, sm, limit)
     wake = i64(NEVER)
@@ -111,7 +111,7 @@ def update(state, sm):
             state.rested = now
             _choose(state, sm, limit, i64(state.preemption.ctas), now + i64(state.preemption.away))
         wake = min(wake, i64(state.rested + state.preemption.every))
-    return wake
+    return wake if limit.leave == before else now + 1
 
 
 @jit
@@ -182,7 +182,7 @@ def _last(sm, places):
 @jit
 def step(state, sm):
     """End what the L1 has done by now, and begin with the next CTA."""
-    now = i64(sm.frame.now)
+    now, came, here = i64(sm.frame.now), i64(sm.assigned), i64(sm.ctas_resident)
     launch, config = at_launch(i64(sm.launch)), at_config(i64(sm.config))
     if state.phase == OUT and state.sent == state.moved.bytes:
         _is_off(state, sm, launch, config, now)
@@ -200,7 +200,7 @@ def step(state, sm):
         else:
             wake = min(wake, _return(state, sm, launch, config, now))
     _close(state, sm)
-    return wake
+    return wake if sm.assigned == came and sm.ctas_resident == here else now + 1  # others see it then
 
 
 @jit

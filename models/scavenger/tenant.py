@@ -31,7 +31,20 @@ from lockstep.models.core.frame import (
 from lockstep.models.core.placement import fits_beside
 from lockstep.models.core.state import LAUNCH, SM
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, call, clear, i64, inline, jit, pointer_to, popcount, record, slots
+from lockstep.models.jit import (
+    addressof,
+    call,
+    clear,
+    ctz,
+    i64,
+    inline,
+    jit,
+    pointer_to,
+    popcount,
+    record,
+    slots,
+    without_lowest,
+)
 from lockstep.models.observe import causes
 from lockstep.models.scavenger import scavenger_unit
 from lockstep.models.scavenger.pairs import PAIRS, find_pairs
@@ -85,6 +98,8 @@ STATE = record(
         ("primary", "i8"),  # the number of its launch, ...
         ("secondary", "i8"),
         ("begun", "i8"),  # ... and of the launch whose first CTA was the last to come here
+        ("leave", "i8"),  # places of CTAs that are to leave
+        ("closed", "i8"),  # grids of which no further one may come
         ("company", "i8"),  # the secondary has a CTA here, or may get one
         ("shared", "i8"),  # this cycle is one of a run, and both have CTAs here
         ("pairs", PAIRS),
@@ -276,6 +291,7 @@ def update(state, sm):
     _meet(state, sm, launch, config, io.i)
     wake = min(_load(state, io.i, now), _look_on(state, now))
     _see_ctas(state, sm, launch, config, io.i)
+    _limit(state, sm, io.o)
     shared = io.o.state == RUNNING and sm.ctas_of[PRIMARY] != 0 and sm.ctas_of[SECONDARY] != 0
     state.shared = i64(shared)
     _activate(state, sm, io, shared)
@@ -381,7 +397,7 @@ def _activate(state, sm, io, shared):
     second = i64(sm.second)
     i.primary_resident = i64(sm.resident) & ~second
     i.secondary_resident = i64(sm.resident) & second
-    here = i64(sm.resident) & ~i64(sm.at_barrier) & ~i64(sm.leaving)
+    here = i64(sm.resident) & ~i64(sm.at_barrier) & ~_slots_of(sm, i64(state.leave | sm.frame.context.moving))
     if shared:
         stays = sm.assigned == state.assigned
         state.assigned = sm.assigned
@@ -394,6 +410,16 @@ def _activate(state, sm, io, shared):
     counted = here & ~second if state.scavenger.gated_slack != 0 else i64(state.active[PRIMARY])
     i.active = popcount(counted)
     i.ready = popcount(counted & i64(sm.ready))
+
+
+@inline
+def _slots_of(sm, places):
+    """The warp slots of the CTAs in some places."""
+    slots = i64(0)
+    while places != 0:
+        slots |= i64(sm.ctas[ctz(places)].slots)
+        places = without_lowest(places)
+    return slots
 
 
 @jit
@@ -445,31 +471,37 @@ def waits(state: Any, sm: Any, slot: int) -> str:
 
 
 @jit
-def limit(state, sm):
+def _limit(state, sm, o):
     """How many CTAs each kernel may have, and which leave: those that came last."""
-    entry, o = sm.frame.limit[state.limit], state.scavenger_unit.io.o
-    entry.ctas = NEVER
-    entry.closed = 0
-    entry.leave = 0
+    state.closed = state.leave = 0
     if state.company != 0:
-        _limit(sm, entry, PRIMARY, i64(o.primary_limit))
-        _limit(sm, entry, SECONDARY, i64(o.secondary_limit))
-    return NEVER
+        _limit_one(state, sm, PRIMARY, i64(o.primary_limit))
+        _limit_one(state, sm, SECONDARY, i64(o.secondary_limit))
 
 
 @jit
-def _limit(sm, entry, grid, most):
+def _limit_one(state, sm, grid, most):
     here = i64(sm.ctas_of[grid])
     if here >= most:
-        entry.closed |= i64(1) << grid
+        state.closed |= i64(1) << grid
     for _ in range(here - most):
         last = i64(-1)
         for place in range(MAX_CTAS):
             cta = sm.ctas[place]
-            if cta.live != 0 and cta.grid == grid and (entry.leave >> place) & 1 == 0:
+            if cta.live != 0 and cta.grid == grid and (state.leave >> place) & 1 == 0:
                 if last < 0 or cta.assigned > sm.ctas[last].assigned:
                     last = i64(place)
-        entry.leave |= i64(1) << last
+        state.leave |= i64(1) << last
+
+
+@jit
+def limit(state, sm):
+    """Say so; the gates have found it in this cycle."""
+    entry = sm.frame.limit[state.limit]
+    entry.ctas = NEVER
+    entry.closed = state.closed
+    entry.leave = state.leave
+    return NEVER
 
 
 TENANTS = {

@@ -37,15 +37,13 @@ def cosim(
     watch: Watch | None = None,
     makes: Mapping[str, build.Make] | None = None,
     record: Path | str | None = None,
-    secondary: Job | None = None,
-    repeat: bool = False,
 ) -> dict[str, Any]:
     """Run a job with the RTL of blocks in it.
 
     Parameters
     ----------
     job : Job
-        The kernel and the GPU.
+        The kernel, or both, and the GPU.
     rtl : str
         Blocks and areas, separated by commas, or "all".
     mode : str
@@ -59,8 +57,6 @@ def cosim(
         Components that take the place of the blocks' own.
     record : path, optional
         Folder for a replay file of each instance, from *shadow*: the kernel's traffic at its ports.
-    secondary : Job, optional
-        A second kernel, which runs at the same time; with ``repeat`` again and again, until the first has ended.
 
     Returns
     -------
@@ -75,7 +71,6 @@ def cosim(
     UsageError
         for blocks and SMs that there are not, and all that a run raises.
     """
-    from lockstep.sim.study import pair
     from lockstep.sim.study.job import execute
 
     watch = watch or Watch()
@@ -85,8 +80,6 @@ def cosim(
             named(rtl, registry.blocks(gpu.description))  # before the machine is made, which may take minutes
             attach(gpu)
 
-        if secondary:
-            return pair.execute([job, secondary], watch, attached, repeat)
         return execute(job, watch, attached)
 
     head = {"kernel": job.kernel, "gpu": job.gpu, "mechanisms": list(job.mechanisms), "size": job.size}

@@ -28,7 +28,8 @@ class Job:
     """A run to be made.
 
     ``settings`` override parameters of the GPU's description; ``strict`` and ``profile`` are those of the ``Gpu``.
-    ``energy``: the result has what takes energy, by launch and interval.
+    ``energy``: the result has what takes energy, by launch and interval. ``secondary``, of which kernel, size and seed
+    count, runs at the same time; with ``repeat`` again and again, until the first has ended.
     """
 
     kernel: str
@@ -40,6 +41,8 @@ class Job:
     strict: bool = False
     profile: bool = False
     energy: bool = False
+    secondary: Job | None = None
+    repeat: bool = False
 
     @property
     def command(self) -> str:
@@ -50,7 +53,9 @@ class Job:
         for key, value in self.settings.items():
             words += ["--set", f"{key}={value}"]
         words += ["--strict"] * self.strict + ["--profile"] * self.profile + ["--energy"] * self.energy
-        return shlex.join(words)
+        if self.secondary:
+            words += ["--secondary", self.secondary.kernel, "--secondary-size", self.secondary.size]
+        return shlex.join([*words, *["--repeat"] * self.repeat])
 
     @property
     def asked(self) -> Result:
@@ -80,8 +85,13 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
 
     ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
     of making, copying and checking data. Neither contains compilation. ``attach`` is called with the device before its
-    machine is made, unless it asks for that itself. Raises :class:`UsageError`.
+    machine is made, unless it asks for that itself. Two kernels: :mod:`lockstep.sim.study.pair`. Raises
+    :class:`UsageError`.
     """
+    if job.secondary:
+        from lockstep.sim.study import pair
+
+        return pair.execute(job, watch, attach)
     from lockstep.sim import kernels
     from lockstep.sim.device import description
     from lockstep.sim.device.gpu import Gpu

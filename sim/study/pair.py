@@ -5,7 +5,6 @@ The second may run again and again, until the first has ended, so that this alwa
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["execute"]
 
 
-def execute(
-    jobs: Sequence[Job],
-    watch: Watch | None = None,
-    attach: Callable[[Gpu], None] | None = None,
-    repeat: bool = False,
-) -> Result:
-    """Run two jobs at once on the GPU of the first; the second gives its kernel, size and seed.
-
-    ``repeat``: the second runs again and again until the first has ended, and each of its results is checked.
+def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] | None = None) -> Result:
+    """Run a job and its secondary at once. The results of all repetitions are checked.
 
     The result has what is told of the GPU as a whole, with the keys of :func:`lockstep.sim.study.job.execute`, and
     under ``kernels`` an entry for each kernel: ``spans`` are the core cycles of its launches, from the begin of the
@@ -48,7 +40,7 @@ def execute(
     from lockstep.sim.errors import UsageError
     from lockstep.sim.study.sources import code_version
 
-    watch, job = watch or Watch(), jobs[0]
+    watch, jobs = watch or Watch(), [each for each in (job, job.secondary) if each]
     version, found = code_version(), [kernels.find(each.kernel) for each in jobs]
     for kernel, each in zip(found, jobs, strict=True):
         if each.size not in kernel.sizes:
@@ -71,7 +63,7 @@ def execute(
     names = " and ".join(kernel.name for kernel in found)
     watch.phase(f"{names} on {gpu.description.name}")
     first, second = (_run(kernel, gpu, *given) for kernel, given in zip(found, inputs, strict=True))
-    ran = gpu.run_programs(_company(first, second, gpu) if repeat else [_once(first), _once(second)])
+    ran = gpu.run_programs(_company(first, second, gpu) if job.repeat else [_once(first), _once(second)])
     watch.phase(f"{names}: checking")
     before = {id(run): sum(run.cycles for run in runs[:k]) for k, run in enumerate(runs)}
     ones = enumerate(zip(found, jobs, inputs, ran, strict=True))
@@ -80,7 +72,6 @@ def execute(
     instructions, simulated = sum(run.warp_instructions for run in runs), sum(run.wall_seconds for run in runs)
     return {
         **job.asked,
-        "command": f"{job.command} {shlex.join(_words(jobs[1], repeat))}",
         "code_version": version,
         "kernel": " + ".join(kernel.name for kernel in found),
         "gpu": gpu.description.name,
@@ -110,10 +101,6 @@ def execute(
 
 def _setup(kernel: Kernel, job: Job) -> Any:
     return guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))
-
-
-def _words(second: Job, repeat: bool) -> list[str]:
-    return ["--secondary", second.kernel, "--secondary-size", second.size, *["--repeat"] * repeat]
 
 
 Outputs = dict[str, Any]

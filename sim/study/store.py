@@ -40,6 +40,8 @@ def key(job: Job) -> str:
     """
     gpu = description.load(job.gpu, job.settings, job.mechanisms)
     run = [kernel_version(job.kernel), job.size, job.seed, job.strict, gpu.mechanisms, description.values(gpu)]
+    if (second := job.secondary) is not None:
+        run += [kernel_version(second.kernel), second.size, second.seed, job.repeat]
     return _hash(json.dumps([code_version(), *run], sort_keys=True))
 
 

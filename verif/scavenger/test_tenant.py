@@ -402,7 +402,7 @@ def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
         state = pair.state
         o, i = (state["scavenger_unit"]["io"][side] for side in "oi")
         states.add(State(int(o["state"])))
-        leaving = int(sm["frame"]["leaving"])
+        leaving, now = int(sm["frame"]["leaving"]), int(pair.gpu.machine.state["now"])
         for grid, most in enumerate((o["primary_limit"], o["secondary_limit"])):
             stays = sum(
                 int(cta["live"] > 0 and cta["grid"] == grid and not leaving >> place & 1)
@@ -428,7 +428,8 @@ def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
                    if cta["live"] > 0 and cta["grid"] == 0]  # fmt: skip
         ages = [[age for place, age in primary if leaving >> place & 1 == leaves] for leaves in (0, 1)]
         assert not all(ages) or max(ages[0]) < min(ages[1])
-        assert o["state"] != State.PROFILING or not int(sm["frame"]["context"]["out"]) & 1
+        out, left_over = int(sm["frame"]["context"]["out"]) & 1, pair.gpu.machine.launch_record["grids"][0]["left"]
+        assert not state["began"] or sm["wake"] <= now or int(i["left"]) == int(left_over != 0 or out)
         left[0] += len(ages[1])
 
     pair.look(seen, 7)
@@ -464,7 +465,7 @@ def test_what_the_unit_sees_adds_up() -> None:
     assert sums["lanes"] == first["sm.lanes"][0].sum()
     assert sums["issued"] == whole["sm.warp_instructions"][0]
     resumed = sums["started"] - int(whole["sm.warps"][0])
-    assert 0 <= resumed <= 3 * int(whole["sm.preempted"][0]) and whole["sm.preempted"][0] > 0
+    assert 0 < resumed <= 3 * int(whole["sm.preempted"][0]) and whole["sm.preempted"][0] > 0
     assert (sums["begins"], sums["clear"]) == (2, 2)
     stores = 16 * 3  # of the secondary, a line for each of its warps
     assert sums["requests"] == lines - stores  # of CTAs of 80 threads some warps need two
@@ -478,7 +479,7 @@ def test_what_the_unit_sees_adds_up() -> None:
 )  # fmt: skip
 def test_a_primary_that_does_something_else_ends_the_run(kind: str, end: str) -> None:
     window, rounds = {"lanes": (8192, 100), "requests": (8192, 800), "pcs": (1024, 120)}[end]
-    profile = {"scavenger.minimum": 4096, "scavenger.maximum": 20_000}
+    profile: dict[str, Any] = {"scavenger.minimum": 4096, "scavenger.maximum": 20_000}
     pair = Pair(core__sms=1, scavenger__window=window, scavenger__entries=128, scavenger__target=50, **profile)
     first: list[str] = []
     pair.add(PHASES.format(kind=kind), rounds, ctas=8, block=32)
@@ -578,6 +579,6 @@ def test_ctas_that_wait_for_one_that_has_left(which: int) -> None:
     ("rtl", "mode"), [("scavenger", "shadow"), ("scavenger", "replace"), ("scavenger.scavenger_unit", "shadow")]
 )
 def test_its_blocks_as_hardware(rtl: str, mode: str) -> None:
-    job = Job("sgemm", "gtx480", "tiny", 1, ["scavenger"], SHORT)
-    result = cosim(job, rtl, mode, secondary=Job("spmv", size="tiny"))
+    job = Job("sgemm", "gtx480", "tiny", 1, ["scavenger"], SHORT, secondary=Job("spmv", size="tiny"))
+    result = cosim(job, rtl, mode)
     assert result["checked"] and result["mismatches"] == 0

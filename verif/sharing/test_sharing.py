@@ -232,7 +232,7 @@ def test_a_kernel_shows_that_hardware_lacks_the_rule(tmp_path: Path, monkeypatch
     """Only where CTAs contend: with two SMs, the first kernel's locks are taken, and nobody is refused."""
     monkeypatch.setattr(report, "waves", lambda *_: None)  # a build of its own, which has its own tests
     block = "sharing.share_locks"
-    [(kernel, settings)] = exercised.contended("register-sharing", [block])
+    [(kernel, settings, _)] = exercised.contended("register-sharing", [block])
     locks = registry.component(block)
     makes = {block: lambda **parameters: locks(**parameters | {"rule": 0})}
     job = Job(kernel, size="tiny", mechanisms=["register-sharing"], settings=settings)

@@ -15,9 +15,9 @@ import pytest
 
 from lockstep.cli import main as cli
 from lockstep.sim import Gpu, kernels
-from lockstep.sim.study import pair, report, saved
+from lockstep.sim.study import report, saved
 from lockstep.sim.study.difference import difference
-from lockstep.sim.study.job import Job
+from lockstep.sim.study.job import Job, execute
 from lockstep.sim.study.page import html
 from lockstep.verif.conftest import Shared
 
@@ -288,10 +288,10 @@ def test_what_both_have_done_by_the_end_of_the_first(repeated: Saved, made: list
 
 def test_repetitions_give_their_memory_back() -> None:
     gpus: list[Gpu] = []
-    jobs = [Job(kernel, size="tiny", settings={"core.sms": 2}) for kernel in ("hotspot", "saxpy")]
     used = []
     for repeat in (False, True):
-        result = pair.execute(jobs, attach=gpus.append, repeat=repeat)
+        job = Job("hotspot", size="tiny", settings={"core.sms": 2}, secondary=Job("saxpy", size="tiny"), repeat=repeat)
+        result = execute(job, attach=gpus.append)
         used.append(len(gpus[-1].memory.allocations))
         assert (len(result["kernels"][1]["repetitions"]) > 1) == repeat
     saxpy = 2  # arrays
@@ -330,8 +330,8 @@ def test_a_second_kernel_without_launches_ends(tmp_path: Path) -> None:
         "def setup(size, seed): return {}\ndef run(gpu, module, data): return {'y': np.ones(3)}\n"
         "def reference(data): return {'y': np.ones(3)}\n", encoding="utf-8",
     )  # fmt: skip
-    jobs = [Job(kernel, size="tiny", settings={"core.sms": 2}) for kernel in ("hotspot", str(tmp_path / "idle.py"))]
-    result = pair.execute(jobs, repeat=True)
+    second = Job(str(tmp_path / "idle.py"), size="tiny")
+    result = execute(Job("hotspot", size="tiny", settings={"core.sms": 2}, secondary=second, repeat=True))
     assert result["checked"] and result["both"] is None
     assert [each["repetitions"] for each in result["kernels"]] == [[2], [0]]
     [run] = saved.read(write(result, tmp_path))
