@@ -83,7 +83,7 @@ def test_figures_are_relative_to_each_kernel_alone(results: Results) -> None:
     results["HS"]["ipc"] = 2 * ALONE
     [row] = [row for row in tables(results)["pairs"] if row[:2] == ["BFS + HS", "90 %"]]
     assert row[2:6] == pytest.approx([0.9, 0.1, 1.0, 1.0])
-    assert found["alone"][0] == ["BFS", "bfs", "small", 1, CYCLES, ALONE, 0.6, 0.25, MEM, COM]
+    assert found["alone"][0] == ["BFS", "bfs", "full", 1, CYCLES, ALONE, 0.6, 0.25, MEM, COM]
     assert found["predictor"][0] == ["BFS", 0.0, pytest.approx(0.05)]
 
 
