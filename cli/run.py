@@ -19,6 +19,7 @@ from lockstep.sim.device.trace import intervals, target
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.output import Display, check_writable, table
 from lockstep.sim.study.job import Result, execute
+from lockstep.spec.registry import MECHANISMS, resolve
 
 if TYPE_CHECKING:
     from lockstep.sim.device.trace.trace import Trace  # it compiles the model, which the run will say
@@ -117,9 +118,14 @@ def command(options: Namespace) -> int:
     return shared.finish(options, result, [{**each, "gpu": result["gpu"]} for each in kernels] or [result])
 
 
+def _highlights(result: Result) -> list[str]:
+    """The statistics that are shown, with those of the run's mechanisms."""
+    return [*HIGHLIGHTS, *(name for each in resolve(result["mechanisms"]) for name in MECHANISMS[each].shown)]
+
+
 def _show(result: Result) -> None:
     rows = [(key, result[key], "") for key in ("cycles", "warp_instructions", "thread_instructions", "ipc")]
-    rows += [(key, result["stats"][key], STATISTICS[key].doc) for key in HIGHLIGHTS]
+    rows += [(key, result["stats"][key], STATISTICS[key].doc) for key in _highlights(result)]
     rows += [("wall_seconds", result["wall_seconds"], ""), ("kwips", result["kwips"], "simulation speed")]
     table(f"{result['kernel']}, {result['size']}, on {result['gpu']}", ("", "value", ""), rows)
 
@@ -136,5 +142,6 @@ def _show_both(result: Result, repeat: bool) -> None:
         rows.append(("ipc while both run", *together["ipc"], sum(together["ipc"])))
     spans = [each["spans"] for each in kernels]
     rows.append(("core cycles", *(f"{own[0][0]:,} to {own[-1][1]:,}" if own else "" for own in spans), ""))
-    rows += [(key, *(each["stats"].get(key, "") for each in kernels), result["stats"][key]) for key in HIGHLIGHTS]
+    for key in _highlights(result):
+        rows.append((key, *(each["stats"].get(key, "") for each in kernels), result["stats"][key]))
     table(f"two kernels at once on {result['gpu']}", ("", *(each["kernel"] for each in kernels), "both"), rows)

@@ -90,6 +90,8 @@ class Mechanism:
         What it does to kernels on a GPU (``sim/compile/ptx/passes``).
     statistics : rows
         Over raw counts: those of the frame, and its own, which are called ``<area>.<count>``.
+    shown : names
+        Statistics that `lockstep run` shows.
     laws : function
         Conservation laws, beside those of the frame.
     measures : mapping
@@ -121,6 +123,7 @@ class Mechanism:
     conflicts: Mapping[str, str] = field(default_factory=dict)
     passes: Callable[[Gpu], tuple[Pass, ...]] = lambda gpu: ()
     statistics: tuple[Statistic, ...] = ()
+    shown: tuple[str, ...] = ()
     laws: Callable[[Counts], list[Law]] = lambda counts: []
     measures: Mapping[str, str] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)

@@ -20,6 +20,7 @@ MECHANISM = Mechanism(
     parts=parameters.parts,
     copies=parameters.copies,
     statistics=statistics.STATISTICS,
+    shown=statistics.SHOWN,
     laws=statistics.laws,
     storage=storage.STORAGE,
     grids=2,

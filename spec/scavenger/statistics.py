@@ -64,6 +64,11 @@ STATISTICS = (
     *(counted(ended(end), "runs", ended(end), f"runs that ended by {what}") for end, what in ENDS.items()),
 )  # fmt: skip
 
+SHOWN = (
+    "scavenger.clearing_core_cycles", "scavenger.profiling_core_cycles", "scavenger.shared_core_cycles",
+    "scavenger.predicted_ipc", "scavenger.target_ipc", "scavenger.primary_ipc",
+)  # fmt: skip
+
 
 def laws(c: Counts) -> list[Law]:
     """Every cycle of an SM is one of a state."""

@@ -202,6 +202,7 @@ def test_what_mechanisms_declare_fits_together() -> None:
             assert _blocks(mechanism.parts(**mechanism.arguments(gpu)[mechanism.unit])) <= {*mechanism.blocks}
         for structure in mechanism.storage.structures if mechanism.storage else ():
             assert structure.block in mechanism.blocks
+        assert {*mechanism.shown} <= {statistic.name for statistic in mechanism.statistics}
         assert {*mechanism.measures.values()} <= {statistic.name for statistic in mechanism.statistics}
         assert mechanism.published.keys() <= {*comparison.MEASURES}
         empty = Counts({}, gpu, absent=[mechanism.area, "gpu", "lsu", "sm"])
