@@ -144,6 +144,7 @@ look:
     mov.u32 %r7, 7;
 """
 BYTES = 1 << 17
+ALL = (1 << 64) - 1
 
 
 class Pair:
@@ -420,6 +421,7 @@ def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
             assert over[grid] <= 1, (pair.gpu.machine.state["now"], grid, stays, most)
         gate = state["active"]
         second = int(sm["second"])
+        assert o["state"] not in (State.PROFILING, State.TARGETING) or not sm["ctas_of"][1]
         going = sum(int(cta["slots"]) for place, cta in enumerate(sm["ctas"]) if leaving >> place & 1)
         if state["shared"]:
             closed += 1
@@ -451,6 +453,7 @@ def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
 def test_what_the_unit_sees_adds_up() -> None:
     """In every cycle: instructions, lanes, warps and requests, to what the SM and the L1 count of the kernels."""
     pair, sums = Pair(core__sms=1, launch__overhead=600), dict.fromkeys(("issued", "started", "sample"), 0)
+    before, turns = {"moving": 0}, set()
     pair.gpu.machine.skip, pair.gpu.every = False, 1 << 20  # an interval's end counts cycles, too
     pair.add(LOADS, 2, ctas=1, block=32)
     pair.add(COMPUTE, 40, ctas=16, block=96)
@@ -462,6 +465,16 @@ def test_what_the_unit_sees_adds_up() -> None:
             sums[name] = sums.get(name, 0) + int(i[name])
         for name in ("issued", "started"):
             sums[name] += int(i[name]).bit_count()
+        sm = pair.gpu.machine.sms[0]
+        second, active = int(sm["second"]), int(pair.state["active"][0])
+        assert bool(i["stalled"]) == bool(sm["lsu"]["refused"]) and int(i["writing"]) == before["moving"]
+        if not (i["issued"] or i["started"]):
+            assert int(i["primary_resident"]) == int(sm["resident"]) & ~second & ALL
+            assert int(i["secondary_resident"]) == int(sm["resident"]) & second
+            assert int(i["ready"]) == (active & int(sm["ready"]) & ALL).bit_count()
+        assert int(i["active"]) == (active & ALL).bit_count()
+        before["moving"] = int(sm["frame"]["context"]["moving"] != 0)
+        turns.add(int(pair.state["sampler"]))
         sums["sample"] += int(i["sample"]["valid"]) + int(pair.state["sampled"] != 0)
         assert int(pair.state["sampled"]).bit_count() == int(i["instructions"])
 
@@ -481,7 +494,23 @@ def test_what_the_unit_sees_adds_up() -> None:
     stores = 16 * 3  # of the secondary, a line for each of its warps
     assert sums["requests"] == lines - stores  # of CTAs of 80 threads some warps need two
     assert sums["memory_instructions"] == 1 * (2 * 2 + 1) + 6 * 3 * (2 * 12 + 1)
-    assert 0 < sums["sample"] <= sums["instructions"]
+    assert 0 < sums["sample"] <= sums["instructions"] and turns == {0, 1}
+
+
+@pytest.mark.parametrize("gated", [0, 1])
+def test_slack_is_of_active_warps_or_of_all(gated: int) -> None:
+    pair, differ = Pair(core__sms=1, scavenger__target=40, scavenger__gated_slack=gated), [0]
+    pair.add(COMPUTE, 100, ctas=8, block=192)
+    pair.add(COMPUTE, 100)
+
+    def seen() -> None:
+        if pair.state["shared"]:
+            active, here = (int(pair.state[name][0]).bit_count() for name in ("active", "chosen_from"))
+            assert int(pair.state["scavenger_unit"]["io"]["i"]["active"]) == (here if gated else active)
+            differ[0] += active != here
+
+    pair.look(seen, 10)
+    assert differ[0] > 10
 
 
 @pytest.mark.parametrize(
@@ -522,6 +551,16 @@ def test_a_profile_predicts_what_the_primary_does_alone() -> None:
     stats, ipc = pair.gpu.runs[-1].stats, (after - before) / (ended - began)
     assert stats["scavenger.profiles"] == 1 and ended - began > 2000
     assert stats["scavenger.predicted_ipc"] == pytest.approx(ipc, rel=0.01)
+
+
+def test_an_sm_without_the_primary_is_the_secondarys() -> None:
+    """As soon as all of the primary's CTAs have started elsewhere; the SM has nothing to do until then."""
+    pair = Pair()
+    pair.add(COMPUTE, 2000, ctas=1, block=1024)
+    pair.add(LOADS, 5, ctas=6)
+    first, second = pair.run()
+    assert list(first.raw["sm.ctas"]) == [1, 0] and second.raw["sm.ctas"][1] >= 5
+    assert second.ended < first.ended / 4
 
 
 def test_kernels_that_cannot_share_an_sm_do_not() -> None:
