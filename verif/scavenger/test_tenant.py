@@ -453,7 +453,7 @@ def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
 def test_what_the_unit_sees_adds_up() -> None:
     """In every cycle: instructions, lanes, warps and requests, to what the SM and the L1 count of the kernels."""
     pair, sums = Pair(core__sms=1, launch__overhead=600), dict.fromkeys(("issued", "started", "sample"), 0)
-    before, turns = {"moving": 0}, set()
+    before, turns = {"moving": 0, "resident": 0, "now": 0}, set()
     pair.gpu.machine.skip, pair.gpu.every = False, 1 << 20  # an interval's end counts cycles, too
     pair.add(LOADS, 2, ctas=1, block=32)
     pair.add(COMPUTE, 40, ctas=16, block=96)
@@ -468,12 +468,14 @@ def test_what_the_unit_sees_adds_up() -> None:
         sm = pair.gpu.machine.sms[0]
         second, active = int(sm["second"]), int(pair.state["active"][0])
         assert bool(i["stalled"]) == bool(sm["lsu"]["refused"]) and int(i["writing"]) == before["moving"]
-        if not (i["issued"] or i["started"]):
+        now = int(pair.gpu.machine.state["now"])  # twice the same when a grid has ended
+        if not i["issued"] and before["resident"] == int(sm["resident"]) and before["now"] != now:
             assert int(i["primary_resident"]) == int(sm["resident"]) & ~second & ALL
             assert int(i["secondary_resident"]) == int(sm["resident"]) & second
             assert int(i["ready"]) == (active & int(sm["ready"]) & ALL).bit_count()
         assert int(i["active"]) == (active & ALL).bit_count()
         before["moving"] = int(sm["frame"]["context"]["moving"] != 0)
+        before["resident"], before["now"] = int(sm["resident"]), now
         turns.add(int(pair.state["sampler"]))
         sums["sample"] += int(i["sample"]["valid"]) + int(pair.state["sampled"] != 0)
         assert int(pair.state["sampled"]).bit_count() == int(i["instructions"])
