@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from statistics import mode
 from typing import Any
 
 import numpy as np
@@ -565,6 +566,21 @@ def test_an_sm_without_the_primary_is_the_secondarys() -> None:
     assert second.ended < first.ended / 4
 
 
+def test_the_primary_has_all_when_the_secondary_has_ended() -> None:
+    """Also in a run: its CTAs come back."""
+    pair = Pair(core__sms=1, scavenger__target=50)
+    alone: list[int] = []
+    pair.add(COMPUTE, 100, ctas=60, block=192)
+    pair.add(COMPUTE, 100, ctas=8)
+
+    def seen() -> None:
+        if pair.state["scavenger_unit"]["io"]["o"]["state"] == State.RUNNING and not pair.state["company"]:
+            alone.append(int(pair.gpu.machine.sms[0]["ctas_of"][0]))
+
+    pair.look(seen, 20)
+    assert mode(alone) == 8 and len(alone) > 100
+
+
 def test_kernels_that_cannot_share_an_sm_do_not() -> None:
     """The secondary waits until the primary has gone, and its CTAs keep what they have done."""
     pair = Pair()
@@ -590,12 +606,15 @@ def test_one_warp_or_one_request_is_enough(first: str, target: int) -> None:
     pair.add(LOADS, 60, ctas=12)
 
     def seen() -> None:
-        o = pair.state["scavenger_unit"]["io"]["o"]
+        o, i = (pair.state["scavenger_unit"]["io"][side] for side in "oi")
+        if pair.state["shared"] and not i["issued"]:
+            active = int(pair.state["active"][0]) | int(pair.state["active"][1])
+            assert not active & int(pair.gpu.machine.sms[0]["at_barrier"])
         if o["state"] == State.RUNNING:
             least[0] = min(least[0], int(o["primary_warps"]))
             least[1] = min(least[1], int(o["primary_requests"]))
 
-    pair.look(seen, 50)
+    pair.look(seen, 17)
     assert (pair.words(0, 6 * 256) == 150).all() and (pair.words(1, 12 * 128) == 60).all()
     assert target == 100 or least[0] == 1
 
