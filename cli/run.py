@@ -18,7 +18,8 @@ from lockstep.sim.device.statistics import STATISTICS
 from lockstep.sim.device.trace import intervals, target
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.output import Display, check_writable, table
-from lockstep.sim.study.job import Result, execute
+from lockstep.sim.study.execution import execute
+from lockstep.sim.study.job import Result
 from lockstep.spec.registry import MECHANISMS, resolve
 
 if TYPE_CHECKING:

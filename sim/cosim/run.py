@@ -71,7 +71,7 @@ def cosim(
     UsageError
         for blocks and SMs that there are not, and all that a run raises.
     """
-    from lockstep.sim.study.job import execute
+    from lockstep.sim.study.execution import execute
 
     watch = watch or Watch()
 

@@ -85,13 +85,8 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
 
     ``kwips`` (thousand warp instructions per second) counts the time of the launches alone; ``wall_seconds`` also that
     of making, copying and checking data. Neither contains compilation. ``attach`` is called with the device before its
-    machine is made, unless it asks for that itself. Two kernels: :mod:`lockstep.sim.study.pair`. Raises
-    :class:`UsageError`.
+    machine is made, unless it asks for that itself. Raises :class:`UsageError`.
     """
-    if job.secondary:
-        from lockstep.sim.study import pair
-
-        return pair.execute(job, watch, attach)
     from lockstep.sim import kernels
     from lockstep.sim.device import description
     from lockstep.sim.device.gpu import Gpu

@@ -370,7 +370,7 @@ def test_many_pairs_are_right() -> None:
                 assert [name for name in mine.raw if not np.array_equal(mine.raw[name], its.raw[name])] == [], names
 
 
-def random_settings(rng: random.Random) -> dict[str, int]:
+def random_settings(rng: random.Random) -> dict[str, Any]:
     relative = rng.randint(0, 1)
     return dict(
         scavenger__target=rng.choice([1, 50, 90, 100]), scavenger__minimum=rng.choice([520, 1024, 4096]),

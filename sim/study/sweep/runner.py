@@ -9,7 +9,8 @@ from contextlib import nullcontext
 from lockstep.models import cache
 from lockstep.sim.errors import UsageError
 from lockstep.sim.study import store
-from lockstep.sim.study.job import Job, Result, execute, failed
+from lockstep.sim.study.execution import execute
+from lockstep.sim.study.job import Job, Result, failed
 from lockstep.sim.watch import Watch
 
 __all__ = ["Scheduler", "Task", "make", "results"]

@@ -17,7 +17,8 @@ from lockstep.cli import main as cli
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.study import report, saved
 from lockstep.sim.study.difference import difference
-from lockstep.sim.study.job import Job, execute
+from lockstep.sim.study.execution import execute
+from lockstep.sim.study.job import Job
 from lockstep.sim.study.page import html
 from lockstep.verif.conftest import Shared
 
