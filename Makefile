@@ -12,6 +12,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal --durations 25
+# Bytecode that is not kept is made again in each of the hundreds of processes that tests start.
+unexport PYTHONDONTWRITEBYTECODE
 DEMO := saxpy reduction transpose-columns transpose-padded hotspot spmv sgemm
 
 demo: $(VENV)/.installed
@@ -32,7 +34,7 @@ test-all: test
 
 lint: $(VENV)/.developer
 	$(BIN)/ruff check
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 # Not --quiet: --strict counts only the warnings that are printed.
 docs: $(VENV)/.developer
