@@ -22,7 +22,7 @@ VERILATE = ("--cc", "-O3", "-Wno-lint", "-Wno-style", "-Wno-fatal", "--quiet", "
 # The handlers of fatal errors are the program's, since the runtime's would end the process.
 HANDLERS = ("-DVL_USER_FATAL", "-DVL_USER_STOP", "-DVL_USER_FINISH")
 # GCC 12 makes -1 of a comparison that holds where it vectorises a tree of additions of them.
-COMPILE = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-fno-tree-slp-vectorize", "-w", *HANDLERS)
+COMPILE = ("-std=c++17", "-fPIC", "-pthread", "-fno-gnu-unique", "-fno-tree-slp-vectorize", "-w", *HANDLERS)
 RUNTIME = ("verilated", "verilated_threads", "verilated_vcd_c", "verilated_vpi", "verilated_cov")
 HEADERS = '#include "verilated.h"\n#include "verilated_vcd_c.h"\n#include "verilated_vpi.h"\n'
 
@@ -66,7 +66,7 @@ def _make(program: Program, where: Path) -> None:
     includes = [f'#include "{part}"' for part in ["Block.h", "Block__Syms.h", *parts]]
     text = "".join((work / part).read_text(encoding="utf-8") for part in parts)
     (work / "unity.h").write_text("\n".join([*includes, *_form(text), ""]), encoding="utf-8")
-    headers, libraries = _headers(program.optimise), [_runtime(), *program.link, "-pthread"]
+    headers, libraries = _headers(program.optimise), [_runtime(), *program.link]
     flags = [program.optimise, "-include", headers, "-I.", *program.compile]
     _compile(work, *flags, "main.cpp", *libraries, "-o", f"../{program.output}")
     shutil.rmtree(work)

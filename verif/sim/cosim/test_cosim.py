@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from functools import partial
@@ -18,12 +18,14 @@ import pytest
 from lockstep.cli import synth
 from lockstep.models import blocks
 from lockstep.rtl import registry
-from lockstep.sim.cosim import library, replay, report, run, shim, toolchain
+from lockstep.sim.cosim import build, library, replay, report, run, shim, toolchain, verilator
 from lockstep.sim.cosim.session import Session, chosen
 from lockstep.sim.cosim.verilator import Program
 from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.errors import KernelFault, UsageError
 from lockstep.sim.study.job import Job
+from lockstep.spec import processes
+from lockstep.verif import verilated
 from lockstep.verif.bench import seeded
 from lockstep.verif.blocks import declaration
 from lockstep.verif.conftest import partly
@@ -281,6 +283,30 @@ def test_other_verilog_is_another_library() -> None:
         library.load(COALESCER, SMALL, faulty(COALESCER, "line_words", 7, 124)).path,
     }
     assert len(paths) == 4
+
+
+@pytest.mark.long
+def test_programs_take_the_headers_as_they_are_precompiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With another flag than the headers were compiled with, each program compiles them again, and nobody is told."""
+    made = [verilator._headers(option) for option in (verilator.OPTIMISED, verilator.UNOPTIMISED)]
+    for path in (*made, verilator._runtime()):
+        (tmp_path / Path(path).parent.name).symlink_to(Path(path).parent)
+    monkeypatch.setattr(toolchain, "folder", lambda: tmp_path)
+    call, said = verilator.call, []
+
+    def noted(command: Sequence[str], where: Path | None = None) -> str:
+        if "main.cpp" in command:
+            said.append(processes.run([*command, "-H"], where).stderr)
+        return call(command, where)
+
+    monkeypatch.setattr(verilator, "call", noted)
+    gate = declaration("dyncore.core_gate")
+    program = gate.verilog("odd"), gate.name, gate.ports("odd")
+    verilated.simulator(*program)
+    for coverage in (False, True):
+        verilated.player(*program, coverage=coverage)
+    build.libraries([build.Request(gate.block, gate.configurations["odd"], traced=traced) for traced in (False, True)])
+    assert len(said) == 5 and all(re.search(r"^! \S+/headers\.h\.gch$", text, re.MULTILINE) for text in said)
 
 
 def test_a_folder_is_made_as_a_whole_and_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
