@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -39,8 +40,12 @@ class Compilation:
         """What was asked for, and ``functions``: the figures of each, by name."""
         gpu = description.load(self.gpu, self.settings, self.mechanisms)
         path = kernels.find(self.kernel).ptx
-        made, _ = drafts(parse(program.read(path), str(path)), gpu.core.registers_per_thread, registry.passes(gpu))
+        module = _parsed(program.read(path), str(path))
+        made, _ = drafts(module, gpu.core.registers_per_thread, registry.passes(gpu))
         return asdict(self) | {"functions": {name: figures(draft) for name, draft in made.items()}}
+
+
+_parsed = lru_cache(maxsize=1)(parse)  # one kernel after the other, each for every compiler
 
 
 def figures(draft: Draft) -> dict[str, int]:
