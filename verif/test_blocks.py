@@ -59,7 +59,7 @@ def test_every_block_has_a_bench() -> None:
 
 @pytest.mark.parametrize("block", blocks())
 def test_smoke(block: str) -> None:
-    declared = declaration(block)
+    declared = replace(declaration(block), bins={})
     assert simulate(declared, levels.MUTATED, [levels.smoke(declared)], levels.SMOKE_CYCLES).failures == []
 
 
@@ -68,7 +68,7 @@ Simulate = Callable[[str, str], dict[str, Any]]
 
 @pytest.fixture
 def simulated(shared: Shared) -> Simulate:
-    """What failed in a configuration, with every shape of stimulus, and the bins that were hit.
+    """What failed in a configuration, with every shape of stimulus, and the bins that were hit in the one that ships.
 
     With the same seed every time: that some other misses a rare bin is no fault.
     """
@@ -77,6 +77,8 @@ def simulated(shared: Shared) -> Simulate:
 
     def simulated(block: str, configuration: str) -> dict[str, Any]:
         declared = declaration(block)
+        if configuration != declared.shipped:
+            declared = replace(declared, bins={})  # which nobody asks for, and which take as long as the model
         report = simulate(declared, configuration, levels.runs(declared, configuration, seed, 1))
         return {"failures": report.failures, "bins": report.bins}
 
