@@ -92,6 +92,7 @@ def test_an_edit_two_imports_away_is_seen(tmp_path: Path) -> None:
     assert tree.result() == "44 0"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", partly(["empty", "flipped"], 2))
 def test_damaged_code_is_compiled_anew(tmp_path: Path, kind: str, damage: str) -> None:
@@ -106,6 +107,7 @@ def test_damaged_code_is_compiled_anew(tmp_path: Path, kind: str, damage: str) -
     assert tree.result() == "42 1"
 
 
+@pytest.mark.long
 def test_the_code_of_another_source_is_not_taken(tmp_path: Path) -> None:
     """As an interrupt leaves it between the two files that Numba writes."""
     tree = Tree(tmp_path)
@@ -118,6 +120,7 @@ def test_the_code_of_another_source_is_not_taken(tmp_path: Path) -> None:
     assert tree.result() == "44 0"
 
 
+@pytest.mark.long
 def test_two_cold_starts_compile_once(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     both = [tree.start(), tree.start()]

@@ -294,6 +294,7 @@ def test_idle_while_nobody_asks_for_a_lock() -> None:
     assert bench.idle() == 0
 
 
+@pytest.mark.long
 def test_the_state_is_a_bit_by_side_of_each_lock_warp_and_pair() -> None:
     bits: Counter[str] = Counter()
     for register in Netlist(ShareLocks(**SHIPPED)).registers():

@@ -192,8 +192,16 @@ def run_stores(mode: str, makes: dict[str, Any] | None = None) -> None:
         np.testing.assert_array_equal(gpu.from_device(result), right.view(np.uint32)[:, 0])
 
 
-@pytest.mark.parametrize("mode", ["model", "replace"])
-@pytest.mark.parametrize("run", [run_loads, run_stores])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("run", "mode"),
+    [
+        (run_loads, "model"),
+        (run_stores, "replace"),
+        pytest.param(run_loads, "replace", marks=pytest.mark.exhaustive),
+        pytest.param(run_stores, "model", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_every_type_and_width(run: Callable[[str], None], mode: str) -> None:
     run(mode)
 

@@ -103,6 +103,7 @@ def several(seeds: list[int], skip: bool = True) -> list[dict[str, Any]]:
     return [simulate(seed, skip) for seed in seeds]
 
 
+@pytest.mark.long
 def test_results_are_those_of_the_reference() -> None:
     rng = seeded()
     for _ in range(PROGRAMS):

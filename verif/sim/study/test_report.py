@@ -318,6 +318,7 @@ def test_nothing_comes_from_elsewhere(results: list[dict[str, Any]]) -> None:
 # ------------------------------------------------------------------------------------------------- command and notebook
 
 
+@pytest.mark.long
 def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, two, out = tmp_path / "one.json", tmp_path / "two.json", tmp_path / "out.html"
     one.write_text(json.dumps(results[0]), encoding="utf-8")

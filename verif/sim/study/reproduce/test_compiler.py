@@ -460,6 +460,7 @@ def test_every_outlier_has_a_reason(full: Results) -> None:
         assert reason in text, "a reason that is not needed"
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "it.json"
     assert cli.main(["reproduce", "compiler", "--quick", "-o", str(tmp_path / "page"), "--json", str(target)]) == 0
