@@ -15,6 +15,7 @@ each distance takes beyond the one before, and which tests have become slow for 
 from __future__ import annotations
 
 import fcntl
+import gc
 import importlib
 import itertools
 import json
@@ -117,7 +118,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_collection_finish() -> None:
+    """What is there now stays, and what tests leave is little: the garbage collector looks at all of it more rarely."""
     global _since
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 100)
     _since = _processor_seconds()
 
 
