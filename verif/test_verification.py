@@ -523,8 +523,8 @@ def test_the_verdicts_about_survivors() -> None:
     table = declaration("warppool.thread_map_table")
     runs = [record(table, run) for run in levels.runs(table, "odd", 1, 1)]
     idle = Trace("idle", runs[0].parameters, runs[0].io[:1], np.zeros(1, bool))
-    killed = [mutant.verdict == "killed" for mutant in mutate(table, "odd", runs, 10, 1, decide=False).mutants]
-    verdicts = [mutant.verdict for mutant in mutate(table, "odd", [idle], 10, 1).mutants]
+    killed = [mutant.verdict == "killed" for mutant in mutate(table, "odd", runs, 6, 1, decide=False).mutants]
+    verdicts = [mutant.verdict for mutant in mutate(table, "odd", [idle], 6, 1).mutants]
     assert not any(dead and verdict == "equivalent" for dead, verdict in zip(killed, verdicts, strict=True))
     assert verdicts.count("equivalent") < 3 and "different" in verdicts
 
