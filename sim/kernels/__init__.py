@@ -31,7 +31,6 @@ what another simulator was run with (``lockstep reproduce validation``). ``run``
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import traceback
 from collections.abc import Callable, Sequence
@@ -199,17 +198,17 @@ def load(file: Path) -> Kernel:
 
 
 def _import(file: Path, name: str) -> ModuleType:
-    # By path: folder names are those of the benchmarks (mri-q), not Python identifiers.
-    spec = importlib.util.spec_from_file_location(f"{__name__}.{name.replace('.', '_')}", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    # By path: folder names are those of the benchmarks (mri-q), not Python identifiers. Python's import would leave
+    # bytecode beside a user's file, and would not see an edit in the same second.
+    module, place = ModuleType(f"{__name__}.{name.replace('.', '_')}"), file.absolute()
+    module.__file__ = str(place)
     try:
-        spec.loader.exec_module(module)
+        exec(compile(file.read_bytes(), place, "exec", dont_inherit=True), vars(module))
     except SyntaxError as error:
         raise UsageError(f"{file}:{error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
-        lines = [f":{frame.lineno}" for frame in frames if Path(frame.filename) == file.absolute()]
+        lines = [f":{frame.lineno}" for frame in frames if Path(frame.filename) == place]
         raise UsageError(f"{file}{''.join(lines[-1:])}: {type(error).__name__}: {error}") from error
     return module
 

@@ -82,7 +82,11 @@ def test_run_prints_a_table(capsys: pytest.CaptureFixture[str], fill: Path) -> N
     assert "checked: 64 elements agree" in out and "ipc" in out
 
 
-def test_run_writes_json(capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path) -> None:
+def test_run_writes_json(
+    capsys: pytest.CaptureFixture[str], fill: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing else, where Python keeps bytecode."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     target = tmp_path / "run.json"
     code, out, _ = lockstep(capsys, "run", fill, "--set", "core.sms=2", "--set", "l1.mshrs=16", "--json", target)
     result = json.loads(target.read_text(encoding="utf-8"))

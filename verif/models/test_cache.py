@@ -57,6 +57,8 @@ class Tree:
         self.cache = folder / "cache"
         self._environment = {**os.environ, "PYTHONPATH": str(folder), "LOCKSTEP_CACHE": str(self.cache)}
         self._environment["NUMBA_CACHE_DIR"] = ""  # as if it were not set
+        # Python would not see an edit in the same second, and reads what it could not write to the end.
+        self._environment["PYTHONDONTWRITEBYTECODE"] = "1"
 
     def start(self, begin: Callable[[], None] | None = None) -> subprocess.Popen[str]:
         """Print what the top function returns, and how often the cache had it."""

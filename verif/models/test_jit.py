@@ -195,6 +195,7 @@ def test_slots_come_from_the_cache_and_see_edits(tmp_path: Path) -> None:
     def result(**environment: str) -> str:
         variables = {**os.environ, "PYTHONPATH": str(tmp_path), "LOCKSTEP_CACHE": str(tmp_path / "cache")}
         variables.pop("NUMBA_CACHE_DIR", None)
+        variables["PYTHONDONTWRITEBYTECODE"] = "1"  # Python would not see an edit in the same second
         code = (
             "from lockstep.models import one, two; print(one.run(), two.run(),"
             "*(getattr(slot, 'cache_hits', 0) for m in (one, two) for slot in m.SLOTS.values()))"
