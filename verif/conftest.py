@@ -37,7 +37,11 @@ Shared = Callable[[str, Callable[[], Any]], Any]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let two workers compile the blocks' functions from both ends; each finds in the cache what the other has done."""
+    """Let two workers compile the blocks' functions from both ends; each finds in the cache what the other has done.
+
+    Most objects stay, so that the garbage collector need not go through all of them as often as it does.
+    """
+    gc.set_threshold(*gc.get_threshold()[:2], 100)
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         odd = int(worker["workerid"].removeprefix("gw")) % 2 == 1
@@ -118,11 +122,9 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_collection_finish() -> None:
-    """What is there now stays, and what tests leave is little: the garbage collector looks at all of it more rarely."""
     global _since
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*gc.get_threshold()[:2], 100)
     _since = _processor_seconds()
 
 

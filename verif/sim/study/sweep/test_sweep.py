@@ -22,7 +22,7 @@ from lockstep.sim.watch import Watch
 from lockstep.verif.cli.test_cli import COMMAND, KERNEL, PTX, lockstep
 from lockstep.verif.sim.study.sweep.test_compare import with_lines
 
-RUNS = 200
+RUNS = 100
 
 
 @pytest.fixture(autouse=True)
