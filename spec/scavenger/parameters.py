@@ -61,7 +61,7 @@ class Scavenger:
         "between two decisions on active warps and outstanding requests, and of those on phases",
     )
     relative: int = integer(0, 0, 1, "", "0: errors of the controllers are in instructions per cycle; 1: by the target")
-    scale: int = integer(1, 1, control.MAX_SCALE, "", "factor of the controllers' gains")
+    scale: int = integer(1, 1, control.MAX_SCALE, "times", "the thesis's gains of the controllers")
     reciprocal: int = integer(0, 0, 1, "", "0: changes upwards are scaled by 1 - slack; 1: by 1 / slack")
     gated_slack: int = integer(0, 0, 1, "", "0: the slack is of the primary's active warps; 1: also of those held back")
     primary_slack: int = integer(

@@ -145,7 +145,7 @@ GROUPS = {
     "barriers": ("barrier",),
     "branches, fetch": ("branch", "fetch", "instruction_cache"),
     "register staging": ("capacity", "preloads", "metadata", "draining"),
-    "not selected": ("not_selected", "mechanism"),
+    "not selected": ("not_selected", "mechanism", "share"),
 }
 """Causes of a profile that are shown as one."""
 
