@@ -128,6 +128,11 @@ def pytest_collection_finish() -> None:
     _since = _processor_seconds()
 
 
+def pytest_unconfigure() -> None:
+    """Nothing is held back from the collector any more, which would seem to be leaked."""
+    gc.unfreeze()
+
+
 def _processor_seconds() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
