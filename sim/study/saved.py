@@ -96,28 +96,37 @@ ADDED_UP = (
 """Statistics that two kernels divide among them."""
 
 
-@dataclass
-class Beside:
-    """One of two kernels that ran at once; of its launches, ``spans`` are core cycles, ``issued`` warp instructions."""
+@dataclass(kw_only=True)
+class Measured:
+    """What is told of a run, and of each of two kernels that ran at once."""
 
     kernel: Name
     size: Name
     seed: int
-    launches: Count
     cycles: Count
     warp_instructions: Count
     thread_instructions: Count
     ipc: Number
     checked: bool
     message: Name
-    spans: list[tuple[Count, Count]]
-    issued: list[Count]
     stats: dict[Name, Number]
     timeline: list[dict[Name, list[Number]]]
-    repetitions: list[Count]
 
     def __post_init__(self) -> None:
         _check_ipc(self.ipc, self.warp_instructions, self.cycles)
+
+
+@dataclass(kw_only=True)
+class Beside(Measured):
+    """One of two kernels that ran at once; of its launches, ``spans`` are core cycles, ``issued`` warp instructions."""
+
+    launches: Count
+    spans: list[tuple[Count, Count]]
+    issued: list[Count]
+    repetitions: list[Count]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         _equal("spans", len(self.spans), self.launches, "launches")
         _equal("repetitions", sum(self.repetitions), self.launches, "launches")
         _equal("issued", len(self.issued), self.launches, "launches")
@@ -143,24 +152,13 @@ class Both:
             _check_ipc(ipc, issued, self.cycles)
 
 
-@dataclass
-class Run:
+@dataclass(kw_only=True)
+class Run(Measured):
     """The schema of a run that came to an end; more keys are allowed."""
 
-    kernel: Name
     gpu: Name
     mechanisms: list[Name]
     settings: dict[Name, Any]
-    size: Name
-    seed: int
-    cycles: Count
-    warp_instructions: Count
-    thread_instructions: Count
-    ipc: Number
-    checked: bool
-    message: Name
-    stats: dict[Name, Number]
-    timeline: list[dict[Name, list[Number]]]
     configuration: dict[Name, Any]
     command: Name
     code_version: Name
@@ -176,7 +174,7 @@ class Run:
         _parameters("configuration", self.configuration)
         for number, launch in enumerate(self.timeline):
             _over_time(f"timeline[{number}]", launch)
-        _check_ipc(self.ipc, self.warp_instructions, self.cycles)
+        super().__post_init__()
         try:
             _equal("stats.gpu.core_cycles", self.stats["gpu.core_cycles"], self.cycles, "cycles")
             parts = outcomes(vars(self))

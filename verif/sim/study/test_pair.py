@@ -20,6 +20,7 @@ from lockstep.sim.study.difference import difference
 from lockstep.sim.study.execution import execute
 from lockstep.sim.study.job import Job
 from lockstep.sim.study.page import html
+from lockstep.verif.cli.test_cli import PTX
 from lockstep.verif.conftest import Shared
 
 ON = ("--size", "tiny", "--set", "core.sms=2")
@@ -182,11 +183,7 @@ def test_hostile_names_are_text(made: list[Any], tmp_path: Path) -> None:
 def test_a_notebook_shows_streams() -> None:
     gpu = Gpu(core_sms=1)
     data = gpu.empty(64, np.uint32)
-    module = gpu.load(
-        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry fill(.param .u64 out)\n{\n"
-        ".reg .u64 %o; .reg .u32 %t; .reg .u64 %d;\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\n"
-        "mul.wide.u32 %d, %t, 4;\nadd.u64 %o, %o, %d;\nst.global.u32 [%o], %t;\nret;\n}\n"
-    )
+    module = gpu.load(PTX)
     launches = [module.launch("fill", 2 + k, 64, [data], stream=gpu.stream()) for k in range(2)]
     run = launches[0].run.together
     assert repr(run) == f"<Run of fill on gtx480, 2 launches: {run.cycles} core cycles, IPC {run.ipc:.3f}>"

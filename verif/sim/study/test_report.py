@@ -22,6 +22,7 @@ from lockstep.sim.study import energy, report
 from lockstep.sim.study.page import Command, Page, Plot, Table, html
 from lockstep.sim.study.report import plots
 from lockstep.spec.causes import CAUSES
+from lockstep.verif.cli.test_cli import PTX
 from lockstep.verif.conftest import Shared
 
 RUN = ("run", "nw", "--size", "tiny", "--set", "core.sms=2")
@@ -334,7 +335,7 @@ def test_the_command(results: list[dict[str, Any]], tmp_path: Path, capsys: pyte
         ("{", "run.json: not JSON"),
         ("9" * 5000, "run.json: not JSON"),
         ("[" * 100_000, "run.json: not JSON"),
-        ('{"kernel": "x", "cycles": 1}', "run.json: has no 'gpu'"),
+        ('{"kernel": "x", "cycles": 1}', "run.json: has no 'size'"),
         ("[3]", "run.json: 3: must be an object"),
         ("[]", "run.json: has no runs"),
     ],
@@ -359,11 +360,7 @@ def test_too_many_runs(results: Sequence[dict[str, Any]], tmp_path: Path) -> Non
 def test_a_notebook_shows_a_run() -> None:
     gpu = Gpu(core_sms=1)
     out = gpu.empty(64, np.uint32)
-    module = gpu.load(
-        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry fill(.param .u64 out)\n{\n"
-        ".reg .u64 %o; .reg .u32 %t; .reg .u64 %d;\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\n"
-        "mul.wide.u32 %d, %t, 4;\nadd.u64 %o, %o, %d;\nst.global.u32 [%o], %t;\nret;\n}\n"
-    )
+    module = gpu.load(PTX)
     run = module.launch("fill", 1, 64, [out], profile=True)
     what = f"{run.cycles} core cycles, IPC {run.ipc:.3f}"
     assert repr(run) == f"<Run of fill on gtx480, grid (1, 1, 1), block (64, 1, 1): {what}>"
