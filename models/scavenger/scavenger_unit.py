@@ -20,6 +20,7 @@ from lockstep.spec.scavenger.fixed import ERROR, IPC, SHARE
 from lockstep.spec.scavenger.parameters import (
     BALANCER,
     CONTROLLER,
+    CONTROLLERS,
     DETECTOR,
     ERRORS,
     FALLBACK,
@@ -33,7 +34,7 @@ from lockstep.spec.scavenger.parameters import (
 )
 
 PORTS = ports(UNIT)
-CONTROLLERS, SUMS = 2, len(WINDOWS)
+SUMS = len(WINDOWS)
 STATE = record(
     [
         ("warps", "i8"),  # parameters

@@ -152,6 +152,12 @@ def hear(state, sm):
 
 
 @inline
+def _is_access(kind):
+    """Whether instructions of a kind access memory beyond the SM."""
+    return kind == LOAD or kind == STORE or kind == ATOMIC
+
+
+@inline
 def _issued(state, sm, i):
     """An instruction of the primary."""
     events = sm.frame.events
@@ -159,8 +165,7 @@ def _issued(state, sm, i):
     bucket = i64(events.pc) % BUCKETS
     i.instructions += 1
     i.lanes += popcount(lanes)
-    kind = i64(sm.warps[slot].kind)
-    i.memory_instructions += i64(lanes != 0 and (kind == LOAD or kind == STORE or kind == ATOMIC))
+    i.memory_instructions += i64(lanes != 0 and _is_access(i64(sm.warps[slot].kind)))
     scheduler = slot % i64(at_config(i64(sm.config)).core.schedulers)
     state.sampled |= i64(1) << scheduler
     state.sample[scheduler] = bucket
@@ -317,9 +322,8 @@ def _begin(state, io, now):
 
 @inline
 def _happens(i):
-    """Whether the unit sees what is over in the next cycle."""
-    events = i.clear | i.begins | i.load.valid | i.instructions | i.requests | i.memory_instructions
-    return events != 0 or i.issued != 0 or i.started != 0
+    """Whether the unit sees what is over in the next cycle; how long it is idle holds for inputs that stay."""
+    return i.clear | i.begins | i.load.valid | i.requests != 0 or i.started != 0
 
 
 @inline
@@ -447,7 +451,7 @@ def _close(state, sm, o, shared, primary, secondary):
         if primary >= requests - secondary:
             accesses |= here & ~second
     for kind in range(KINDS):
-        gate.closed[kind] = accesses if kind == LOAD or kind == STORE or kind == ATOMIC else closed
+        gate.closed[kind] = accesses if _is_access(kind) else closed
 
 
 @jit

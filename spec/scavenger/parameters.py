@@ -18,7 +18,8 @@ PREDICTOR, HISTOGRAM, DETECTOR, BALANCER, FALLBACK, WINDOW, CONTROLLER = (
 BLOCKS = PREDICTOR, HISTOGRAM, DETECTOR, BALANCER, FALLBACK, WINDOW, CONTROLLER
 
 # Of the two controllers, and of the sliding windows: what each is for.
-WARPS, REQUESTS = range(2)
+CONTROLLERS = 2
+WARPS, REQUESTS = range(CONTROLLERS)
 WINDOWS = {
     "lanes": prediction.AMOUNT_BITS, "instructions": prediction.COUNT_BITS, "requests": prediction.AMOUNT_BITS,
     "memory_instructions": prediction.COUNT_BITS, "error": ERROR.bits,
@@ -149,7 +150,7 @@ def arguments(gpu: Gpu) -> Parameters:
 
 def copies(gpu: Gpu) -> dict[str, int]:
     """How many of a block an SM has, where it is not one."""
-    return {WINDOW: len(WINDOWS), CONTROLLER: 2}
+    return {WINDOW: len(WINDOWS), CONTROLLER: CONTROLLERS}
 
 
 def check(gpu: Gpu) -> list[str]:
