@@ -502,6 +502,10 @@ def test_without_ptxas_the_recorder_says_what_to_install(
     assert "did you mean" in capsys.readouterr().err
 
 
+NO_PTXAS = "needs ptxas, an extra of 75 MB; how its absence and its messages are told is tested everywhere"
+NOT_RECORDED = "needs the ptxas that was recorded, an extra of 75 MB; the page is made from the recording everywhere"
+
+
 def _installed() -> str | None:
     try:
         return importlib.metadata.version(witness.PACKAGES["ptxas"])
@@ -509,7 +513,7 @@ def _installed() -> str | None:
         return None
 
 
-@pytest.mark.skipif([_installed()] != recording.versions(), reason="needs the recorded ptxas (extra, 75 MB)")
+@pytest.mark.skipif([_installed()] != recording.versions(), reason=NOT_RECORDED)
 @pytest.mark.parametrize("kernel", LIVE)
 def test_the_recording_is_what_ptxas_makes(kernel: str) -> None:
     recorded = [row for row in recording.rows() if row["kernel"] == kernel]
@@ -517,13 +521,13 @@ def test_the_recording_is_what_ptxas_makes(kernel: str) -> None:
     assert recorded == fresh
 
 
-@pytest.mark.skipif(_installed() is None, reason="needs ptxas (extra, 75 MB)")
+@pytest.mark.skipif(_installed() is None, reason=NO_PTXAS)
 def test_ptx_that_ptxas_refuses_is_one_line() -> None:
     with pytest.raises(UsageError, match=r"^ptxas: ptxas .*[^\n]$"):
         witness.assemble(".version 9.0\n.target sm_75\n.address_size 64\nnonsense\n", witness.VARIANTS["whole"])
 
 
-@pytest.mark.skipif([_installed()] != recording.versions(), reason="needs the recorded ptxas (extra, 75 MB)")
+@pytest.mark.skipif([_installed()] != recording.versions(), reason=NOT_RECORDED)
 def test_what_the_reason_for_sto_says() -> None:
     text = kernels.find("STO").ptx.read_text(encoding="utf-8")
     hurried = witness.assemble(text, replace(witness.VARIANTS["whole"], options=("-Ofc", "max")))
