@@ -66,7 +66,7 @@ def _sum(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: totals[name] for name in dict.fromkeys(chain(*each)) if totals[name] or name in everywhere}
 
 
-def contended(mechanism: str, blocks: Sequence[str]) -> list[tuple[str, Mapping[str, int], str]]:
+def contended(mechanism: str, blocks: Sequence[str]) -> list[tuple[str, Mapping[str, int | str], str]]:
     """The kernels with a mechanism, their settings, and second kernels, that the areas of its blocks have."""
     areas = sorted({block.partition(".")[0] for block in blocks})
     files = [name for name in areas if (FOLDER / name / "contended.py").is_file()]

@@ -25,12 +25,21 @@ def test_a_bin_counts_if_it_was_hit_once_or_could_be_decided_on_everywhere() -> 
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("block", ["dyncta.cta_limiter", "sharing.share_locks"])
-def test_contention_in_few_kernels(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("block", "few"),
+    [
+        ("cta.cta_dispatcher", 2),
+        ("dyncta.cta_limiter", 2),
+        ("regless.register_compressor", 1),
+        ("scheduling.warp_scheduler", 7),
+        ("sharing.share_locks", 2),
+    ],
+)
+def test_contention_in_few_kernels(block: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are there for it meet all that the bench asks for, without the runs of all kernels."""
     options = levels.Options("kernels", 1)
     planned = [(name, job) for name, job in levels._planned([block], options) if job[0].endswith(", contended")]
     monkeypatch.setattr(levels, "_planned", lambda names, options: planned)
     *runs, bins = levels.verify([block], options, jobs=1)
-    assert len(runs) == 2 and all(run.passed for run in runs)
+    assert len(runs) == few and all(run.passed for run in runs)
     assert bins.passed, bins.errors

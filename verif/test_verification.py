@@ -648,14 +648,17 @@ def test_kernels_with_blocks_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     planned = [(mechanism, kernel) for mechanism, (kernel, _) in levels._planned(names, options)]
     sharing = ("sharing", "register-sharing", "scratchpad-sharing")
     contended = [("register-sharing", "hotspot"), ("scratchpad-sharing", "convolutionSeparable")]
+    contended += [("baseline", "hotspot"), ("baseline", "lud")]
     assert sorted(planned) == sorted(
         [("baseline", "saxpy"), *((name, "saxpy") for name in sharing)]
         + [(name, f"{kernel}, contended") for name, kernel in contended]
     )
+    monkeypatch.setattr(levels.exercised, "contended", lambda mechanism, blocks: [])
+    dispatched = levels.declaration(names[0])
+    monkeypatch.setattr(levels, "declaration", lambda block: replace(dispatched, in_kernels=["the last CTA"]))
     check, bins = levels.verify(names[:1], options)
     assert check.passed and check.data["compared_cycles"] == check.data["cycles"] > 0
     assert bins.passed and bins.block == names[0] and bins.data["bins"] == check.data["bins"][names[0]]
-    dispatched = levels.declaration(names[0])
     monkeypatch.setattr(levels, "declaration", lambda block: replace(dispatched, in_kernels=["no such bin"]))
     assert [*levels.verify(names[:1], options)][1].errors == ["no kernel hit the bin: no such bin"]
     wrong = {"checked": False, "mismatches": 1, "message": "they differ", "difference": {"again": "this command"}}

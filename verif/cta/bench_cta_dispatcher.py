@@ -168,6 +168,9 @@ BINS = {
     ),
     "a full SM": lambda p, i, o, c: MAX_CTAS in list(i.load[: p["sms"]]),
 }
+
+IN_KERNELS = ("back to back", "no room", "only the SM just served has room", "the last SM", "the last CTA")
+
 UNREACHABLE = {
     "back to back": lambda p: p["sms"] == 1,  # an SM is not served in two cycles that follow each other
     "only the SM just served has room": lambda p: p["cta_bits"] == 1,  # a grid of one CTA has none left

@@ -91,3 +91,6 @@ BINS: dict[str, Bin] = {
     "a window of issues alone": lambda p, i, o, c: o.count == p["window"],
     "some of each": lambda p, i, o, c: 0 < o.count < p["window"],
 }
+
+IN_KERNELS = ("some of each",)
+

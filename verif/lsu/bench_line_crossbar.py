@@ -164,5 +164,7 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "nothing to do": lambda p, i, o, c: not i.load.valid and not o.write.valid,
 }
 
+IN_KERNELS = ("loads without a gap", "a negative value", "nothing to do")
+
 WAIVERS = (WAIVER,)
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {}

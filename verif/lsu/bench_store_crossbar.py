@@ -137,6 +137,10 @@ BINS: dict[str, Callable[[dict[str, int], Any, Any, Any], bool]] = {
     "nothing to do": lambda p, i, o, c: not i.store.valid and not o.write.valid,
 }
 
+IN_KERNELS = (
+    "stores without a gap", "a part of a word", "lanes that store the same bytes", "a whole line", "nothing to do",
+)  # fmt: skip
+
 WAIVERS = (WAIVER,)
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "lanes that store the same bytes": lambda p: p["lanes"] == 1,

@@ -278,6 +278,12 @@ BINS: dict[str, Bin] = {
     "a warp is barred": lambda p, i, o, c: i.barred != 0,
 }  # fmt: skip
 
+IN_KERNELS = (
+    "a region that needs nothing", "all entries have been sent before", "several are active",
+    "two answers for one warp", "written as it is delivered", "announced as a result is written",
+    "reserved and written together", "a warp is barred",
+)  # fmt: skip
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "several are active": lambda p: p["warps"] == 1,
     "lines are taken and given back together": lambda p: p["warps"] == 1,

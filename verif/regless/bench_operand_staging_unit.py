@@ -311,6 +311,11 @@ BINS: dict[str, Bin] = {
     ),
 }
 
+IN_KERNELS = (
+    "access waits", "preload waits", "a fill waits for a write", "finish waits", "a request waits",
+    "two banks are answered",
+)  # fmt: skip
+
 
 def _one(p: dict[str, int]) -> bool:
     """The only register has a line, and one access, entry or write at a time."""

@@ -319,6 +319,11 @@ BINS: dict[str, Bin] = {
     "several want a region": lambda p, i, o, c: i.wanted & (i.wanted - 1) != 0,
 }  # fmt: skip
 
+IN_KERNELS = (
+    "no room", "a bank refuses", "entries to several banks together", "words with flags end the entries",
+    "a warp is flushed", "several want a region",
+)  # fmt: skip
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     "entries to several banks together": lambda p: p["banks"] == 1,
     "several want a region": lambda p: p["warps"] == 1,

@@ -275,6 +275,12 @@ BINS: dict[str, Bin] = {
     "a register without a copy": lambda p, i, o, c: o.fill.valid and o.fill.payload.words[0] == POISON,
 }
 
+IN_KERNELS = (
+    "a fetched line takes a place", "a place is there, and a value with it is fetched alone",
+    "a line is fetched for a store", "a line leaves with registers of several numbers",
+    "a request waits for an answer", "a request waits for the L1", "an answer waits", "a fill waits",
+)  # fmt: skip
+
 _OF_LINES = [bin for bin in BINS if "line" in bin.lower() or "place" in bin]
 _SHARED = [bin for bin in BINS if "several" in bin]
 _OF_THE_L1 = [

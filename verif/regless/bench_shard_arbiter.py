@@ -97,6 +97,8 @@ BINS: dict[str, Bin] = {
     "nothing to do": lambda p, i, o, c: not c.access.valid,
 }
 
+IN_KERNELS = ("all wait", "a refusal")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {
     f"shard {shard} is presented": (lambda p, shard=shard: shard >= p["shards"])  # type: ignore[misc]
     for shard in range(4)

@@ -190,6 +190,8 @@ BINS: dict[str, Bin] = {
     "a run begins with the profile": lambda p, i, o, c: o.profile and i.run,
 }
 
+IN_KERNELS = ("a profile is asked for", "a run goes on while the primary is alone", "a time alone is cleared")
+
 
 def _counts(i: Any, o: Any) -> bool:
     """The cycle is one of a run."""

@@ -353,4 +353,7 @@ BINS: dict[str, Bin] = {
     "all of the IPC": lambda p, i, o, c: o.done and o.target == o.predicted > 0,
     "seven instructions per cycle": lambda p, i, o, c: o.done and o.predicted == MOST << 16,
 }
+
+IN_KERNELS = ("a stable profile", "the longest profile", "done, and waiting")
+
 UNREACHABLE: dict[str, Callable[[dict[str, int]], bool]] = {}

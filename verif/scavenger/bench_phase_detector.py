@@ -590,6 +590,8 @@ for _name in STATISTICS.values():
 BINS: dict[str, Bin] = {f"ends by {name}": partial(_ends, reason) for reason, name in enumerate(NAMES)}
 BINS |= {name: partial(_seen, name) for name in _SEEN}
 
+IN_KERNELS = tuple(f"ends by {name}" for name in NAMES)
+
 
 def protocol(m: Module, parameters: dict[str, int], ports: Mapping[str, Signal]) -> Value:
     """What the predictor and the histograms say fits together; a profile has so many cycles at most."""

@@ -329,6 +329,11 @@ BINS = {
     "the granted warp waits": lambda p, i, o, c: c.grant.valid and i.long_latency >> c.grant.warp & 1,
 }
 
+IN_KERNELS = (
+    *(f"{policy} chooses among several" for policy in SCHEDULERS),
+    *("a request without a grant", "a hint of region-p", "nobody requests", "the granted warp ends"),
+)
+
 
 def _left_out(policy: str, *, several: bool = False) -> Callable[[dict[str, int]], bool]:
     """A policy that is not built grants nothing; and where ``several`` warps must be there, one is not enough."""
