@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lockstep.sim.device import description
 from lockstep.sim.study.job import Job
 from lockstep.sim.study.page import Page, Plot, Table, Text, svg
 from lockstep.sim.study.reproduce import Chapter, Result
@@ -31,8 +32,10 @@ INTRODUCTION = (
     "these and after all corrections, so that their errors are those to expect of other kernels. Their launches are "
     "small, and what caches miss at the start weighs more.",
     "*Like theirs*: moreover with all settings of the differences listed below, each of which was read in that "
-    "program's configuration and code, and none chosen by the cycles that it gives. Further settings, which stand with "
-    "a cause, only show it: they were tried, in place of what ours has no setting for.",
+    "program's configuration and code, and none chosen by the cycles that it gives. *Assumed like theirs*: only with "
+    "those of them that replace what `lockstep gpus gtx480` calls assumed, since no source tells what silicon does; "
+    "the kernels that were recorded later decide whether these are better than ours. Further settings, which stand "
+    "with a cause, only show it: they were tried, in place of what ours has no setting for.",
 )
 
 L1 = {"l1.sets": 32, "l1.mshrs": 64}  # its own; ours is that of Kloosterman's thesis
@@ -147,6 +150,13 @@ DIFFERENCES = {
 ALIKE = {key: value for difference in DIFFERENCES.values() for key, value in difference.settings.items()}
 
 
+def assumed() -> dict[str, Any]:
+    """Of the settings like theirs, those in place of what our description assumes."""
+    ours = {each.key for each in description.explain("gtx480") if each.source.startswith("assumed")}
+    return {key: value for key, value in ALIKE.items() if key in ours}
+
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why a kernel differs; ``settings``, beside those like theirs, stand in for what ours has no setting for."""
@@ -248,7 +258,7 @@ def jobs(quick: bool) -> dict[str, Job]:
 
 def _variants(kernel: str, case: str) -> dict[str, Mapping[str, Any]]:
     """What is set beside the case's settings, by the end of the run's name."""
-    found: dict[str, Mapping[str, Any]] = {"": {}, ", alike": ALIKE}
+    found: dict[str, Mapping[str, Any]] = {"": {}, ", alike": ALIKE, ", assumed": assumed()}
     if reason := REASONS[case].get(kernel):
         found |= {f", {key}": difference.settings for key, difference in DIFFERENCES.items()}
         if reason.settings:
@@ -275,12 +285,12 @@ def _pairs(results: Mapping[str, Result], suffix: str) -> Pairs:
 def page(results: Mapping[str, Result]) -> Page:
     theirs = reference()
     kernels = [kernel for kernel in theirs if f"{kernel}, ideal" in results]
-    pairs, alike = _pairs(results, ""), _pairs(results, ", alike")
+    pairs, alike, as_assumed = (_pairs(results, suffix) for suffix in ("", ", alike", ", assumed"))
     return Page(
         "Validation against GPGPU-Sim",
         [
             *map(Text, INTRODUCTION),
-            _summary(pairs, alike),
+            _summary(pairs, as_assumed, alike),
             Plot("cycles", "Cycles of all kernels", partial(_scatter, pairs)),
             _cycles(kernels, pairs, alike, results, theirs),
             *(_counts(case, kernels, results, theirs) for case in COUNTS),
@@ -299,21 +309,22 @@ def _errors(pairs: Mapping[str, tuple[int, int]]) -> list[float]:
     return [abs(ours / theirs - 1) for ours, theirs in pairs.values()]
 
 
-def _summary(pairs: Pairs, alike: Pairs) -> Table:
+def _summary(pairs: Pairs, *others: Pairs) -> Table:
     rows = []
     when = recorded()
     for case in SETTINGS:
         for group in ("first", "later", "all"):
-            each, other = (
+            each, *like = (
                 {kernel: pair for kernel, pair in found[case].items() if group in ("all", when[kernel])}
-                for found in (pairs, alike)
+                for found in (pairs, *others)
             )
             if len(each) > 1:
                 errors = _errors(each)
                 row = [f"{case}, {group}", len(each), statistics.correlation(*zip(*each.values(), strict=True))]
                 row += [statistics.mean(errors), statistics.median(errors), max(errors)]
-                rows.append([*row, statistics.median(_errors(other)), max(_errors(other))])
-    columns = ("", "kernels", "correlation", "mean error", "median", "largest", "like theirs: median", "largest")
+                rows.append([*row, *(rule(_errors(other)) for other in like for rule in (statistics.median, max))])
+    columns = ["", "kernels", "correlation", "mean error", "median", "largest"]
+    columns += ["assumed like theirs: median", "largest", "like theirs: median", "largest"]
     return Table("summary", "Agreement of cycles", columns, rows)
 
 
