@@ -241,7 +241,7 @@ def _figures(
     return found
 
 
-def _speedup(schemes: Mapping[str, Mapping[str, float]], scheme: str, before: str = LRR) -> float:
+def speedup(schemes: Mapping[str, Mapping[str, float]], scheme: str, before: str = LRR) -> float:
     return schemes[before]["cycles"] / schemes[scheme]["cycles"]
 
 
@@ -250,7 +250,7 @@ def _sms() -> int:
     return description.load(GPU).core.sms
 
 
-def _ipc(figures: Mapping[str, float]) -> float:
+def ipc(figures: Mapping[str, float]) -> float:
     """Thread instructions per core cycle, as Jatala's."""
     return figures["issue.thread_instructions"] / figures["cycles"]
 
@@ -290,7 +290,7 @@ def _resident(name: str) -> tuple[int, ...]:
 
 def page(results: Mapping[str, Result]) -> Page:
     figures, others = _figures(results, LIMITED), _figures(results, OTHERS)
-    series = [(scheme, [_speedup(schemes, scheme) for schemes in figures.values()]) for scheme in STEPS]
+    series = [(scheme, [speedup(schemes, scheme) for schemes in figures.values()]) for scheme in STEPS]
     blocks: list[Text | Table | Plot] = [
         *map(Text, INTRODUCTION),
         _runs(figures),
@@ -299,7 +299,7 @@ def page(results: Mapping[str, Result]) -> Page:
         _ctas(figures),
         _speedups(figures),
         Text(SPEEDUPS),
-        Plot("speedups", "Speed-up over LRR (Jatala figures 9 and 10)", partial(_bars, list(figures), series)),
+        Plot("speedups", "Speed-up over LRR (Jatala figures 9 and 10)", partial(bars, list(figures), series)),
         _apart(figures),
         _locks(figures),
         Text(_locks_text(figures)),
@@ -354,34 +354,34 @@ def _speedups(figures: Figures) -> Table:
     for name, schemes in figures.items():
         row: list[Any] = [name, int(schemes[LRR]["cycles"])]
         for scheme in STEPS:
-            row += [_speedup(schemes, scheme), PUBLISHED_SPEEDUPS[scheme].get(name)]
-        order, theirs = _speedup(schemes, PARTS[0]), PUBLISHED_IPC[name][-1] / PUBLISHED_IPC[name][0]
-        row += [order, PUBLISHED_SPEEDUPS[OWF][name] / theirs, _speedup(schemes, OWF, PARTS[0]), theirs]
+            row += [speedup(schemes, scheme), PUBLISHED_SPEEDUPS[scheme].get(name)]
+        order, theirs = speedup(schemes, PARTS[0]), PUBLISHED_IPC[name][-1] / PUBLISHED_IPC[name][0]
+        row += [order, PUBLISHED_SPEEDUPS[OWF][name] / theirs, speedup(schemes, OWF, PARTS[0]), theirs]
         rows.append(row)
-    average = [_mean(_speedup(schemes, scheme) for schemes in figures.values()) for scheme in (*STEPS, PARTS[0])]
-    gain = _mean(_speedup(schemes, OWF, PARTS[0]) for schemes in figures.values())
-    mean: list[Any] = ["mean", None]
+    average = [mean(speedup(schemes, scheme) for schemes in figures.values()) for scheme in (*STEPS, PARTS[0])]
+    gain = mean(speedup(schemes, OWF, PARTS[0]) for schemes in figures.values())
+    last: list[Any] = ["mean", None]
     for value in (*average, gain):
-        mean += [value, None]
-    theirs = _mean(PUBLISHED_SPEEDUPS[OWF][name] for name in figures)
-    mean[2 * len(STEPS) + 1] = theirs
+        last += [value, None]
+    theirs = mean(PUBLISHED_SPEEDUPS[OWF][name] for name in figures)
+    last[2 * len(STEPS) + 1] = theirs
     columns = ["", "LRR: cycles"]
     for scheme in (*STEPS, "OWF, 0 %", "gain of pairs"):
         columns += [scheme, "Jatala"]
     title = "Speed-up over LRR (Jatala figures 9 and 10); means are geometric"
-    return Table("speedups", title, columns, [*rows, mean])
+    return Table("speedups", title, columns, [*rows, last])
 
 
 def _apart(figures: Figures) -> Table:
     """The last column is *dynamic* of figure 10."""
     ways = (OWF, *WITHOUT, DYNAMIC)
-    rows: list[tuple[Any, ...]] = [(name, *(_speedup(each, way) for way in ways)) for name, each in figures.items()]
-    means = [_mean(_speedup(each, way) for each in figures.values()) for way in ways]
+    rows: list[tuple[Any, ...]] = [(name, *(speedup(each, way) for way in ways)) for name, each in figures.items()]
+    means = [mean(speedup(each, way) for each in figures.values()) for way in ways]
     columns = ("", OWF, *WITHOUT, "without OWF")
     return Table("apart", "Speed-up over LRR with all options but one, at 90 %", columns, [*rows, ("mean", *means)])
 
 
-def _mean(values: Iterable[float]) -> float:
+def mean(values: Iterable[float]) -> float:
     return statistics.geometric_mean(values)
 
 
@@ -502,7 +502,7 @@ def _causes(figures: Figures) -> str:
     slower, changes = [], {row[0]: row[1 + len(KINDS) :] for row in _time(figures).rows}
     labels = [f"{kind} by the {by}" for by in ("order", "pairs") for kind in (*KINDS, "")]
     for name, schemes in figures.items():
-        if _speedup(schemes, OWF) < 1:
+        if speedup(schemes, OWF) < 1:
             parts = {label: value for label, value in zip(labels, changes[name], strict=True) if label[0] != " "}
             most = sorted(parts, key=parts.__getitem__, reverse=True)[:2]
             slower.append(f"{name} ({', '.join(f'{label} {parts[label]:+.1f}' for label in most)})")
@@ -513,7 +513,7 @@ def _causes(figures: Figures) -> str:
     late = ", ".join(
         "in {}, SMs have no CTA in {:.1f} % of LRR's cycles, without it in {:.1f}".format(name, *empty[name])
         for name, each in figures.items()
-        if _speedup(each, UNROLL, NO_OPTIONS) < 1 - CLOSE
+        if speedup(each, UNROLL, NO_OPTIONS) < 1 - CLOSE
     )
     ended = f"slower with *unroll* than without any option, since warps end later on some SMs: {late}" if late else ""
     found = (lost, held if full else "", ended)
@@ -540,15 +540,15 @@ def _decrease(schemes: Mapping[str, Mapping[str, float]], kind: str) -> float:
 def _decreases(figures: Figures) -> str:
     kinds = ("idle", "stall")
     series = [(kind, [100 * _decrease(each, kind) for each in figures.values()]) for kind in kinds]
-    return _bars(list(figures), series, 0)
+    return bars(list(figures), series, 0)
 
 
 def _schedulers(figures: Figures) -> Table:
     against = (GTO, TWO_LEVEL, TWICE)
     rows: list[tuple[Any, ...]] = [
-        (name, *(_speedup(schemes, OWF, before) for before in against)) for name, schemes in figures.items()
+        (name, *(speedup(schemes, OWF, before) for before in against)) for name, schemes in figures.items()
     ]
-    means = [_mean(_speedup(schemes, OWF, before) for schemes in figures.values()) for before in against]
+    means = [mean(speedup(schemes, OWF, before) for schemes in figures.values()) for before in against]
     title = "Speed-up of OWF over other baselines (Jatala figures 12, 14 and 13)"
     return Table("schedulers", title, ("", *against), [*rows, ("mean", *means)])
 
@@ -556,7 +556,7 @@ def _schedulers(figures: Figures) -> Table:
 def _parts(figures: Figures) -> Table:
     rows: list[tuple[Any, ...]] = []
     for name, schemes in figures.items():
-        rows.append((name, _ipc(schemes[LRR]), *(_ipc(schemes[part]) for part in PARTS.values())))
+        rows.append((name, ipc(schemes[LRR]), *(ipc(schemes[part]) for part in PARTS.values())))
         rows.append((f"Jatala: {name}", None, *PUBLISHED_IPC[name]))
     columns = ("", LRR, *(f"{percent} %" for percent in PERCENTS))
     title = "Thread instructions per cycle, by what a pair shares (Jatala table 4)"
@@ -578,7 +578,7 @@ def _second(figures: Figures) -> Table:
         ]
         for before, shared in ((LRR, SAME_LRR), (GTO, SAME_GTO)):
             row += [int(schemes[before]["cycles"]), int(schemes[shared]["cycles"])]
-        rows.append((*row, _speedup(schemes, OWF, GTO), _speedup(schemes, OWF)))
+        rows.append((*row, speedup(schemes, OWF, GTO), speedup(schemes, OWF)))
     ways = (LRR, SAME_LRR, GTO, SAME_GTO)
     gains = ("OWF over GTO", "OWF over LRR")
     columns = ("", "registers", "Jatala", "CTAs", "pairs", "limited by", "Jatala", *ways, *gains)
@@ -588,16 +588,16 @@ def _second(figures: Figures) -> Table:
 
 def _statements(figures: Figures, others: Figures) -> Table:
     """The statements of the paper's text, and whether they hold here."""
-    gains = {scheme: {name: _speedup(schemes, scheme) for name, schemes in figures.items()} for scheme in SCHEMES}
+    gains = {scheme: {name: speedup(schemes, scheme) for name, schemes in figures.items()} for scheme in SCHEMES}
     over = {
-        before: {name: _speedup(schemes, OWF, before) for name, schemes in figures.items()}
+        before: {name: speedup(schemes, OWF, before) for name, schemes in figures.items()}
         for before in (GTO, TWO_LEVEL, TWICE)
     }
     idle, stall = ({name: _decrease(each, kind) for name, each in figures.items()} for kind in ("idle", "stall"))
     all_cells = len(figures) * len(PERCENTS)
     cells = sum(sum(map(int.__eq__, _resident(name), PUBLISHED_CTAS[name])) for name in figures)
-    ipc = {name: [_ipc(schemes[part]) for part in PARTS.values()] for name, schemes in figures.items()}
-    most = [name for name, each in ipc.items() if each[-1] == max(each)]
+    rates = {name: [ipc(schemes[part]) for part in PARTS.values()] for name, schemes in figures.items()}
+    most = [name for name, each in rates.items() if each[-1] == max(each)]
     apart = [name for name, each in figures.items() if each[PARTS[0]]["cycles"] != each[PARTS[10]]["cycles"]]
     lib = {scheme: gains[scheme]["LIB"] for scheme in (NO_OPTIONS, UNROLL, DYNAMIC)}
     mum = {scheme: gains[scheme]["MUM"] for scheme in STEPS}
@@ -608,7 +608,7 @@ def _statements(figures: Figures, others: Figures) -> Table:
         for name, each in others.items()
         if any(each[before]["cycles"] != each[same]["cycles"] for before, same in ((LRR, SAME_LRR), (GTO, SAME_GTO)))
     ]
-    owf = {name: _speedup(each, OWF, GTO) for name, each in others.items()}
+    owf = {name: speedup(each, OWF, GTO) for name, each in others.items()}
     high = {name: gains[OWF][name] for name in ("b+tree", "hotspot", "MUM", "stencil")}
     low = {name: gains[OWF][name] for name in ("LIB", "mri-q")}
     rows = [
@@ -617,44 +617,44 @@ def _statements(figures: Figures, others: Figures) -> Table:
             cells == all_cells,
             f"{cells} of {all_cells}",
         ),
-        ("b+tree, hotspot, MUM and stencil gain 11.98 % or more", min(high.values()) >= 1.1198, _listed(high)),
-        ("LIB gains less than 1 %, mri-q loses less", all(abs(x - 1) < 0.01 for x in low.values()), _listed(low)),
-        ("11 % on average", abs(_mean(gains[OWF].values()) - 1.11) < 0.02, f"{_mean(gains[OWF].values()):.3f}"),
+        ("b+tree, hotspot, MUM and stencil gain 11.98 % or more", min(high.values()) >= 1.1198, listed(high)),
+        ("LIB gains less than 1 %, mri-q loses less", all(abs(x - 1) < 0.01 for x in low.values()), listed(low)),
+        ("11 % on average", abs(mean(gains[OWF].values()) - 1.11) < 0.02, f"{mean(gains[OWF].values()):.3f}"),
         (
             "hotspot gains without any option, and most with OWF",
             1 < gains[NO_OPTIONS]["hotspot"] and _last_is_best(gains, "hotspot"),
-            _listed({scheme: gains[scheme]["hotspot"] for scheme in STEPS}),
+            listed({scheme: gains[scheme]["hotspot"] for scheme in STEPS}),
         ),
         (
             "MUM loses without options, gains with *dynamic*, and most with OWF",
             mum[NO_OPTIONS] < 1 < mum[DYNAMIC] and _last_is_best(gains, "MUM"),
-            _listed(mum),
+            listed(mum),
         ),
-        ("*unroll* and *dynamic* change nothing in LIB", len(set(lib.values())) == 1, _listed(lib)),
+        ("*unroll* and *dynamic* change nothing in LIB", len(set(lib.values())) == 1, listed(lib)),
         (
             "sgemm, backprop and stencil gain only with OWF",
             all(gains[OWF][name] > 1 and value < 1.01 for name, value in only.items()),
-            f"best without it: {_listed(only)}",
+            f"best without it: {listed(only)}",
         ),
-        ("Idle cycles decrease everywhere", min(idle.values()) > 0, _listed(idle)),
+        ("Idle cycles decrease everywhere", min(idle.values()) > 0, listed(idle)),
         (
             f"Stall cycles decrease in {', '.join(FEWER_STALLS)}",
             all(stall[name] > 0 for name in FEWER_STALLS),
-            _listed({name: stall[name] for name in FEWER_STALLS}),
+            listed({name: stall[name] for name in FEWER_STALLS}),
         ),
         (
             f"Stall cycles increase in {' and '.join(MORE_STALLS)}",
             all(stall[name] < 0 for name in MORE_STALLS),
-            _listed({name: stall[name] for name in MORE_STALLS}),
+            listed({name: stall[name] for name in MORE_STALLS}),
         ),
         ("0 and 10 % are the same", not apart, f"differ: {', '.join(apart)}" if apart else "cycle for cycle"),
         ("90 % is best for most", len(most) > len(figures) / 2, ", ".join(most) or "for none"),
-        ("Up to 3.9 % over GTO", 1.01 < max(over[GTO].values()) < 1.05, _best(over[GTO])),
-        ("Up to 27.22 % over two-level", 1.2 < max(over[TWO_LEVEL].values()) < 1.35, _best(over[TWO_LEVEL])),
+        ("Up to 3.9 % over GTO", 1.01 < max(over[GTO].values()) < 1.05, best(over[GTO])),
+        ("Up to 27.22 % over two-level", 1.2 < max(over[TWO_LEVEL].values()) < 1.35, best(over[TWO_LEVEL])),
         (
             "All but sgemm, b+tree and LIB are faster than LRR with 65,536 registers",
             set(better) == set(figures) - set(BETTER_TWICE),
-            _listed(over[TWICE]),
+            listed(over[TWICE]),
         ),
         (
             "Set 2 is the same with and without sharing, under LRR and under GTO",
@@ -664,7 +664,7 @@ def _statements(figures: Figures, others: Figures) -> Table:
         (
             "In set 2, OWF is comparable to GTO",
             all(abs(value - 1) < CLOSE for value in owf.values()),
-            _listed(owf),
+            listed(owf),
         ),
     ]
     return Table("statements", "What Jatala's text says", ("Jatala", "so here", "figures"), rows)
@@ -675,16 +675,16 @@ def _last_is_best(gains: Mapping[str, Mapping[str, float]], name: str) -> bool:
     return gains[OWF][name] > max(gains[scheme][name] for scheme in STEPS if scheme != OWF)
 
 
-def _best(values: Mapping[str, float]) -> str:
+def best(values: Mapping[str, float]) -> str:
     best = max(values, key=lambda name: values[name])
     return f"{best} {values[best]:.3f}"
 
 
-def _listed(values: Mapping[str, float]) -> str:
+def listed(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:.3f}" for name, value in values.items())
 
 
-def _bars(names: Sequence[str], series: Sequence[tuple[str, Sequence[float]]], line: float = 1) -> str:
+def bars(names: Sequence[str], series: Sequence[tuple[str, Sequence[float]]], line: float = 1) -> str:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4))
