@@ -18,10 +18,24 @@ from lockstep.sim.study.job import Job
 from lockstep.sim.study.page import Page, Plot, Table, Text
 from lockstep.sim.study.reproduce import Chapter, Result
 from lockstep.sim.study.reproduce.chapters import sharing
-from lockstep.sim.study.reproduce.chapters.sharing import GPU, GTO, LRR, NO_OPTIONS, OWF, PERCENTS, TWO_LEVEL
-from lockstep.sim.study.reproduce.chapters.sharing import Scheme, best, ipc, listed, mean, speedup
+from lockstep.sim.study.reproduce.chapters.sharing import (
+    GPU,
+    GTO,
+    LRR,
+    NO_OPTIONS,
+    OWF,
+    PERCENTS,
+    TWO_LEVEL,
+    Scheme,
+    best,
+    ipc,
+    listed,
+    mean,
+    speedup,
+)
 
 BYTES = 16384
+WARP = 32
 TWICE = "LRR, twice the scratchpad"
 
 
@@ -136,7 +150,7 @@ def page(results: Mapping[str, Result]) -> Page:
         _parts(figures),
     ]
     if set(figures) == set(APPLICATIONS):
-        blocks += [Text("So here: yes or no", 2), _statements(figures)]
+        blocks += [Text("So here: yes or no", 2), _statements(figures), Text(_reasons(figures))]
     return Page("Scratchpad sharing beside its paper", blocks)
 
 
@@ -176,8 +190,8 @@ def _speedups(figures: Figures) -> Table:
         for name, schemes in figures.items()
     ]
     means = [mean(speedup(schemes, *pair) for schemes in figures.values()) for pair in pairs]
-    names = {PARTS[0]: "OWF at 0 %"}
-    titles = (f"{names.get(one, one)}{'' if before == LRR else f' over {names.get(before, before)}'}" for one, before in pairs)
+    names = {name: name for name in SCHEMES} | {PARTS[0]: "OWF at 0 %"}
+    titles = (names[one] if before == LRR else f"{names[one]} over {names[before]}" for one, before in pairs)
     columns = ("", "LRR: cycles", *titles)
     return Table("speedups", "Speed-up over LRR; means are geometric", columns, [*rows, ("mean", None, *means)])
 
@@ -229,7 +243,8 @@ def _statements(figures: Figures) -> Table:
     }
     average, alone = mean(gains[OWF].values()), gains[NO_OPTIONS]["lavaMD"]
     rows = [
-        ("Sharing adds resident CTAs to every function", min(added.values()) > 0, listed(added)),
+        ("Sharing adds resident CTAs to every function", min(added.values()) > 0,
+         ", ".join(f"{name} {count}" for name, count in added.items())),
         ("It is faster than LRR, on average", average > 1 + CLOSE, f"{average:.3f}"),
         ("lavaMD gains without any option", alone > 1 + CLOSE, f"{alone:.3f}"),
         ("OWF makes no function slower than without options", min(over[NO_OPTIONS].values()) > 1 - CLOSE,
@@ -240,6 +255,20 @@ def _statements(figures: Figures) -> Table:
         ("lavaMD is faster than under LRR with twice the scratchpad", over[TWICE]["lavaMD"] > 1, listed(over[TWICE])),
     ]  # fmt: skip
     return Table("statements", "What the paper's text says", ("Jatala", "so here", "figures"), rows)
+
+
+def _reasons(figures: Figures) -> str:
+    """Why pairs gain little where they do: who waits, and launches that do not fill the SMs."""
+    sms, lava = description.load(GPU).core.sms, figures["lavaMD"][OWF]
+    warps = (_plan("lavaMD", OWF).ctas - _plan("lavaMD", LRR).ctas) * APPLICATIONS["lavaMD"].threads // WARP
+    share = lava["sharing.waiting_core_cycles"] / lava["sm.active_core_cycles"]
+    first = figures["NW, first"][LRR]
+    filled = first["sm.ctas"] / first["launches"] / (sms * _plan("NW, first", LRR).ctas)
+    return (
+        f"Of the {warps} warps that sharing adds to an SM in lavaMD, {lava['sharing.lock_waiters']:.1f} wait for the "
+        f"lock in {share:.0%} of the cycles, so that they hide nothing. A launch of NW has, on average, CTAs for "
+        f"{filled:.2f} of the places that all SMs have without sharing: most of its launches need no further ones."
+    )
 
 
 CHAPTER = Chapter("Scratchpad sharing beside its paper", jobs, page)
