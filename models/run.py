@@ -26,6 +26,7 @@ from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_GRIDS, PLACEMENTS
 
 BOTH = (1 << MAX_GRIDS) - 1
+LOOKING = 100  # cycles between two looks at whether CTAs still move
 SPATIAL, TEMPORAL = PLACEMENTS.index("spatial"), PLACEMENTS.index("temporal")
 
 PROGRESS = record(
@@ -47,6 +48,7 @@ RUN = record(
         ("turn_from", "i8"),  # ... from this cycle on ...
         ("turn_over", "i8"),  # ... until it has placed a CTA: then this is 1
         ("owner", "i8"),  # temporal placement: the grid that all SMs belong to, if both run, ...
+        ("moves", "i8"),  # 1: not before its slice begins, when all CTAs have moved, ...
         ("owner_until", "i8"),  # ... until this cycle
         ("grids", PROGRESS, (MAX_GRIDS,)),
         ("dispatcher_wake", "i8"),  # next cycle in which a dispatcher does more than wait
@@ -71,7 +73,7 @@ def _dispatch(state, sms, launch, settings, wakes, now):
     """One cycle of the CTA dispatchers; an SM in which a CTA was placed wakes."""
     wake = i64(NEVER)
     if settings.launch.placement == TEMPORAL:
-        wake = _take_slices(state, sms, settings, wakes, now)
+        wake = _take_slices(state, sms, launch, settings, wakes, now)
     if state.running == BOTH:
         wake = min(wake, _take_turns(state, sms, launch, settings, now))
     running = i64(state.running)
@@ -157,13 +159,22 @@ def _take_turns(state, sms, launch, settings, now):
 
 
 @jit
-def _take_slices(state, sms, settings, wakes, now):
-    """Let the SMs be the other grid's when a slice is over; returns the cycle in which it is, or NEVER."""
+def _take_slices(state, sms, launch, settings, wakes, now):
+    """Let the SMs be the other grid's when a slice is over; returns the cycle in which to look again, or NEVER.
+
+    A slice begins when its grid has the SMs: the other's CTAs are out, and its own have come back. Otherwise grids would
+    only move where that takes longer than a slice.
+    """
     away, wake = i64(0), i64(NEVER)
     if state.running == BOTH:
         if now >= state.owner_until:
-            state.owner = 1 - i64(state.owner)
-            state.owner_until = now + i64(settings.launch.slice)
+            if state.moves != 0:
+                state.moves = i64(_moves(state, sms, launch, settings))
+                state.owner_until = now + (LOOKING if state.moves != 0 else i64(settings.launch.slice))
+            else:
+                state.owner = 1 - i64(state.owner)
+                state.moves = 1
+                state.owner_until = now + LOOKING
         away = i64(1) << (1 - i64(state.owner))
         wake = i64(state.owner_until)
     for s in range(state.sms):
@@ -171,6 +182,16 @@ def _take_slices(state, sms, settings, wakes, now):
             sms[s].frame.context.away = away
             wakes[s] = now
     return wake
+
+
+@jit
+def _moves(state, sms, launch, settings):
+    """Whether CTAs of the grid whose turn it is not are in an SM, or of the other are on their way or could be."""
+    other = 1 - i64(state.owner)
+    for s in range(state.sms):
+        if sms[s].ctas_of[other] != 0 or sms[s].frame.context.busy != 0:
+            return True
+    return _could_place(state, sms, launch, settings, i64(state.owner))
 
 
 @jit
@@ -248,6 +269,7 @@ def enter(state, launch, settings, g):
         state.mixed = 1
         state.turn_from = i64(state.now) + DISPATCHING
         state.owner = 1 - g
+        state.moves = 0
         state.owner_until = i64(state.now) + i64(settings.launch.slice)
     state.dispatcher_wake = state.now
 

@@ -93,6 +93,7 @@ CONTEXT = record(
         ("wake", "i8"),
         ("drained", "i8"),  # places of CTAs
         ("moving", "i8"),
+        ("busy", "i8"),  # 1: one leaves or comes back
         ("out", "i8"),  # grids
         ("closed", "i8"),
         ("away", "i8"),  # grids that are to leave the SM altogether, since it is another one's turn

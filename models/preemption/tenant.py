@@ -200,6 +200,7 @@ def step(state, sm):
         else:
             wake = min(wake, _return(state, sm, launch, config, now))
     _close(state, sm)
+    sm.frame.context.busy = i64(state.phase != IDLE or (state.claims != 0 and now <= state.claims))
     return wake if sm.assigned == came and sm.ctas_resident == here else now + 1  # others see it then
 
 

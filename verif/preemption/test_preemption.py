@@ -473,14 +473,14 @@ def test_beside_other_mechanisms(other: str) -> None:
 
 
 def taken(placement: str, skip: bool = True) -> list[tuple[set[int], ...]]:
-    """Which grids have warps that may issue in each of two SMs, at the end of each slice."""
+    """Which grids have warps that may issue in each of two SMs, in each of four slices."""
     seen: list[tuple[set[int], ...]] = []
 
     def look(machine: Any) -> None:
         sms = machine.sms
         seen.append(tuple({int(cta["grid"]) for cta in one["ctas"] if cta["live"] and cta["warps"]} for one in sms))
 
-    for cycle in (2900, 5900, 8900, 11_900):
+    for cycle in (2900, 6000, 9500, 12_500):
         with stopped(cycle, look):
             pair([], skip, launch_placement=placement, launch_slice=3000, core_ctas=2)
     return seen

@@ -151,6 +151,14 @@ def test_pairs_are_right_and_their_shares_add_up() -> None:
         check_sums(gpu, run_pair(gpu, names), names)
 
 
+def test_a_slice_shorter_than_its_moves() -> None:
+    """Contexts of these take longer to move than a slice lasts, which begins when they have."""
+    gpu = Gpu("gtx480", ("preemption",), SETTINGS | {"launch.placement": "temporal", "launch.slice": 1000})
+    names = ("hotspot", "spmv")
+    check_sums(gpu, run_pair(gpu, names), names)
+    assert gpu.stats["sm.preempted_ctas"] > 8
+
+
 MEMORIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("warppool", {}),
     ("mrpb", {"l1.sets": 4}),
