@@ -162,8 +162,8 @@ def _take_turns(state, sms, launch, settings, now):
 def _take_slices(state, sms, launch, settings, wakes, now):
     """Let the SMs be the other grid's when a slice is over; returns the cycle in which to look again, or NEVER.
 
-    A slice begins when its grid has the SMs: the other's CTAs are out, and its own have come back. Otherwise grids would
-    only move where that takes longer than a slice.
+    A slice begins when its grid has the SMs: the other's CTAs are out, and its own have come back. Otherwise, where
+    that takes longer than a slice, grids would do nothing else.
     """
     away, wake = i64(0), i64(NEVER)
     if state.running == BOTH:

@@ -264,7 +264,7 @@ class Launch:
     dispatch_interval: int = integer(1, 1, 1024, "core cycles", "between two CTA dispatches")
     placement: str = choice("shared", PLACEMENTS, "of two grids at once: in the same SMs, each in its own, or in turns")
     first_sms: int = integer(0, 0, MAX_SMS, "SMs", "spatial placement: those of the first grid; 0: half, rounded up")
-    slice: int = integer(200_000, 1000, 1 << 40, "core cycles", "temporal placement: a grid's turn, once its CTAs are there")
+    slice: int = integer(200_000, 1000, 1 << 40, "core cycles", "temporal placement: a turn, once its CTAs are there")
     no_progress: int = integer(5_000_000, 1000, 1 << 40, "core cycles", "all warps only repeat themselves: stop")
     max_grid: int = integer(65535, 1, 2**31 - 1, "CTAs", "grid limit in y and z; x may have 2^31 - 1")
 

@@ -17,16 +17,17 @@ from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.study.job import Job
 from lockstep.sim.study.page import Page, Plot, Table, Text
 from lockstep.sim.study.reproduce import Chapter, Result
-from lockstep.sim.study.reproduce.chapters import sharing
 from lockstep.sim.study.reproduce.chapters.sharing import (
     GPU,
     GTO,
     LRR,
     NO_OPTIONS,
+    OF_SCRATCHPAD,
     OWF,
     PERCENTS,
     TWO_LEVEL,
     Scheme,
+    bars,
     best,
     ipc,
     listed,
@@ -62,15 +63,14 @@ QUICK = ("convolutionSeparable",)
 
 _HOLDS = {"scratchpad.bytes": BYTES, "scratchpad.bytes_per_cta": BYTES}
 _SHARES = _HOLDS | {"sharing.dynamic": 0}
-_SHARING = ("scratchpad-sharing",)
 PARTS = {percent: f"{percent} %" for percent in PERCENTS[:-1]} | {90: OWF}
 SCHEMES = {
     LRR: Scheme((), _HOLDS),
     GTO: Scheme((), _HOLDS | {"core.scheduler": "gto"}),
     TWO_LEVEL: Scheme((), _HOLDS | {"core.scheduler": "two-level"}),
     TWICE: Scheme((), dict.fromkeys(_HOLDS, 2 * BYTES)),
-    NO_OPTIONS: Scheme(_SHARING, _SHARES | {"core.scheduler": "lrr", "sharing.owf": 0}),
-    **{name: Scheme(_SHARING, _SHARES | {"sharing.percent": percent}) for percent, name in PARTS.items()},
+    NO_OPTIONS: Scheme(OF_SCRATCHPAD, _SHARES | {"core.scheduler": "lrr", "sharing.owf": 0}),
+    **{name: Scheme(OF_SCRATCHPAD, _SHARES | {"sharing.percent": percent}) for percent, name in PARTS.items()},
 }
 
 CLOSE = 0.01  # as fast
@@ -144,7 +144,7 @@ def page(results: Mapping[str, Result]) -> Page:
         _runs(figures),
         _ctas(figures),
         _speedups(figures),
-        Plot("speedups", "Speed-up over LRR", partial(sharing.bars, list(figures), series)),
+        Plot("speedups", "Speed-up over LRR", partial(bars, list(figures), series)),
         _cycles(figures),
         _locks(figures),
         _parts(figures),

@@ -78,7 +78,7 @@ class Scheme(NamedTuple):
 
 
 PERCENTS = (0, 10, 30, 50, 70, 90)
-SHARED = ("register-sharing",)
+SHARED, OF_SCRATCHPAD = ("register-sharing",), ("scratchpad-sharing",)
 LRR, GTO, TWO_LEVEL, TWICE = "LRR", "GTO", "two-level", "LRR, 65,536 registers"
 NO_OPTIONS, UNROLL, DYNAMIC, OWF = "no options", "unroll", "dynamic", "OWF"
 ALONE = {
