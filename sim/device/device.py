@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from lockstep.spec.parameters import Gpu as Description
 
 if TYPE_CHECKING:
     from lockstep.sim.device.trace.trace import Trace
+    from lockstep.sim.traces.write import Recording
 
 __all__ = ["KEPT", "Device"]
 
@@ -55,6 +57,7 @@ class Device:
         self.after_launch: list[Callable[[Run], None]] = []
         self.every: int | None = None
         self.tracing: Trace | None = None
+        self.recording_to: Recording | None = None
         self.runs: deque[Run] = deque(maxlen=KEPT)
         self._raw: dict[str, np.ndarray] = {}
 
@@ -150,3 +153,23 @@ class Device:
             yield trace
         finally:
             self.tracing = None
+
+    @contextmanager
+    def recording(self, folder: str | os.PathLike[str], provenance: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """Record what warps execute, in the launches inside of the ``with``, as a trace in a new folder.
+
+        It can be replayed under any configuration (``docs/traces.md``); ``provenance`` says what was recorded. Cycles
+        and statistics are those without. When the block is left by an error, the trace stays unfinished.
+        """
+        from lockstep.sim.traces.record import started  # late, since it compiles the model
+
+        if self.recording_to is not None:
+            raise UsageError("this Gpu is already recording another trace")
+        self.synchronize()
+        recording = started(self, folder, provenance or {})
+        self.recording_to = recording
+        try:
+            yield
+            recording.close()
+        finally:
+            self.recording_to = None
