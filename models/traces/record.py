@@ -8,7 +8,9 @@ and numbers of threads that come from registers.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,8 +31,10 @@ from lockstep.models.jit import (
     record,
     slot,
     without_lowest,
+    words_i32,
     words_u32,
 )
+from lockstep.models.traces.races import CELL_BYTES, RACES, note
 
 STEP = record([("warp", "i4"), ("pc", "i4"), ("active", "u4"), ("lanes", "u4")])
 """A warp instruction. Warps are numbered through the grid: CTA times warps of a CTA, plus the warp in its CTA."""
@@ -40,6 +44,8 @@ LINE = record([("warp", "i4"), ("pc", "i4"), ("lanes", "u4"), ("shared", "u4"), 
 that have one."""
 
 ROOM = 1 << 15  # entries of a buffer
+MOST_EDGES = 4096  # instructions of a kernel of which it is kept who has read whose words
+_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux
 BUFFERS = {"steps": STEP, "accesses": LINE, "values": LINE}
 BUFFER = record([("at", "i8"), ("count", "i8"), ("room", "i8")])
 RECORDER = record(
@@ -49,14 +55,26 @@ RECORDER = record(
         ("values", BUFFER),
         ("empty", "i8"),  # address of the host's function that empties all buffers
         ("execute", "i8", (len(Group),)),  # addresses of the executing functions
+        ("races", RACES),
     ]
 )
 at_context, at_warp, at_recorder = pointer_to(CONTEXT), pointer_to(WARP), pointer_to(RECORDER)
 at_step, at_line = pointer_to(STEP), pointer_to(LINE)
 STEP_BYTES, LINE_BYTES = STEP.itemsize, LINE.itemsize
-_REGISTER, _CONTROL = int(Kind.REGISTER), int(Group.CONTROL)
+_NOTHING, _REGISTER, _CONTROL = int(Kind.NONE), int(Kind.REGISTER), int(Group.CONTROL)
 _INDEXED = int(Control.INDEXED)
 _BARRIER, _ARRIVE, _REDUCE = int(Control.BARRIER), int(Control.ARRIVE), int(Control.REDUCE)
+
+
+@dataclass(frozen=True)
+class Warps:
+    """What a recorder has to know of a launch: instructions of the kernel, CTAs, their warps, and words of memory."""
+
+    length: int
+    ctas: int
+    per_cta: int
+    global_words: int
+    scratchpad_words: int
 
 
 @inline
@@ -119,6 +137,9 @@ def guide(context, warp):
     step.active = x.active
     step.lanes = x.mask
     instruction = at_instruction(address_of(at, at.pc))
+    if instruction.group == _CONTROL and (instruction.op == _BARRIER or instruction.op == _REDUCE):
+        if instruction.kind[1] == _NOTHING:  # all threads
+            words_i32(i64(recorder.races.passed) + 4 * i64(step.warp), 1)[0] += 1
     if instruction.group == _CONTROL and x.mask != 0 and steering_sources(instruction) != 0:
         _values(recorder, x, instruction, i64(at.pc))
     return i64(Fault.NONE)
@@ -134,6 +155,7 @@ def access(context, where):
     if fault != Fault.NONE or x.probe != 0:
         return fault
     line = _line(recorder, recorder.accesses, x, (where - i64(at_grid(x.grid).code)) // INSTRUCTION_BYTES)
+    note(recorder.races, x, instruction, i64(line.pc), i64(line.warp))
     line.lanes = x.touched
     line.shared = x.touched_shared
     for lane in range(x.lanes):
@@ -155,7 +177,9 @@ class Recorder:
 
     guide = guide
 
-    def __init__(self, take: Callable[[np.ndarray, np.ndarray, np.ndarray], None], room: int = ROOM) -> None:
+    def __init__(
+        self, take: Callable[[np.ndarray, np.ndarray, np.ndarray], None], warps: Warps, room: int = ROOM
+    ) -> None:
         self.functions = dict.fromkeys((Group.MEMORY, Group.ATOMIC, Group.TEXTURE), access)
         self._take = take
         self._record = np.zeros((), RECORDER)
@@ -166,6 +190,18 @@ class Recorder:
         self._record["empty"] = address(self._empty)
         for group, function in SLOTS.items():
             self._record["execute"][group] = address(function)
+        self.racing, self.clashing = (np.zeros(warps.length, np.uint8) for _ in range(2))
+        few = warps.length <= MOST_EDGES
+        self.edges = np.zeros((warps.length, warps.length) if few else (0, 0), np.uint8)
+        self._passed = np.zeros(warps.ctas * warps.per_cta, np.int32)
+        self._cells = [zeros(words * CELL_BYTES) for words in (warps.global_words, warps.scratchpad_words)]
+        for name, value in dict(
+            global_cells=self._cells[0].ctypes.data, global_words=warps.global_words,
+            scratchpad_cells=self._cells[1].ctypes.data, passed=self._passed.ctypes.data,
+            racing=self.racing.ctypes.data, clashing=self.clashing.ctypes.data,
+            edges=self.edges.ctypes.data if few else 0, length=warps.length, warps=warps.per_cta,
+        ).items():  # fmt: skip
+            self._record["races"][name] = value
         self.error: BaseException | None = None
 
     @property
@@ -188,3 +224,9 @@ class Recorder:
         for name in self._buffers:
             self._record[name]["count"] = 0
         return 0
+
+
+def zeros(nbytes: int) -> np.ndarray:
+    """Bytes that take no memory until they are touched."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return np.frombuffer(mmap.mmap(-1, max(nbytes, 1), flags=flags), np.uint8)

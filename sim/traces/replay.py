@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
-from lockstep.models.execution.isa import PT, Control, Group
+from lockstep.models.execution.isa import PT, Control, Flag, Group
+from lockstep.sim.compile.ptx import kernel as compiled
+from lockstep.sim.compile.ptx import program
 from lockstep.sim.device.device import Device
 from lockstep.sim.device.memory import Arena
 from lockstep.sim.device.run import Run
@@ -16,7 +18,8 @@ from lockstep.sim.errors import FAULTS, UsageError
 from lockstep.sim.traces import schema
 from lockstep.sim.traces.read import Trace
 from lockstep.spec import registry
-from lockstep.spec.passes import MACHINE
+from lockstep.spec.parameters import Compiler
+from lockstep.spec.passes import MACHINE, Pass, machine
 
 __all__ = ["check", "replay"]
 
@@ -59,22 +62,72 @@ def check(trace: Trace, device: Device) -> None:
         raise UsageError("l1.values = lines: lines carry values, and a trace has none")
 
 
-def replay(trace: Trace, device: Device, progress: Callable[[str], None] = lambda text: None) -> list[Run]:
+def replay(trace: Trace, device: Device) -> list[Run]:
     """Replay all launches of a trace. Raises :class:`UsageError`."""
     check(trace, device)
     return [_launch(trace, launch, device) for launch in trace.manifest.launches]
 
 
+SAME = ("group", "op", "category", "space", "bytes", "vec", "kind")
+"""What an instruction has in common with the recorded one, whatever passes have done to the code."""
+
+
 def _kernel(trace: Trace, launch: schema.Launch, device: Device) -> tuple[Kernel, np.ndarray]:
-    """The kernel of a launch as it is replayed, and the number of each instruction in the recorded code."""
+    """The kernel of a launch as it is replayed, and the number of each instruction in the recorded code; -1: none."""
     code = trace.code(launch)
+    recorded, registers, tables = code.kernel, code.kernel.registers, {}
+    instructions, pcs = code.instructions, np.arange(len(code.instructions))
     if passes := [each for each in registry.passes(device.description) if each.stage != MACHINE]:
-        raise UsageError(f"{trace.folder}: {passes[0].function.rpartition(':')[0]}: needs the kernel's source")
-    kernel = code.kernel
-    made = Kernel(
-        guided(code.instructions), kernel.branch_table, kernel.registers, kernel.shared_bytes, kernel.local_bytes
-    )
-    return made, np.arange(len(made.code))
+        made = _compiled(trace.folder, recorded, passes)
+        instructions, pcs = _matched(recorded.name, code.instructions, made.code, passes)
+        registers, tables = max(registers, made.registers), made.tables
+    guided_code = guided(instructions)
+    what = recorded.branch_table, registers, recorded.shared_bytes, recorded.local_bytes, tables
+    if passes:
+        what = made.branch_table, *what[1:]
+    return Kernel(guided_code, *what), pcs
+
+
+def _compiled(folder: Path, kernel: schema.Kernel, passes: list[Pass]) -> compiled.Kernel:
+    """The kernel, compiled again as it was, and with passes of the replay's configuration."""
+    source, named = kernel.source, ", ".join(each.function.rpartition(".")[2] for each in passes)
+    if source is None:
+        raise UsageError(f"{folder}: {kernel.name}: {named}: passes need the kernel's source, and this trace has none")
+    data = schema.contents(folder / source.file)
+    if schema.digest(data) != source.digest:
+        raise UsageError(f"{folder / source.file}: damaged: does not have the digest that the kernel's file says")
+    settings = dict(source.compiler)
+    free = settings.pop("free_registers", 0)
+    try:
+        compiler = Compiler(**settings)
+    except TypeError:
+        raise UsageError(f"{folder}: {kernel.name}: source.compiler: has settings that Lockstep does not know") from None
+    as_recorded = [machine(compiler, free)] if compiler != Compiler() else []
+    text = data.decode(errors="surrogateescape") + "\n"
+    found = program.load(text, source.registers, [*as_recorded, *passes])
+    if source.entry not in found.kernels:
+        raise UsageError(f"{folder / source.file}: {source.entry}: {found.refused.get(source.entry, 'is not there')}")
+    return found.kernels[source.entry]
+
+
+def _matched(
+    name: str, recorded: np.ndarray, made: np.ndarray, passes: list[Pass]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The instructions that passes have made, with the recording's addresses; each one's number in the recorded code.
+
+    Raises :class:`UsageError` if they have changed others than those that they have added.
+    """
+    own = np.flatnonzero(made["flags"] & Flag.ADDED == 0)
+    same = len(own) == len(recorded) and all((made[field][own] == recorded[field]).all() for field in SAME)
+    if not same or ((made["guard"][own] != PT) != (recorded["guard"] != PT)).any():
+        named = ", ".join(each.function.rpartition(".")[2] for each in passes)
+        raise UsageError(f"{name}: {named}: changes the code, and the trace is one of the code as it was")
+    pcs = np.full(len(made), -1)
+    pcs[own] = np.arange(len(own))
+    code = made.copy()
+    for field in ("offset", "imm"):
+        code[field][own] = recorded[field]
+    return code, pcs
 
 
 def _launch(trace: Trace, launch: schema.Launch, device: Device) -> Run:

@@ -16,10 +16,11 @@ import numpy as np
 
 from lockstep.models.execution.isa import LANES, PT, Control, Group
 from lockstep.models.traces import taking_part
-from lockstep.models.traces.record import LINE, STEP, Recorder
+from lockstep.models.traces.record import LINE, STEP, Recorder, Warps
 from lockstep.sim.errors import UsageError
 from lockstep.sim.traces import schema
 from lockstep.sim.traces.blocks import Steps, encode
+from lockstep.sim.traces.steering import marks
 from lockstep.spec import files
 
 __all__ = ["Recording"]
@@ -139,7 +140,7 @@ class Recording:
     @contextmanager
     def launch(
         self, machine: Any, kernel: schema.Kernel, code: np.ndarray, grid: tuple[int, int, int],
-        block: tuple[int, int, int], dynamic_bytes: int,
+        block: tuple[int, int, int], dynamic_bytes: int, memory_bytes: int,
     ) -> Iterator[None]:  # fmt: skip
         """Record the launch inside of the ``with``. One that fails is left out."""
         launch = schema.Launch(
@@ -148,11 +149,15 @@ class Recording:
         )  # fmt: skip
         threads = block[0] * block[1] * block[2]
         warps = _Warps(self.folder / launch.warps, code, threads, launch.warps_per_cta, launch.ctas)
-        recorder = Recorder(warps.take)
+        scratchpads = machine.gpu.core.sms * machine.gpu.core.ctas
+        stride = -(-(kernel.shared_bytes + dynamic_bytes) // 16) * 16
+        size = Warps(len(code), launch.ctas, launch.warps_per_cta, memory_bytes // 4, scratchpads * stride // 4 + 4)
+        recorder = Recorder(warps.take, size)
         try:
             with taking_part(machine, recorder):
                 yield
             recorder.flush()
+            launch.marks = marks(code, kernel.branch_table, recorder)
         except BaseException:
             warps.finish()
             (self.folder / launch.warps).unlink()
