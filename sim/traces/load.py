@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.models.execution.isa import LANES
+from lockstep.models.jit import argument
 from lockstep.models.traces.replay import ACCESS, HELD, PIECE, RUN
-from lockstep.sim.traces.blocks import Block
+from lockstep.models.traces.unpack import BAD_ADDRESS, BAD_COUNT, BAD_LANES, GOOD, unpack
+from lockstep.sim.traces.blocks import Block, damaged
 from lockstep.sim.traces.read import Warps
 
 __all__ = ["Loader"]
 
 MOST_BYTES = 1 << 28  # of blocks, beside those that warps are in
+WRONG = {
+    BAD_LANES: "an access in lanes that contradict each other",
+    BAD_COUNT: "a piece has other addresses than its table says",
+    BAD_ADDRESS: "an access beyond all memory that the kernel has",
+}
 _FIELDS: Any = PIECE.fields
 _ROW, _NEXT = _FIELDS["row"][1], _FIELDS["next"][1]
 
@@ -97,14 +105,8 @@ class Loader:
         table, columns = block.table, block.columns
         runs = np.zeros(len(columns["run_pc"]), RUN)
         runs["pc"], runs["count"], runs["active"] = (columns[f"run_{name}"] for name in ("pc", "count", "active"))
-        accesses = np.zeros(len(columns["lanes"]), ACCESS)
-        for name in ("lanes", "shared", "base", "listed"):
-            accesses[name] = columns[name]
-        accesses["stride"] = columns["stride"].view(np.int32)
-        counts = np.array([int(mask).bit_count() for mask in columns["lanes"].tolist()], np.int64) * columns["listed"]
-        before = np.cumsum(counts) - counts  # in the block
+        accesses = self._accesses(block)
         starts = {name: np.cumsum(table[name]) - table[name] for name in table if name != "warp"}
-        accesses["first"] = before - np.repeat(starts["addresses"], table["accesses"])
         arrays = {
             "runs": runs, "guards": columns["guard"], "values": columns["value"], "accesses": accesses,
             "addresses": columns["address"],
@@ -122,3 +124,18 @@ class Loader:
             if name != "addresses":
                 pieces[f"{name.removesuffix('es') if name == 'accesses' else name.removesuffix('s')}_count"] = table[name]
         return _Loaded(pieces, held, kept, rows)
+
+    def _accesses(self, block: Block) -> np.ndarray:
+        """A block's accesses, checked. Raises :class:`UsageError`."""
+        columns, kernel, launch = block.columns, self._warps.code.kernel, self._warps.launch
+        found = np.zeros(len(columns["lanes"]), ACCESS)
+        words = (np.ascontiguousarray(columns[name]) for name in ("lanes", "shared", "base"))
+        stride = columns["stride"].view(np.int32)
+        counts = block.table["accesses"], block.table["addresses"]
+        sizes = kernel.shared_bytes + launch.dynamic_bytes, LANES * kernel.local_bytes, kernel.param_bytes + 8
+        wrong = unpack(
+            *words, stride, columns["listed"], columns["address"], *counts, argument(found), *sizes
+        )  # fmt: skip
+        if wrong != GOOD:
+            raise damaged(self._warps.place, WRONG[int(wrong)])
+        return found
