@@ -113,12 +113,12 @@ def encode(found: Steps, guarded: np.ndarray) -> bytes:
     steps = found.steps[np.argsort(found.steps["warp"], kind="stable")]
     accesses = found.accesses[np.argsort(found.accesses["warp"], kind="stable")]
     values = found.values[np.argsort(found.values["warp"], kind="stable")]
-    warps, begins = np.unique(steps["warp"], return_index=True)
-    bounds = np.append(begins, len(steps))
+    warps = np.unique(np.concatenate([each["warp"] for each in (steps, accesses, values)]))
+    bounds = np.append(np.searchsorted(steps["warp"], warps), len(steps))  # an access may be all that a warp has here
     pc, active = steps["pc"].astype(np.int64), steps["active"]
     fresh = np.ones(len(steps), bool)
     fresh[1:] = (pc[1:] != pc[:-1] + 1) | (active[1:] != active[:-1])
-    fresh[begins] = True
+    fresh[bounds[:-1][np.diff(bounds) > 0]] = True
     runs = np.flatnonzero(fresh)
     of_guards = guarded[pc]
     base, stride, listed = _strides(accesses["lanes"], accesses["address"])

@@ -64,16 +64,18 @@ class Loader:
         if row >= self._starts[warp + 1]:
             return -1
         _, block, index = self._warps.pieces[row].tolist()
-        address = self._get(block).address(index)
+        own = int(self._warps.pieces[row - 1, 1]) if piece else -1
+        address = self._get(block, own).address(index)
         if piece:
             ctypes.c_int64.from_address(piece + _NEXT).value = address
         return address
 
-    def _get(self, number: int) -> _Loaded:
+    def _get(self, number: int, kept: int) -> _Loaded:
+        """A block. The one that is kept stays, if no warp is in it, too: a warp looks ahead from there."""
         if number in self._loaded:
             self._loaded[number] = self._loaded.pop(number)
             return self._loaded[number]
-        while self._bytes > MOST_BYTES and self._drop():
+        while self._bytes > MOST_BYTES and self._drop(kept):
             pass
         found = self._made(self._warps.block(number), self._rows[number])
         self._loaded[number] = found
@@ -83,14 +85,15 @@ class Loader:
         self.first[begins[own]] = found.pieces.ctypes.data + np.flatnonzero(own) * PIECE.itemsize
         return found
 
-    def _drop(self) -> bool:
+    def _drop(self, kept: int) -> bool:
         """Forget the block that has not been used for longest, of those that no warp is in."""
         for number, old in self._loaded.items():
-            if old.held["count"] == 0:
+            if old.held["count"] == 0 and number != kept:
                 break
         else:
             return False
-        self.first[self._warps.pieces[old.rows, 0][old.rows == self._starts[self._warps.pieces[old.rows, 0]]]] = 0
+        owners = self._warps.pieces[old.rows, 0]
+        self.first[owners[old.rows == self._starts[owners]]] = 0
         for row in old.rows.tolist():
             warp = int(self._warps.pieces[row, 0])
             if row > self._starts[warp]:

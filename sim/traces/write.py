@@ -78,7 +78,7 @@ class _Warps:
         self._pending = Steps(*(part[~chosen] for part, chosen in zip(parts, of, strict=True)))
 
     def _write(self, found: Steps) -> None:
-        if len(found.steps) == 0:
+        if len(found.steps) + len(found.accesses) == 0:
             return
         block = encode(found, self._guarded)
         self._file.write(block)
@@ -87,6 +87,11 @@ class _Warps:
         self.bytes += len(block)
         self.instructions += len(found.steps)
         self.accesses += len(found.accesses)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all warps have come to their end."""
+        return not self._live.any()
 
     def finish(self) -> str:
         """Write what is left, and close the file; returns its digest."""
@@ -142,7 +147,7 @@ class Recording:
         self, machine: Any, kernel: schema.Kernel, code: np.ndarray, grid: tuple[int, int, int],
         block: tuple[int, int, int], dynamic_bytes: int, memory_bytes: int,
     ) -> Iterator[None]:  # fmt: skip
-        """Record the launch inside of the ``with``. One that fails is left out."""
+        """Record the launch inside of the ``with``. One that does not come to its end is left out."""
         launch = schema.Launch(
             self.add_kernel(kernel), f"warps-{len(self.manifest.launches)}.bin", grid, block, dynamic_bytes,
             0, 0, 0, "0" * 64,
@@ -158,11 +163,12 @@ class Recording:
                 yield
             recorder.flush()
             launch.marks = marks(code, kernel.branch_table, recorder)
-        except BaseException:
-            warps.finish()
-            (self.folder / launch.warps).unlink()
-            raise
-        launch.digest = warps.finish()
+        finally:
+            launch.digest = warps.finish()
+            if not warps.complete:
+                (self.folder / launch.warps).unlink()
+        if not warps.complete:
+            return
         launch.instructions, launch.accesses, launch.bytes = warps.instructions, warps.accesses, warps.bytes
         self.manifest.launches.append(launch)
         self._save()
