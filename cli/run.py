@@ -125,7 +125,7 @@ def command(options: Namespace) -> int:
 def outcome(result: Result) -> str:
     """Whether the result is right, in a line."""
     if "trace" in result:
-        return f"not checked: {result['message']}"
+        return "\n".join([f"not checked: {result['message']}", *result["notes"]])
     return f"checked: {result['message']}" if result["checked"] else "WRONG RESULT"
 
 

@@ -22,12 +22,18 @@ def arguments(to: ArgumentParser) -> None:
     shared.one_kernel(record)
     record.add_argument("-o", dest="output", metavar="DIR", required=True, help="the trace: a new or empty folder")
 
+    sass = step("import", "Make a trace of one that Accel-Sim's tracer wrote: SASS, timing only.")
+    sass.add_argument("file", metavar="FILE", help="kernelslist.g, or a kernel's .traceg or .traceg.xz")
+    sass.add_argument("-o", dest="output", metavar="DIR", required=True, help="the trace: a new or empty folder")
+    sass.add_argument("--unknown", choices=("integer",), help="take opcodes that Lockstep does not know for integer "
+                      "arithmetic (default: refuse them)")  # fmt: skip
+
     show = step("show", "Show what is in a trace; what has been written, if it is still being recorded.")
     show.add_argument("trace", metavar="DIR", help="of `lockstep trace record`")
 
 
 def command(options: Namespace) -> int:
-    return {"record": _record, "show": _show}[options.step](options)
+    return {"record": _record, "import": _import, "show": _show}[options.step](options)
 
 
 def _record(options: Namespace) -> int:
@@ -56,8 +62,15 @@ def _record(options: Namespace) -> int:
     return _show(Namespace(trace=options.output))
 
 
+def _import(options: Namespace) -> int:
+    from lockstep.sim.traces.sass.convert import imported
+
+    imported(Path(options.file), Path(options.output), options.unknown)
+    return _show(Namespace(trace=options.output))
+
+
 def _show(options: Namespace) -> int:
-    from lockstep.sim.traces.read import Trace
+    from lockstep.sim.traces.read import Trace, notes
 
     trace = Trace(options.trace, whole=False)
     finished = trace.manifest.finished
@@ -75,4 +88,6 @@ def _show(options: Namespace) -> int:
     table(f"trace of {what}{'' if finished else ', unfinished'}", columns, rows)
     for name, mark in dict.fromkeys((name, (mark.line, mark.why)) for name, mark in marks):
         print(f"{name}: PTX line {mark[0]}: {mark[1]}; the trace cannot be replayed")
+    for line in notes(trace):
+        print(line)
     return 0

@@ -231,15 +231,15 @@ def _steer(replay, cursor, x, warp, instruction):
     is_exit = instruction.group == _CONTROL and instruction.op == _EXIT
     if cursor.active != 0:
         warp.mask = warp.alive if is_exit else cursor.active
-    if cursor.left != 0:
-        return
-    piece, at = i64(cursor.path), i64(cursor.run) + 1
-    while piece != 0 and at >= at_piece(piece).run_count:
-        at = i64(0)
-        piece = i64(_behind(replay, cursor, piece))
-    if piece == 0:
-        return
-    following = i64(at_run(i64(at_piece(piece).runs) + at * RUN_BYTES).pc)
+    following = i64(cursor.pc)
+    if cursor.left == 0:
+        piece, at = i64(cursor.path), i64(cursor.run) + 1
+        while piece != 0 and at >= at_piece(piece).run_count:
+            at = i64(0)
+            piece = i64(_behind(replay, cursor, piece))
+        if piece == 0:
+            return
+        following = i64(at_run(i64(at_piece(piece).runs) + at * RUN_BYTES).pc)
     if instruction.group == _CONTROL and instruction.op == _BRANCH and cursor.active != 0:
         instruction.target = following
     else:

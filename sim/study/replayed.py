@@ -47,7 +47,7 @@ def execute(asked: Job, watch: Watch | None = None, attach: Callable[[Gpu], None
     """
     from lockstep.sim.device.gpu import Gpu
     from lockstep.sim.study.sources import code_version
-    from lockstep.sim.traces.read import Trace
+    from lockstep.sim.traces.read import Trace, notes
 
     watch = watch or Watch()
     version = code_version()
@@ -63,6 +63,6 @@ def execute(asked: Job, watch: Watch | None = None, attach: Callable[[Gpu], None
     watch.phase(f"{asked.kernel}: replaying on {gpu.description.name}")
     runs = replay(trace, gpu)
     told = {"kernel": asked.kernel, "code_version": version, "checked": False, "compared": 0, "message": MESSAGE}
-    about: Result = {"trace": asked.trace, "origin": trace.manifest.origin}
+    about: Result = {"trace": asked.trace, "origin": trace.manifest.origin, "notes": notes(trace)}
     wall = time.perf_counter() - start
     return {**told, **about, "wall_seconds": wall, **measured(asked, gpu, runs)}

@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.traces import blocks, schema
 from lockstep.sim.traces.blocks import HEAD, Block, Head, damaged, read_head, read_table
 
-__all__ = ["Code", "Trace", "Warps"]
+__all__ = ["Code", "Trace", "Warps", "notes"]
 
 
 class Code:
@@ -52,7 +51,7 @@ class Warps:
         try:
             if path.is_symlink() or not path.is_file():
                 raise UsageError(f"{path}: must be a file")
-            self._file: IO[bytes] = path.open("rb")
+            self._file = path.open("rb")
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
         if whole:
@@ -157,3 +156,19 @@ class Trace:
     def warps(self, launch: schema.Launch, whole: bool = True) -> Warps:
         """The warps of a launch."""
         return Warps(self.folder / launch.warps, launch, self.code(launch), whole)
+
+
+def notes(trace: Trace) -> list[str]:
+    """What is to be said with every result of a trace of machine code: what it is, and what has no cost of its own."""
+    if trace.manifest.origin == "lockstep":
+        return []
+    costs: dict[str, str] = {}
+    for launch in trace.manifest.launches:
+        costs |= trace.code(launch).kernel.costs
+    unknown = trace.manifest.provenance.get("unknown")
+    counted = unknown.items() if isinstance(unknown, dict) else ()
+    return [
+        "SASS, timing only: no values, no predicates, no uniform registers; sub-cores are not modelled",
+        *(f"{name}: {cost}" for name, cost in sorted(costs.items())),
+        *(f"{name}: not known ({count} executed): charged as `integer`" for name, count in counted),
+    ]

@@ -7,14 +7,16 @@ instructions, then all of it is written, and a warp's trace is in several pieces
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
 from lockstep.models.execution.isa import LANES, PT, Control, Group
+from lockstep.models.occupancy import round_up
 from lockstep.models.traces import taking_part
 from lockstep.models.traces.record import LINE, STEP, Recorder, Warps
 from lockstep.sim.errors import UsageError
@@ -23,22 +25,23 @@ from lockstep.sim.traces.blocks import Steps, encode
 from lockstep.sim.traces.steering import marks
 from lockstep.spec import files
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "WarpsFile"]
 
 BLOCK = 1 << 16  # warp instructions
 MOST_PENDING = 1 << 18
 
 
-class _Warps:
+class WarpsFile:
     """The file of a launch's warps."""
 
     def __init__(self, path: Path, code: np.ndarray, threads: int, warps_per_cta: int, ctas: int) -> None:
         self._file: IO[bytes] = path.open("wb")
         self._digest = hashlib.sha256()
         self.bytes = self.instructions = self.accesses = 0
+        self.marks: list[schema.Mark] = []
         self._guarded = code["guard"] != PT
         self._exits = (code["group"] == Group.CONTROL) & (code["op"] == Control.EXIT)
-        self._per_cta = warps_per_cta
+        self.per_cta = warps_per_cta
         last = threads - LANES * (warps_per_cta - 1)
         present = np.full(warps_per_cta, 0xFFFF_FFFF, np.uint32)
         present[-1] = (1 << last) - 1
@@ -63,11 +66,11 @@ class _Warps:
         for warp, lanes in zip(exits["warp"].tolist(), exits["lanes"].tolist(), strict=True):
             self._left[warp] &= ~np.uint32(lanes)
             if self._left[warp] == 0:
-                self._live[warp // self._per_cta] -= 1
+                self._live[warp // self.per_cta] -= 1
 
     def _ended(self, entries: np.ndarray) -> np.ndarray:
         """Which entries are of CTAs that have ended."""
-        return np.asarray(self._live[entries["warp"] // self._per_cta] == 0)
+        return np.asarray(self._live[entries["warp"] // self.per_cta] == 0)
 
     def _write_some(self, over: np.ndarray) -> None:
         """Write what is of CTAs that have ended."""
@@ -103,7 +106,9 @@ class _Warps:
 class Recording:
     """A trace that is being recorded; ``provenance`` says of what. ``close`` completes it."""
 
-    def __init__(self, folder: Path, provenance: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, provenance: Mapping[str, Any], origin: Literal["lockstep", "accel-sim"] = "lockstep"
+    ) -> None:
         self.folder = folder
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"{folder}: exists; a trace is recorded into a new or empty folder")
@@ -113,7 +118,7 @@ class Recording:
             raise UsageError(f"{folder}: {error.strerror}") from None
         self._kernels: dict[str, str] = {}  # files, by digest
         self.manifest = schema.Manifest(
-            schema.FORMAT, schema.VERSION, "lockstep", False, dict(provenance), []  # type: ignore[arg-type]
+            schema.FORMAT, schema.VERSION, origin, False, dict(provenance), []  # type: ignore[arg-type]
         )  # fmt: skip
         self._save()
 
@@ -143,26 +148,25 @@ class Recording:
         return self._kernels[key]
 
     @contextmanager
-    def launch(
-        self, machine: Any, kernel: schema.Kernel, code: np.ndarray, grid: tuple[int, int, int],
-        block: tuple[int, int, int], dynamic_bytes: int, memory_bytes: int,
-    ) -> Iterator[None]:  # fmt: skip
-        """Record the launch inside of the ``with``. One that does not come to its end is left out."""
-        launch = schema.Launch(
-            self.add_kernel(kernel), f"warps-{len(self.manifest.launches)}.bin", grid, block, dynamic_bytes,
-            0, 0, 0, "0" * 64,
-        )  # fmt: skip
-        threads = block[0] * block[1] * block[2]
-        warps = _Warps(self.folder / launch.warps, code, threads, launch.warps_per_cta, launch.ctas)
-        scratchpads = machine.gpu.core.sms * machine.gpu.core.ctas
-        stride = -(-(kernel.shared_bytes + dynamic_bytes) // 16) * 16
-        size = Warps(len(code), launch.ctas, launch.warps_per_cta, memory_bytes // 4, scratchpads * stride // 4 + 4)
-        recorder = Recorder(warps.take, size)
+    def warps_of(
+        self, kernel: schema.Kernel, code: np.ndarray, grid: tuple[int, ...], block: tuple[int, ...], dynamic_bytes: int
+    ) -> Iterator[WarpsFile]:
+        """The file of the warps of a launch, to be written inside of the ``with``; one that is not complete is dropped.
+
+        Its ``marks`` are the launch's.
+        """
+        file = f"warps-{len(self.manifest.launches)}.bin"
+        sizes = (*grid, *block)
         try:
-            with taking_part(machine, recorder):
-                yield
-            recorder.flush()
-            launch.marks = marks(code, kernel.branch_table, recorder)
+            launch = schema.Launch(
+                self.add_kernel(kernel), file, sizes[:3], sizes[3:], dynamic_bytes, 0, 0, 0, "0" * 64  # type: ignore[arg-type]
+            )
+        except ValueError as error:
+            raise UsageError(f"{kernel.name}: {error}") from None
+        threads = math.prod(block)
+        warps = WarpsFile(self.folder / launch.warps, code, threads, launch.warps_per_cta, launch.ctas)
+        try:
+            yield warps
         finally:
             launch.digest = warps.finish()
             if not warps.complete:
@@ -170,5 +174,22 @@ class Recording:
         if not warps.complete:
             return
         launch.instructions, launch.accesses, launch.bytes = warps.instructions, warps.accesses, warps.bytes
+        launch.marks = warps.marks
         self.manifest.launches.append(launch)
         self._save()
+
+    @contextmanager
+    def launch(
+        self, machine: Any, kernel: schema.Kernel, code: np.ndarray, grid: tuple[int, int, int],
+        block: tuple[int, int, int], dynamic_bytes: int, memory_bytes: int,
+    ) -> Iterator[None]:  # fmt: skip
+        """Record the launch inside of the ``with``. One that does not come to its end is left out."""
+        scratchpads = machine.gpu.core.sms * machine.gpu.core.ctas
+        stride = round_up(kernel.shared_bytes + dynamic_bytes, 16)
+        with self.warps_of(kernel, code, grid, block, dynamic_bytes) as warps:
+            words = memory_bytes // 4, scratchpads * stride // 4 + 4
+            recorder = Recorder(warps.take, Warps(len(code), math.prod(grid), warps.per_cta, *words))
+            with taking_part(machine, recorder):
+                yield
+            recorder.flush()
+            warps.marks = marks(code, kernel.branch_table, recorder)
