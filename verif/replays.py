@@ -87,7 +87,9 @@ def _row(name: str, gpu: str, mechanism: str, size: str, folder: Path) -> Row:
         execution = executed(name, gpu, selected, size)
     except UsageError as error:
         return Row(name, gpu, mechanism, refused=f"not executed: {error}")
-    cycles, instructions = (sum(getattr(run, what) for run in execution.runs) for what in ("cycles", "warp_instructions"))
+    cycles, instructions = (
+        sum(getattr(run, what) for run in execution.runs) for what in ("cycles", "warp_instructions")
+    )
     try:
         again = replayed(folder, gpu, selected)
     except UsageError as error:

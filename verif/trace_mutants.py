@@ -6,8 +6,8 @@
 
 A mutant is a good trace with one to three changes: bytes of files flipped, cut or added; numbers and names of the JSON
 replaced; blocks with other numbers in them. Checksums and digests are made right again in most of them, so that what
-lies behind these is tried, too. Each runs in a process of its own, which must not crash. Exit code 1: one did not end as
-it must.
+lies behind these is tried, too. Each runs in a process of its own, which must not crash. Exit code 1: one did not end
+as it must.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def bomb(data: bytes, chance: random.Random) -> bytes:
     machine = zlib.compressobj(9)
     body = b"".join(machine.compress(bytes(1 << 20)) for _ in range(chance.choice((8, 256)))) + machine.flush()
     plain = chance.choice((numbers[3], 1 << 27, 2**32 - 1))
-    return HEAD.pack(MAGIC, numbers[0], len(table), len(body), plain, zlib.crc32(table), zlib.crc32(body)) + table + body
+    return (
+        HEAD.pack(MAGIC, numbers[0], len(table), len(body), plain, zlib.crc32(table), zlib.crc32(body)) + table + body
+    )
 
 
 def renumbered(data: bytes, chance: random.Random) -> bytes:
@@ -91,7 +93,9 @@ def renumbered(data: bytes, chance: random.Random) -> bytes:
     if chance.random() < 0.1:
         columns += bytes(4)
     packed, body = zlib.compress(bytes(table)), zlib.compress(bytes(columns))
-    pieces = numbers[0] if chance.random() < 0.95 else chance.choice((0, 1, len(table) // 4 // len(TABLE) + 1, 2**32 - 1))
+    pieces = (
+        numbers[0] if chance.random() < 0.95 else chance.choice((0, 1, len(table) // 4 // len(TABLE) + 1, 2**32 - 1))
+    )
     head = HEAD.pack(MAGIC, pieces, len(packed), len(body), len(columns), zlib.crc32(packed), zlib.crc32(body))
     return data[:at] + head + packed + body + rest
 
@@ -119,11 +123,21 @@ def edited(text: bytes, chance: random.Random) -> bytes:
                 container.insert(key, old)
             continue
         near = [old + 1, old - 1, old ^ 1 << chance.randrange(8)] if isinstance(old, int) else []
-        container[key] = chance.choice([*near, *near, chance.choice(NUMBERS), chance.choice(NAMES), None, [], {}, 1.5, True])
+        container[key] = chance.choice(
+            [*near, *near, chance.choice(NUMBERS), chance.choice(NAMES), None, [], {}, 1.5, True]
+        )
     return json.dumps(value).encode(errors="surrogateescape")
 
 
-CHANGES: tuple[Callable[[bytes, random.Random], bytes], ...] = flipped, cut, added, bomb, renumbered, renumbered, renumbered
+CHANGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    flipped,
+    cut,
+    added,
+    bomb,
+    renumbered,
+    renumbered,
+    renumbered,
+)
 
 
 def mutate(folder: Path, chance: random.Random) -> str:
@@ -140,7 +154,7 @@ def mutate(folder: Path, chance: random.Random) -> str:
         data = file.read_bytes()
         try:
             file.write_bytes(how(data, chance) if data else b"x")
-        except (ValueError, KeyError, IndexError, TypeError, zlib.error, ArithmeticError, Exception) as error:
+        except Exception as error:
             done.append(f"{how.__name__} {file.name} (again: {type(error).__name__})")
             continue
         done.append(f"{how.__name__} {file.name}")
@@ -175,13 +189,13 @@ def original(folder: Path) -> None:
 
     device = Gpu("gtx480")
     kept = write.MOST_PENDING, record.Recorder.__init__.__defaults__
-    write.MOST_PENDING, record.Recorder.__init__.__defaults__ = 300, (100,)  # type: ignore[misc]
+    write.MOST_PENDING, record.Recorder.__init__.__defaults__ = 300, (100,)
     try:
         with device.recording(folder):
             launch(device, 4, 64)
             launch(device, 2, 40)
     finally:
-        write.MOST_PENDING, record.Recorder.__init__.__defaults__ = kept  # type: ignore[misc]
+        write.MOST_PENDING, record.Recorder.__init__.__defaults__ = kept
 
 
 def _outcome(folder: Path, device: Gpu) -> str:
@@ -242,7 +256,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     found = run(options.count, options.seed)
-    print(f"seed {options.seed}: {options.count} mutants: " + ", ".join(f"{n} {what}" for what, n in found.most_common()))
+    print(
+        f"seed {options.seed}: {options.count} mutants: " + ", ".join(f"{n} {what}" for what, n in found.most_common())
+    )
     return 1 if found["wrong"] else 0
 
 

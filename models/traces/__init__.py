@@ -7,7 +7,7 @@ loop, and a launch without a part calls nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -19,8 +19,11 @@ class Part(Protocol):
     """Who records or replays a launch."""
 
     guide: Any  # a slot: called with the context and the warp's record when an instruction issues; returns a fault
-    functions: Mapping[Group, Any]  # slots in the place of executing functions
-    address: int  # of its record, which both find in the context
+    functions: dict[Group, Any]  # slots in the place of executing functions
+
+    @property
+    def address(self) -> int:
+        """That of its record, which both find in the context."""
 
 
 @contextmanager

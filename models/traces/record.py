@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -180,7 +181,7 @@ class Recorder:
     def __init__(
         self, take: Callable[[np.ndarray, np.ndarray, np.ndarray], None], warps: Warps, room: int = ROOM
     ) -> None:
-        self.functions = dict.fromkeys((Group.MEMORY, Group.ATOMIC, Group.TEXTURE), access)
+        self.functions: dict[Group, Any] = dict.fromkeys((Group.MEMORY, Group.ATOMIC, Group.TEXTURE), access)
         self._take = take
         self._record = np.zeros((), RECORDER)
         self._buffers = {name: np.zeros(room, kind) for name, kind in BUFFERS.items()}

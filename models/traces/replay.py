@@ -13,6 +13,7 @@ finds the first one of each warp in ``first``, the others by ``next``, and asks 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -358,7 +359,7 @@ class Replay:
 
     def __init__(self, sms: int, warps: int, pcs: np.ndarray, steers: bool, load: Callable[[int, int], int]) -> None:
         memory = (Group.MEMORY, Group.ATOMIC, Group.TEXTURE)
-        self.functions = {group: access if group in memory else nothing for group in SLOTS}
+        self.functions: dict[Group, Any] = {group: access if group in memory else nothing for group in SLOTS}
         self._load = load
         self._pcs = np.ascontiguousarray(pcs, np.int32)
         self.first = np.zeros(warps, np.int64)

@@ -18,6 +18,7 @@ from lockstep.sim.traces.read import Warps
 __all__ = ["Loader"]
 
 MOST_BYTES = 1 << 28  # of blocks, beside those that warps are in
+COUNTS = {"runs": "run_count", "guards": "guard_count", "values": "value_count", "accesses": "access_count"}
 WRONG = {
     BAD_LANES: "an access in lanes that contradict each other",
     BAD_COUNT: "a piece has other addresses than its table says",
@@ -124,8 +125,8 @@ class Loader:
             array = np.ascontiguousarray(array)
             kept.append(array)
             pieces[name] = array.ctypes.data + starts[name] * array.itemsize
-            if name != "addresses":
-                pieces[f"{name.removesuffix('es') if name == 'accesses' else name.removesuffix('s')}_count"] = table[name]
+            if name in COUNTS:
+                pieces[COUNTS[name]] = table[name]
         return _Loaded(pieces, held, kept, rows)
 
     def _accesses(self, block: Block) -> np.ndarray:
@@ -136,9 +137,8 @@ class Loader:
         stride = columns["stride"].view(np.int32)
         counts = block.table["accesses"], block.table["addresses"]
         sizes = kernel.shared_bytes + launch.dynamic_bytes, LANES * kernel.local_bytes, kernel.param_bytes + 8
-        wrong = unpack(
-            *words, stride, columns["listed"], columns["address"], *counts, argument(found), *sizes
-        )  # fmt: skip
+        compiled: Any = unpack
+        wrong = compiled(*words, stride, columns["listed"], columns["address"], *counts, argument(found), *sizes)
         if wrong != GOOD:
             raise damaged(self._warps.place, WRONG[int(wrong)])
         return found

@@ -101,7 +101,9 @@ def _compiled(folder: Path, kernel: schema.Kernel, passes: list[Pass]) -> compil
     try:
         compiler = Compiler(**settings)
     except TypeError:
-        raise UsageError(f"{folder}: {kernel.name}: source.compiler: has settings that Lockstep does not know") from None
+        raise UsageError(
+            f"{folder}: {kernel.name}: source.compiler: has settings that Lockstep does not know"
+        ) from None
     as_recorded = [machine(compiler, free)] if compiler != Compiler() else []
     text = data.decode(errors="surrogateescape") + "\n"
     found = program.load(text, source.registers, [*as_recorded, *passes])
@@ -110,23 +112,21 @@ def _compiled(folder: Path, kernel: schema.Kernel, passes: list[Pass]) -> compil
     return found.kernels[source.entry]
 
 
-def _matched(
-    name: str, recorded: np.ndarray, made: np.ndarray, passes: list[Pass]
-) -> tuple[np.ndarray, np.ndarray]:
+def _matched(name: str, recorded: np.ndarray, made: np.ndarray, passes: list[Pass]) -> tuple[np.ndarray, np.ndarray]:
     """The instructions that passes have made, with the recording's addresses; each one's number in the recorded code.
 
     Raises :class:`UsageError` if they have changed others than those that they have added.
     """
     own = np.flatnonzero(made["flags"] & Flag.ADDED == 0)
-    same = len(own) == len(recorded) and all((made[field][own] == recorded[field]).all() for field in SAME)
+    same = len(own) == len(recorded) and all((made[each][own] == recorded[each]).all() for each in SAME)
     if not same or ((made["guard"][own] != PT) != (recorded["guard"] != PT)).any():
         named = ", ".join(each.function.rpartition(".")[2] for each in passes)
         raise UsageError(f"{name}: {named}: changes the code, and the trace is one of the code as it was")
     pcs = np.full(len(made), -1)
     pcs[own] = np.arange(len(own))
     code = made.copy()
-    for field in ("offset", "imm"):
-        code[field][own] = recorded[field]
+    for column in ("offset", "imm"):
+        code[column][own] = recorded[column]
     return code, pcs
 
 
@@ -177,7 +177,9 @@ def _check_fit(kernel: schema.Kernel, launch: schema.Launch, device: Device) -> 
     if threads > gpu.core.threads_per_cta:
         raise UsageError(f"{kernel.name}: {threads} threads in a CTA; {gpu.name} allows {gpu.core.threads_per_cta}")
     if shared > gpu.scratchpad.bytes_per_cta:
-        raise UsageError(f"{kernel.name}: {shared} bytes of scratchpad; {gpu.name} allows {gpu.scratchpad.bytes_per_cta}")
+        raise UsageError(
+            f"{kernel.name}: {shared} bytes of scratchpad; {gpu.name} allows {gpu.scratchpad.bytes_per_cta}"
+        )
     if kernel.registers > gpu.core.registers_per_thread:
         most = gpu.core.registers_per_thread
         raise UsageError(f"{kernel.name}: {kernel.registers} registers of a thread; {gpu.name} allows {most}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -146,7 +147,7 @@ def code_of(kernel: Kernel, place: str) -> np.ndarray:
     return code
 
 
-OPERATIONS: dict[int, type] = {
+OPERATIONS: dict[int, type[IntEnum]] = {
     Group.CONTROL: Control, Group.INT: isa.Int, Group.LONG: isa.Long, Group.FLOAT: isa.Float,
     Group.DOUBLE: isa.Double, Group.CONVERT: isa.Convert, Group.PREDICATE: isa.Predicate, Group.MEMORY: isa.Memory,
     Group.ATOMIC: isa.Atomic, Group.TEXTURE: isa.Texture, Group.WARP: isa.Warp, Group.PACKED: isa.Packed,
@@ -157,7 +158,7 @@ OPERATIONS: dict[int, type] = {
 def check_code(code: np.ndarray, kernel: Kernel, place: str) -> None:
     """Refuse instructions that compiled code could not have: it trusts its numbers. Raises :class:`UsageError`."""
 
-    def need(good: np.ndarray, what: str) -> None:
+    def need(good: Any, what: str) -> None:
         if not good.all():
             raise UsageError(f"{place}: code: instruction {int(np.argmin(good))}: {what}")
 
@@ -177,7 +178,9 @@ def check_code(code: np.ndarray, kernel: Kernel, place: str) -> None:
     wide = code["v"].astype(np.int64)
     need(~pairs | ((wide + 1 < count) | (wide == RZ)).all(axis=1), "half of a register pair that the kernel has not")
     wide_data = code["data"] == 8
-    need(~wide_data | ((wide + 1 < count) | (wide == RZ)).all(axis=1), "half of a register pair that the kernel has not")
+    need(
+        ~wide_data | ((wide + 1 < count) | (wide == RZ)).all(axis=1), "half of a register pair that the kernel has not"
+    )
     for name in ("need", "writes"):
         bits = np.unpackbits(code[name].astype("<u8").view(np.uint8), bitorder="little").reshape(length, 256)
         need(~bits[:, count:].any(axis=1), f"a register that the kernel has not ({name})")
@@ -207,7 +210,12 @@ def check_code(code: np.ndarray, kernel: Kernel, place: str) -> None:
     if not all(0 <= each < length for each in kernel.branch_table):
         raise UsageError(f"{place}: branch_table: has a target beyond the kernel")
     last = code[-1]
-    ends = last["group"] == Group.CONTROL and last["op"] in (Control.EXIT, Control.BRANCH, Control.TRAP, Control.INDEXED)
+    ends = last["group"] == Group.CONTROL and last["op"] in (
+        Control.EXIT,
+        Control.BRANCH,
+        Control.TRAP,
+        Control.INDEXED,
+    )
     if not ends:
         raise UsageError(f"{place}: code: its end can be passed")
 
@@ -256,5 +264,3 @@ def read_manifest(folder: Path) -> Manifest:
         raise UsageError(f"{path}: version {version}: this Lockstep reads version {VERSION}; record the trace again")
     manifest: Manifest = read(Manifest, path)
     return manifest
-
-

@@ -1,9 +1,9 @@
 """What steers warps: whether values that depend on timing decide where a kernel's warps go, or what they access.
 
 Values that depend on timing come from clocks and from the places of warps, from loads and atomics that race, and from
-loads of words that such values, or clashing stores, were written to (``models.traces.races``). They are followed through
-registers and predicates, instruction by instruction along all paths of the code. They steer where they are a guard, an
-index of a branch, a barrier's number, or an address.
+loads of words that such values, or clashing stores, were written to (``models.traces.races``). They are followed
+through registers and predicates, instruction by instruction along all paths of the code. They steer where they are a
+guard, an index of a branch, a barrier's number, or an address.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from lockstep.spec import files
 
 __all__ = ["Recording", "WarpsFile"]
 
+Extent = tuple[int, int, int]
 BLOCK = 1 << 16  # warp instructions
 MOST_PENDING = 1 << 18
 
@@ -149,18 +150,15 @@ class Recording:
 
     @contextmanager
     def warps_of(
-        self, kernel: schema.Kernel, code: np.ndarray, grid: tuple[int, ...], block: tuple[int, ...], dynamic_bytes: int
+        self, kernel: schema.Kernel, code: np.ndarray, grid: Extent, block: Extent, dynamic_bytes: int
     ) -> Iterator[WarpsFile]:
         """The file of the warps of a launch, to be written inside of the ``with``; one that is not complete is dropped.
 
         Its ``marks`` are the launch's.
         """
         file = f"warps-{len(self.manifest.launches)}.bin"
-        sizes = (*grid, *block)
         try:
-            launch = schema.Launch(
-                self.add_kernel(kernel), file, sizes[:3], sizes[3:], dynamic_bytes, 0, 0, 0, "0" * 64  # type: ignore[arg-type]
-            )
+            launch = schema.Launch(self.add_kernel(kernel), file, grid, block, dynamic_bytes, 0, 0, 0, "0" * 64)
         except ValueError as error:
             raise UsageError(f"{kernel.name}: {error}") from None
         threads = math.prod(block)
@@ -180,9 +178,15 @@ class Recording:
 
     @contextmanager
     def launch(
-        self, machine: Any, kernel: schema.Kernel, code: np.ndarray, grid: tuple[int, int, int],
-        block: tuple[int, int, int], dynamic_bytes: int, memory_bytes: int,
-    ) -> Iterator[None]:  # fmt: skip
+        self,
+        machine: Any,
+        kernel: schema.Kernel,
+        code: np.ndarray,
+        grid: Extent,
+        block: Extent,
+        dynamic_bytes: int,
+        memory_bytes: int,
+    ) -> Iterator[None]:
         """Record the launch inside of the ``with``. One that does not come to its end is left out."""
         scratchpads = machine.gpu.core.sms * machine.gpu.core.ctas
         stride = round_up(kernel.shared_bytes + dynamic_bytes, 16)

@@ -2,8 +2,8 @@
 
 Warps of SASS follow no reconvergence stack, so a replay sends them where the trace says (``models.traces.replay``). The
 trace names neither predicates nor uniform registers: the scoreboard does not follow them. Device addresses have 64 bits
-there, and 32 here: pages of 2 MB get their places in the order in which they are first met. Words of local memory at one
-address lie beside each other, a lane's each.
+there, and 32 here: pages of 2 MB get their places in the order in which they are first met. Words of local memory at
+one address lie beside each other, a lane's each.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def imported(path: Path, folder: Path, unknown: str | None = None) -> Recording:
     if counts and unknown is None:
         listed = ", ".join(f"{name} ({count})" for name, count in counts.most_common(12))
         more = f" and {len(counts) - 12} more" if len(counts) > 12 else ""
-        raise UsageError(f"{path}: unknown opcodes: {listed}{more}; --unknown integer takes them for integer arithmetic")
+        raise UsageError(
+            f"{path}: unknown opcodes: {listed}{more}; --unknown integer takes them for integer arithmetic"
+        )
     told = {"kernel": path.name, "source": str(path), "unknown": dict(counts.most_common(100))}
     recording = Recording(folder, told, "accel-sim")
     pages = Pages()
@@ -238,9 +240,7 @@ def _is_access(row: np.void) -> bool:
     return bool(row["group"] in (Group.MEMORY, Group.ATOMIC))
 
 
-def _place(
-    line: np.void, lanes: int, addresses: list[int], row: np.void, kernel: Kernel, pages: Pages
-) -> None:
+def _place(line: np.void, lanes: int, addresses: list[int], row: np.void, kernel: Kernel, pages: Pages) -> None:
     """Where the lanes of an access lie here."""
     header, space = kernel.header, int(row["space"])
     line["lanes"] = lanes

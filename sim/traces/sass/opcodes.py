@@ -116,7 +116,12 @@ def _table() -> dict[str, Meaning]:
         found[f"ST{name}"] = Meaning(category, Group.MEMORY, store, space)
     found["LDSM"] = found["LDS"]
     found["LDGSTS"] = found["LDG"]
-    for name, space in (("ATOM", Space.GENERIC), ("ATOMG", Space.GLOBAL), ("ATOMS", Space.SHARED), ("RED", Space.GLOBAL)):
+    for name, space in (
+        ("ATOM", Space.GENERIC),
+        ("ATOMG", Space.GLOBAL),
+        ("ATOMS", Space.SHARED),
+        ("RED", Space.GLOBAL),
+    ):
         found[name] = Meaning(Category.ATOMIC, Group.ATOMIC, 0, space)
     found["BAR"] = Meaning(Category.SYNCHRONIZATION, Group.CONTROL, Control.BARRIER)
     found |= dict.fromkeys(("MEMBAR", "FENCE"), Meaning(Category.SYNCHRONIZATION, Group.CONTROL, Control.FENCE))

@@ -201,7 +201,7 @@ class Kernel:
             raise self._lines.wrong("a warp beyond its CTA, or outside of one")
 
     def _instruction(self, line: str, warp: Warp) -> None:
-        words = line.split()[:: -1]
+        words = line.split()[::-1]
         try:
             if self.header.tracer < 3:
                 del words[-4:]

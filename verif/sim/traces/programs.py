@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,9 @@ HEAD = """
 .address_size 64
 """
 
-WAYS = HEAD + """
+WAYS = (
+    HEAD
+    + """
 .visible .entry ways(.param .u64 out, .param .u32 n)
 {
   .reg .pred %p<6>; .reg .b32 %r<16>; .reg .b64 %rd<8>; .local .align 4 .b8 stack[64]; .shared .align 4 .b8 pad[1024];
@@ -43,6 +45,7 @@ END:
   ret;
 }
 """
+)
 """A loop of as many rounds as the lane says, an indexed branch, local memory, a barrier, guards, and an atomic."""
 
 
@@ -54,15 +57,17 @@ def launch(device: Gpu, ctas: int = 6, threads: int = 80) -> np.ndarray:
     return device.from_device(out)
 
 
-def recorded(folder: Path, **settings: int) -> Gpu:
+def recorded(folder: Path) -> Gpu:
     """A device that has recorded ``WAYS``."""
-    device = Gpu("gtx480", settings=settings)
+    device = Gpu("gtx480")
     with device.recording(folder):
         launch(device)
     return device
 
 
-def replayed(folder: Path, gpu: str = "gtx480", mechanisms: Sequence[str] = (), **settings: int) -> Gpu:
+def replayed(
+    folder: Path, gpu: str = "gtx480", mechanisms: Sequence[str] = (), settings: Mapping[str, int] | None = None
+) -> Gpu:
     """A device that has replayed a trace."""
     device = Gpu(gpu, mechanisms, settings)
     replay(Trace(folder), device)

@@ -23,7 +23,7 @@ def header(
 -nvbit version = 1.5.5
 -accelsim tracer version = {tracer}
 {extra}
-#traces format = [line_num] PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?] [mem_addresses] immediate
+#traces format = as the description says
 
 """
 

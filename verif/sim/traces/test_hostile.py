@@ -1,4 +1,4 @@
-"""Traces that are damaged, old or made to do harm: one line each. Mutants of all kinds are in ``verif.trace_mutants``."""
+"""Traces that are damaged, old or made to do harm: one line each. ``verif.trace_mutants`` has mutants of all kinds."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def test_damaged_warps(change: str, folder: Path) -> None:
     file = folder / "warps-0.bin"
     data = file.read_bytes()
     half = len(data) // 2
-    file.write_bytes(dict(cut=data[:half], flip=data[:half] + bytes([data[half] ^ 4]) + data[half + 1 :], empty=b"")[change])
-    with pytest.raises(UsageError, match="warps-0.bin: damaged"):
+    file.write_bytes(
+        dict(cut=data[:half], flip=data[:half] + bytes([data[half] ^ 4]) + data[half + 1 :], empty=b"")[change]
+    )
+    with pytest.raises(UsageError, match=r"warps-0\.bin: damaged"):
         replayed(folder)
 
 

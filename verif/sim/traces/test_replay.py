@@ -58,7 +58,7 @@ def test_other_parameters(folder: Path) -> None:
     settings: dict[str, int] = {"core.schedulers": 1, "l1.mshrs": 4, "core.ctas": 2}
     execution = Gpu("gtx480", settings=settings)
     launch(execution)
-    assert same(execution, replayed(folder, **settings))
+    assert same(execution, replayed(folder, settings=settings))
 
 
 def test_ctas_that_leave_and_come_back(folder: Path) -> None:
