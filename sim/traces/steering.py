@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lockstep.models.execution.isa import PT, RZ, Control, Group, Kind, Memory, Special, Texture, Warp
+from lockstep.models.execution.isa import PT, RZ, Control, Fetch, Group, Kind, Memory, Special, Texture, Warp
 from lockstep.sim.traces.schema import Mark
 
 __all__ = ["marks"]
@@ -61,7 +61,7 @@ class _Instruction:
         sources = [k for k in range(4) if row["kind"][k] == Kind.REGISTER and row["src"][k] != RZ]
         if self.group in MEMORY:
             if 0 in sources:
-                found |= 3 << int(row["src"][0])
+                found |= (3 if row["fetch"][0] == Fetch.PAIR else 1) << int(row["src"][0])
             if self.group == Group.TEXTURE:
                 found |= self.reads
         elif self.group == Group.CONTROL:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from lockstep.sim import Gpu, kernels
+from lockstep.sim.cosim.run import cosim
 from lockstep.sim.errors import UsageError
+from lockstep.sim.study.job import Job
 from lockstep.sim.traces import load, write
 from lockstep.sim.traces.read import Trace
 from lockstep.sim.traces.replay import replay
@@ -151,3 +153,22 @@ def test_memory_is_not_needed(folder: Path) -> None:
     """Nothing is read or written: a device that replays has allocated nothing."""
     assert replayed(folder).memory.used == 0
     assert np.isfinite(replayed(folder).stats["l1.accesses"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "mechanism, rtl",
+    [
+        ("baseline", "cta,scheduling"),
+        pytest.param("warppool", "all", marks=pytest.mark.exhaustive),
+        pytest.param("register-sharing", "all", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_hardware(mechanism: str, rtl: str, folder: Path, tmp_path: Path) -> None:
+    """Hardware meets in a replay what it meets in an execution."""
+    selected = [each for each in [mechanism] if each != "baseline"]
+    result = cosim(Job("ways", mechanisms=selected, trace=str(folder)), rtl, folder=tmp_path)
+    execution = Gpu("gtx480", selected)
+    launch(execution)
+    assert result["mismatches"] == 0 and result["compared_cycles"] > 0
+    assert result["cycles"] == execution.runs[0].cycles

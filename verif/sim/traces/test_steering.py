@@ -11,6 +11,7 @@ from lockstep.sim import Gpu
 from lockstep.sim.errors import UsageError
 from lockstep.sim.traces.read import Trace
 from lockstep.sim.traces.schema import Mark
+from lockstep.verif import replays
 from lockstep.verif.sim.traces.programs import HEAD, replayed
 
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<8>; .shared .align 4 .b8 pad[512];"
@@ -67,6 +68,12 @@ def test_what_depends_on_timing_is_found(what: str, tmp_path: Path) -> None:
     assert found and all(why in mark.why for mark in found)
     with pytest.raises(UsageError, match="only an execution can say"):
         replayed(tmp_path / "trace")
+
+
+def test_half_of_a_pair_that_is_none(tmp_path: Path) -> None:
+    """Addresses of 32 bits are in one register, whatever is in the next one."""
+    row = replays.rows("simpleAtomicIntrinsics", "tesla-c2050", ["baseline"], "tiny")
+    assert not row[0].refused and not row[0].differs
 
 
 @pytest.mark.parametrize("what", FREE)
