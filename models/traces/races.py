@@ -6,15 +6,29 @@ race if nothing orders them: they are of two CTAs, or of one that no barrier has
 depends on which comes first.
 
 ``racing``: loads and atomics that did. ``clashing``: stores, exchanges and sums of floating-point numbers to words that
-another warp had written, unordered, so that what stays there depends on the order. ``edges``: by store and load, that
-the one's word was read by the other. ``models.traces`` does not judge them: what a value steers is in the code.
+another warp had written, unordered, so that what stays there depends on the order. A store of what is there already
+changes nothing: it neither clashes nor races. ``edges``: by store and load, that the one's word was read by the other.
+``inheriting``: loads of words that an earlier launch has left depending on its timing. What a value steers is in the
+code, and not judged here.
 """
 
 from __future__ import annotations
 
-from lockstep.models.execution.isa import GLOBAL_BASE, LOCAL_PHYSICAL, Atomic, Group, Memory, at_grid
-from lockstep.models.jit import ctz, i64, inline, jit, pointer_to, record, without_lowest, words_i32, words_u8
+from lockstep.models.execution.isa import GLOBAL_BASE, LANES, LOCAL_PHYSICAL, Atomic, Group, Memory, at_grid
+from lockstep.models.jit import (
+    ctz,
+    i64,
+    inline,
+    jit,
+    pointer_to,
+    record,
+    without_lowest,
+    words_i32,
+    words_u8,
+    words_u32,
+)
 
+MOST_WORDS = 8  # of a lane's access
 ACCESSOR = record([("warp", "i4"), ("pc", "i4"), ("passed", "i4")])  # plus 1; instruction; barriers
 CELL = record([("writer", ACCESSOR), ("reader", ACCESSOR), ("other", ACCESSOR)])
 RACES = record(
@@ -26,8 +40,11 @@ RACES = record(
         ("racing", "i8"),  # u8, by instruction
         ("clashing", "i8"),
         ("edges", "i8"),  # u8, by store and load; 0: there are too many instructions
+        ("inherited", "i8"),  # u8, by word from GLOBAL_BASE on; 0: there is none
+        ("inheriting", "i8"),  # u8, by instruction
         ("length", "i8"),
         ("warps", "i8"),  # of a CTA
+        ("before", "u4", (LANES, MOST_WORDS)),  # what was where the lanes of a store write
     ]
 )
 CELL_BYTES = CELL.itemsize
@@ -93,6 +110,40 @@ def _write(races, cell, number, pc, passed, ordered):
     _by(cell.writer, number, pc, passed)
 
 
+@inline
+def words_of(instruction):
+    """The words that a lane's access touches."""
+    return min(max(i64(instruction.bytes) * i64(instruction.vec) >> 2, i64(1)), i64(MOST_WORDS))
+
+
+@inline
+def _word(x, lane, word):
+    """What is in a word that a lane touches, in global memory or in its CTA's scratchpad."""
+    address = i64(x.address[lane])
+    inside = (i64(x.touched_shared) >> lane) & 1 != 0
+    where = i64(x.shared) + address if inside else i64(x.memory) + address - GLOBAL_BASE
+    return words_u32((where & -4) + 4 * word, 1)[0]
+
+
+@inline
+def _is_followed(x, lane):
+    """Whether a lane touches global memory or the scratchpad."""
+    address = i64(x.address[lane])
+    return (i64(x.touched_shared) >> lane) & 1 != 0 or (address >= GLOBAL_BASE and address < LOCAL_PHYSICAL)
+
+
+@jit
+def look(races, x, instruction):
+    """Note what is where a store will write, whose places are in the context."""
+    lanes = i64(x.touched)
+    while lanes != 0:
+        lane = ctz(lanes)
+        lanes = without_lowest(lanes)
+        if _is_followed(x, lane):
+            for word in range(words_of(instruction)):
+                races.before[lane, word] = _word(x, lane, word)
+
+
 @jit
 def note(races, x, instruction, pc, number):
     """Note an access that has executed."""
@@ -103,24 +154,25 @@ def note(races, x, instruction, pc, number):
     reads, writes = atomic or op == _LOAD, atomic or op == _STORE
     ordered = not atomic or op == _EXCH or op == _CAS or op >= _FLOAT
     passed = i64(words_i32(i64(races.passed) + 4 * number, 1)[0])
-    words = max(i64(instruction.bytes) * i64(instruction.vec) >> 2, i64(1))
+    words = words_of(instruction)
     lanes, shared = i64(x.touched), i64(x.touched_shared)
     scratchpad = i64(x.shared) - i64(at_grid(x.grid).scratchpad)
     while lanes != 0:
         lane = ctz(lanes)
         lanes = without_lowest(lanes)
-        address = i64(x.address[lane])
-        inside = (shared >> lane) & 1 != 0
-        if not inside and (address < GLOBAL_BASE or address >= LOCAL_PHYSICAL):
-            continue
+        address, inside = i64(x.address[lane]), (shared >> lane) & 1 != 0
         first = (scratchpad + address if inside else address - GLOBAL_BASE) >> 2
-        if not inside and first + words > races.global_words:
+        if not _is_followed(x, lane) or (not inside and first + words > races.global_words):
             continue
-        for word in range(first, first + words):
-            cell = at_cell((i64(races.scratchpad_cells) if inside else i64(races.global_cells)) + word * CELL_BYTES)
+        for word in range(words):
+            at = first + word
+            cell = at_cell((i64(races.scratchpad_cells) if inside else i64(races.global_cells)) + at * CELL_BYTES)
             if inside:
                 _forget_other_ctas(races, cell, number)
             if reads:
+                if not inside and races.inherited != 0 and cell.writer.warp == 0:
+                    if words_u8(i64(races.inherited) + at, 1)[0] != 0:
+                        _mark(i64(races.inheriting), pc)
                 _read(races, cell, number, pc, passed)
-            if writes:
+            if writes and (atomic or races.before[lane, word] != _word(x, lane, word)):
                 _write(races, cell, number, pc, passed, ordered)

@@ -9,7 +9,7 @@ and numbers of threads that come from registers.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from lockstep.models.core.state import INSTRUCTION_BYTES, address_of, at_instruction
 from lockstep.models.core.warp import WARP
 from lockstep.models.execution.execute import SLOTS
-from lockstep.models.execution.isa import CONTEXT, LANES, LOCAL_PHYSICAL, Control, Fault, Group, Kind, at_grid
+from lockstep.models.execution.isa import CONTEXT, LANES, LOCAL_PHYSICAL, Control, Fault, Group, Kind, Memory, at_grid
 from lockstep.models.execution.operands import register_address
 from lockstep.models.jit import (
     address,
@@ -35,7 +35,7 @@ from lockstep.models.jit import (
     words_i32,
     words_u32,
 )
-from lockstep.models.traces.races import CELL_BYTES, RACES, note
+from lockstep.models.traces.races import CELL, CELL_BYTES, RACES, look, note
 
 STEP = record([("warp", "i4"), ("pc", "i4"), ("active", "u4"), ("lanes", "u4")])
 """A warp instruction. Warps are numbered through the grid: CTA times warps of a CTA, plus the warp in its CTA."""
@@ -63,7 +63,7 @@ at_context, at_warp, at_recorder = pointer_to(CONTEXT), pointer_to(WARP), pointe
 at_step, at_line = pointer_to(STEP), pointer_to(LINE)
 STEP_BYTES, LINE_BYTES = STEP.itemsize, LINE.itemsize
 _NOTHING, _REGISTER, _CONTROL = int(Kind.NONE), int(Kind.REGISTER), int(Group.CONTROL)
-_INDEXED = int(Control.INDEXED)
+_INDEXED, _MEMORY, _STORE = int(Control.INDEXED), int(Group.MEMORY), int(Memory.STORE)
 _BARRIER, _ARRIVE, _REDUCE = int(Control.BARRIER), int(Control.ARRIVE), int(Control.REDUCE)
 
 
@@ -76,6 +76,7 @@ class Warps:
     per_cta: int
     global_words: int
     scratchpad_words: int
+    inherited: np.ndarray  # u8, by word: an earlier launch has left it depending on its timing
 
 
 @inline
@@ -152,6 +153,11 @@ def access(context, where):
     x = at_context(context)
     recorder = at_recorder(i64(x.trace))
     instruction = at_instruction(where)
+    if x.probe == 0 and instruction.group == _MEMORY and instruction.op == _STORE:
+        x.probe = 1
+        if call(i64(recorder.execute[instruction.group]), context, where) == Fault.NONE:
+            look(recorder.races, x, instruction)
+        x.probe = 0
     fault = call(i64(recorder.execute[instruction.group]), context, where)
     if fault != Fault.NONE or x.probe != 0:
         return fault
@@ -191,7 +197,7 @@ class Recorder:
         self._record["empty"] = address(self._empty)
         for group, function in SLOTS.items():
             self._record["execute"][group] = address(function)
-        self.racing, self.clashing = (np.zeros(warps.length, np.uint8) for _ in range(2))
+        self.racing, self.clashing, self.inheriting = (np.zeros(warps.length, np.uint8) for _ in range(3))
         few = warps.length <= MOST_EDGES
         self.edges = np.zeros((warps.length, warps.length) if few else (0, 0), np.uint8)
         self._passed = np.zeros(warps.ctas * warps.per_cta, np.int32)
@@ -200,6 +206,8 @@ class Recorder:
             global_cells=self._cells[0].ctypes.data, global_words=warps.global_words,
             scratchpad_cells=self._cells[1].ctypes.data, passed=self._passed.ctypes.data,
             racing=self.racing.ctypes.data, clashing=self.clashing.ctypes.data,
+            inheriting=self.inheriting.ctypes.data,
+            inherited=warps.inherited.ctypes.data if warps.inherited.any() else 0,
             edges=self.edges.ctypes.data if few else 0, length=warps.length, warps=warps.per_cta,
         ).items():  # fmt: skip
             self._record["races"][name] = value
@@ -209,6 +217,14 @@ class Recorder:
     def address(self) -> int:
         """That of its record."""
         return self._record.ctypes.data
+
+    def written(self, instructions: Sequence[int]) -> np.ndarray:
+        """The words of global memory that were last written by one of some instructions, and those by any."""
+        cells = self._cells[0][: len(self._cells[0]) // CELL_BYTES * CELL_BYTES].view(CELL)["writer"]
+        by_any = cells["warp"] != 0
+        chosen = np.zeros(len(self.racing), bool)
+        chosen[list(instructions)] = True
+        return np.stack([by_any & chosen[cells["pc"]], by_any])
 
     def flush(self) -> None:
         """Empty the buffers. Raises what has gone wrong in doing so before."""

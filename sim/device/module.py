@@ -313,7 +313,7 @@ class Module:
 
         ptx = self._text if self._text is not None else program.read(self.program.path)
         found = kernel_of(recording, kernel, ptx, self.gpu.description, self._places(), params)
-        memory = self.gpu.memory.contents.nbytes
+        memory = self.gpu.memory.contents
         return recording.launch(self.gpu.machine, found, kernel.code, grid, block, dynamic_bytes, memory)
 
     def _check_extents(self, kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from lockstep.models.execution.isa import PT, RZ, Control, Fetch, Group, Kind, Memory, Special, Texture, Warp
 from lockstep.sim.traces.schema import Mark
 
-__all__ = ["marks"]
+__all__ = ["judge"]
 
 PLACES = {
     Special.SMID: "the number of its SM", Special.NSMID: "the number of SMs", Special.CLOCK: "the clock",
@@ -27,6 +27,7 @@ MEMORY = (Group.MEMORY, Group.ATOMIC, Group.TEXTURE)
 STORES = (Group.MEMORY, Memory.STORE), (Group.TEXTURE, Texture.SURFACE_STORE)
 RACE = "what it reads in a race with another warp"
 ORDER = "what it reads, which depends on the order of other warps' accesses,"
+INHERITED = "what it reads, which an earlier launch has left as its timing wanted it,"
 _PREDICATES = 256  # bits of a state from here on
 
 
@@ -35,6 +36,7 @@ class Races(Protocol):
 
     racing: np.ndarray
     clashing: np.ndarray
+    inheriting: np.ndarray
     edges: np.ndarray
 
 
@@ -111,15 +113,16 @@ def _flow(
     return steered, stores
 
 
-def marks(code: np.ndarray, table: list[int], races: Races) -> list[Mark]:
-    """The instructions that values steer which depend on timing."""
-    sources = {int(pc): RACE for pc in np.flatnonzero(races.racing)}
+def judge(code: np.ndarray, table: list[int], races: Races) -> tuple[list[Mark], set[int]]:
+    """The instructions by whose values warps are steered that depend on timing; stores that leave such values."""
+    sources = {int(pc): INHERITED for pc in np.flatnonzero(races.inheriting)}
+    sources |= {int(pc): RACE for pc in np.flatnonzero(races.racing)}
     for pc in np.flatnonzero((code["group"] == Group.WARP) & (code["op"] == Warp.SPECIAL)).tolist():
         if int(code["sub"][pc]) in PLACES:
             sources[pc] = f"{PLACES[Special(int(code['sub'][pc]))]}, which it reads,"
     written = {int(pc) for pc in np.flatnonzero(races.clashing)}
     if not sources and not written:
-        return []
+        return [], set()
     instructions = [_Instruction(row) for row in code]
     following = [list(_successors(code, table, pc)) for pc in range(len(code))]
     loads = [pc for pc, one in enumerate(instructions) if one.group == Group.MEMORY and one.op == Memory.LOAD]
@@ -131,13 +134,14 @@ def marks(code: np.ndarray, table: list[int], races: Races) -> list[Mark]:
             break
         sources |= dict.fromkeys(more, ORDER)
     if not steered:
-        return []
+        return [], written
     blamed = {pc: why for pc, why in sources.items() if _flow(instructions, following, {pc: why})[0]}
     lines = code["line"].tolist()
-    return [
+    found = [
         Mark(pc, lines[pc], f"{why} decides where warps go or what they access")
         for pc, why in sorted((blamed or sources).items())
     ]
+    return found, written
 
 
 def _reads_of(edges: np.ndarray, written: set[int], pc: int) -> bool:

@@ -22,7 +22,7 @@ from lockstep.models.traces.record import LINE, STEP, Recorder, Warps
 from lockstep.sim.errors import UsageError
 from lockstep.sim.traces import schema
 from lockstep.sim.traces.blocks import Steps, encode
-from lockstep.sim.traces.steering import marks
+from lockstep.sim.traces.steering import judge
 from lockstep.spec import files
 
 __all__ = ["Recording", "WarpsFile"]
@@ -104,6 +104,30 @@ class WarpsFile:
         return self._digest.hexdigest()
 
 
+class _Inherited:
+    """The words of global memory in which launches have left what depends on their timing."""
+
+    def __init__(self) -> None:
+        self._places, self._values = np.zeros(0, np.int64), np.zeros(0, np.uint32)
+
+    def words(self, memory: np.ndarray) -> np.ndarray:
+        """Which words these are, but for those that the host has changed since."""
+        found = np.zeros(len(memory), np.uint8)
+        there = self._places < len(memory)
+        places, values = self._places[there], self._values[there]
+        found[places[memory[places] == values]] = 1
+        return found
+
+    def add(self, depending: np.ndarray, written: np.ndarray, memory: np.ndarray) -> None:
+        """A launch has written words, some of them such ones."""
+        found = self.words(memory).astype(bool)
+        count = min(len(written), len(found))
+        found[:count][written[:count]] = False
+        found[:count] |= depending[:count]
+        self._places = np.flatnonzero(found)
+        self._values = memory[self._places].copy()
+
+
 class Recording:
     """A trace that is being recorded; ``provenance`` says of what. ``close`` completes it."""
 
@@ -118,6 +142,7 @@ class Recording:
         except OSError as error:
             raise UsageError(f"{folder}: {error.strerror}") from None
         self._kernels: dict[str, str] = {}  # files, by digest
+        self._inherited = _Inherited()
         self.manifest = schema.Manifest(
             schema.FORMAT, schema.VERSION, origin, False, dict(provenance), []  # type: ignore[arg-type]
         )  # fmt: skip
@@ -185,15 +210,21 @@ class Recording:
         grid: Extent,
         block: Extent,
         dynamic_bytes: int,
-        memory_bytes: int,
+        memory: np.ndarray,
     ) -> Iterator[None]:
-        """Record the launch inside of the ``with``. One that does not come to its end is left out."""
+        """Record the launch inside of the ``with``. One that does not come to its end is left out.
+
+        ``memory`` is what is in the device's.
+        """
         scratchpads = machine.gpu.core.sms * machine.gpu.core.ctas
         stride = round_up(kernel.shared_bytes + dynamic_bytes, 16)
         with self.warps_of(kernel, code, grid, block, dynamic_bytes) as warps:
-            words = memory_bytes // 4, scratchpads * stride // 4 + 4
-            recorder = Recorder(warps.take, Warps(len(code), math.prod(grid), warps.per_cta, *words))
+            words, inherited = memory.view(np.uint32), self._inherited.words(memory.view(np.uint32))
+            sizes = len(words), scratchpads * stride // 4 + 4
+            recorder = Recorder(warps.take, Warps(len(code), math.prod(grid), warps.per_cta, *sizes, inherited))
             with taking_part(machine, recorder):
                 yield
             recorder.flush()
-            warps.marks = marks(code, kernel.branch_table, recorder)
+            warps.marks, stores = judge(code, kernel.branch_table, recorder)
+            if stores or inherited.any():
+                self._inherited.add(*recorder.written(sorted(stores)), words)

@@ -44,6 +44,7 @@ STEERED = {
 FREE = {
     "a barrier between": "st.shared.u32 [%r5], %r1; bar.sync 0; ld.shared.u32 %r8, [%r7];" + BRANCH,
     "values that steer nothing": "atom.global.add.u32 %r8, [%rd1], 1;" + STORE,
+    "a store of what is there": "mov.u32 %r8, 0; st.global.u32 [%rd1], %r8; ld.global.u32 %r8, [%rd1];" + BRANCH,
     "no value": "red.global.add.u32 [%rd1], 1; mov.u32 %r8, 0;" + BRANCH,
     "an own place": "st.global.u32 [%rd4+256], %r1; ld.global.u32 %r8, [%rd4+256];" + STORE,
     "a value that is replaced": "atom.global.add.u32 %r8, [%rd1], 1; mov.u32 %r8, 3;" + BRANCH,
@@ -68,6 +69,23 @@ def test_what_depends_on_timing_is_found(what: str, tmp_path: Path) -> None:
     assert found and all(why in mark.why for mark in found)
     with pytest.raises(UsageError, match="only an execution can say"):
         replayed(tmp_path / "trace")
+
+
+def test_what_an_earlier_launch_has_left(tmp_path: Path) -> None:
+    """An atomic hands out places; the next launch goes where they say. What the host writes in between is its own."""
+    device = Gpu("gtx480")
+    hands_out = "atom.global.add.u32 %r8, [%rd1], 1; mul.wide.u32 %rd5, %r2, 4; add.u64 %rd6, %rd2, %rd5;"
+    first = device.load(BEGIN + hands_out + "st.global.u32 [%rd6], %r8; ret; }")
+    second = device.load(BEGIN + "ld.global.u32 %r8, [%rd1]; and.b32 %r8, %r8, 1;" + BRANCH)
+    a, b, c = (device.to_device(np.zeros(64, np.uint32)) for _ in range(3))
+    with device.recording(tmp_path / "trace"):
+        first.launch("f", 8, 1, [a, b])
+        second.launch("f", 1, 32, [b, c])
+        device.memory.write(b.base, np.full(256, 7, np.uint8))
+        second.launch("f", 1, 32, [b, c])
+    found = [launch.marks for launch in Trace(tmp_path / "trace").manifest.launches]
+    assert [bool(marks) for marks in found] == [False, True, False]
+    assert "an earlier launch has left" in found[1][0].why
 
 
 def test_half_of_a_pair_that_is_none(tmp_path: Path) -> None:
