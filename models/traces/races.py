@@ -29,7 +29,7 @@ from lockstep.models.jit import (
 )
 
 MOST_WORDS = 8  # of a lane's access
-ACCESSOR = record([("warp", "i4"), ("pc", "i4"), ("passed", "i4")])  # plus 1; instruction; barriers
+ACCESSOR = record([("warp", "i4"), ("pc", "i4"), ("passed", "i4"), ("bytes", "i4")])  # plus 1; ...; barriers; a mask
 CELL = record([("writer", ACCESSOR), ("reader", ACCESSOR), ("other", ACCESSOR)])
 RACES = record(
     [
@@ -60,16 +60,17 @@ def _mark(where, index):
 
 
 @inline
-def _unordered(races, accessor, number, passed):
-    """Whether nothing orders an earlier access and one of this warp."""
+def _unordered(races, accessor, number, passed, bytes_):
+    """Whether nothing orders an earlier access and one of this warp to the same bytes."""
     other = i64(accessor.warp) - 1
-    if other < 0 or other == number:
+    if other < 0 or other == number or i64(accessor.bytes) & bytes_ == 0:
         return False
     return other // races.warps != number // races.warps or accessor.passed == passed
 
 
 @inline
-def _by(accessor, number, pc, passed):
+def _by(accessor, number, pc, passed, bytes_):
+    accessor.bytes = bytes_ if accessor.warp != number + 1 else i64(accessor.bytes) | bytes_
     accessor.warp = number + 1
     accessor.pc = pc
     accessor.passed = passed
@@ -88,26 +89,33 @@ def _forget_other_ctas(races, cell, number):
 
 
 @jit
-def _read(races, cell, number, pc, passed):
-    if _unordered(races, cell.writer, number, passed):
+def _read(races, cell, number, pc, passed, bytes_):
+    if _unordered(races, cell.writer, number, passed, bytes_):
         _mark(i64(races.racing), pc)
     if cell.writer.warp != 0 and races.edges != 0:
         _mark(i64(races.edges), i64(cell.writer.pc) * i64(races.length) + pc)
     reader = cell.reader
     if reader.warp != 0 and reader.warp != number + 1:
-        _by(cell.other, i64(reader.warp) - 1, reader.pc, reader.passed)
-    _by(reader, number, pc, passed)
+        cell.other.warp = 0
+        _by(cell.other, i64(reader.warp) - 1, reader.pc, reader.passed, i64(reader.bytes))
+    _by(reader, number, pc, passed, bytes_)
 
 
 @jit
-def _write(races, cell, number, pc, passed, ordered):
-    if _unordered(races, cell.reader, number, passed):
+def _write(races, cell, number, pc, passed, bytes_, ordered):
+    if _unordered(races, cell.reader, number, passed, bytes_):
         _mark(i64(races.racing), i64(cell.reader.pc))
-    if _unordered(races, cell.other, number, passed):
+    if _unordered(races, cell.other, number, passed, bytes_):
         _mark(i64(races.racing), i64(cell.other.pc))
-    if ordered and _unordered(races, cell.writer, number, passed):
+    if ordered and _unordered(races, cell.writer, number, passed, bytes_):
         _mark(i64(races.clashing), pc)
-    _by(cell.writer, number, pc, passed)
+    _by(cell.writer, number, pc, passed, bytes_)
+
+
+@inline
+def _bits_of(bytes_):
+    """The bits of some bytes of a word."""
+    return (bytes_ & 1) * 0xFF | (bytes_ & 2) * 0x7F80 | (bytes_ & 4) * 0x3F_C000 | (bytes_ & 8) * 0x1FE0_0000
 
 
 @inline
@@ -161,6 +169,7 @@ def note(races, x, instruction, pc, number):
         lane = ctz(lanes)
         lanes = without_lowest(lanes)
         address, inside = i64(x.address[lane]), (shared >> lane) & 1 != 0
+        bytes_ = ((1 << min(i64(instruction.bytes) * i64(instruction.vec), i64(4))) - 1) << (address & 3)
         first = (scratchpad + address if inside else address - GLOBAL_BASE) >> 2
         if not _is_followed(x, lane) or (not inside and first + words > races.global_words):
             continue
@@ -173,6 +182,9 @@ def note(races, x, instruction, pc, number):
                 if not inside and races.inherited != 0 and cell.writer.warp == 0:
                     if words_u8(i64(races.inherited) + at, 1)[0] != 0:
                         _mark(i64(races.inheriting), pc)
-                _read(races, cell, number, pc, passed)
-            if writes and (atomic or races.before[lane, word] != _word(x, lane, word)):
-                _write(races, cell, number, pc, passed, ordered)
+                _read(races, cell, number, pc, passed, bytes_)
+            changed = _bits_of(bytes_) & (i64(races.before[lane, word]) ^ i64(_word(x, lane, word)))
+            if writes and (atomic or changed != 0):
+                _write(races, cell, number, pc, passed, bytes_, ordered)
+            elif writes and cell.writer.bytes == 0:  # no byte changes; but where the value comes from may matter
+                _by(cell.writer, number, pc, passed, i64(0))
