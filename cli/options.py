@@ -145,7 +145,7 @@ def two_jobs(options: Namespace) -> Job:
     if options.trace is not None:
         return _replay(options)
     if options.kernel is None:
-        raise UsageError("which kernel? see `lockstep kernels`, or give a FILE.py, or the --trace of one")
+        raise UsageError("KERNEL|FILE.py: which kernel? see `lockstep kernels`; or the --trace of one")
     options.gpu = options.gpu or description.DEFAULT
     options.mechanisms = options.mechanisms or ""
     first = job(options, options.kernel)

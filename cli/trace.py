@@ -46,9 +46,10 @@ def _record(options: Namespace) -> int:
 
     def attach(gpu: Gpu) -> None:
         from lockstep.sim import kernels
+        from lockstep.sim.study.sources import code_version
 
         told = {
-            "command": job.command, "kernel": kernels.name_of(kernels.file_of(job.kernel)), "size": job.size,
+            "code_version": code_version(), "command": job.command, "kernel": kernels.name_of(kernels.file_of(job.kernel)), "size": job.size,
             "seed": job.seed, "settings": dict(job.settings), "mechanisms": list(job.mechanisms),
         }  # fmt: skip
         recordings.append(started(gpu, options.output, told))

@@ -309,12 +309,8 @@ class Module:
         recording = self.gpu.recording_to
         if recording is None:
             return nullcontext()
-        from lockstep.sim.traces.record import kernel_of  # late, since it compiles the model
-
         ptx = self._text if self._text is not None else program.read(self.program.path)
-        found = kernel_of(recording, kernel, ptx, self.gpu.description, self._places(), params)
-        memory = self.gpu.memory.contents
-        return recording.launch(self.gpu.machine, found, kernel.code, grid, block, dynamic_bytes, memory)
+        return recording.launch_of(self.gpu, kernel, ptx, self._places(), grid, block, dynamic_bytes, params)
 
     def _check_extents(self, kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
         description = self.gpu.description

@@ -44,13 +44,14 @@ class Job:
     energy: bool = False
     secondary: Job | None = None
     repeat: bool = False
-    trace: str = ""
+    trace: str = field(default="", repr=False)
 
     @property
     def command(self) -> str:
         """The command that runs it, from the same folder where it names files by relative paths."""
-        what = [self.kernel, "--size", self.size, "--seed", str(self.seed)]
-        words = ["lockstep", "run", *(["--trace", self.trace] if self.trace else what), "--gpu", self.gpu]
+        inputs = ["--size", self.size, "--seed", str(self.seed)]
+        words = ["lockstep", "run", *(["--trace", self.trace] if self.trace else [self.kernel]), "--gpu", self.gpu]
+        words += [] if self.trace else inputs
         if self.mechanisms:
             words += ["--with", ",".join(self.mechanisms)]
         for key, value in self.settings.items():
