@@ -49,9 +49,14 @@ def _record(options: Namespace) -> int:
         from lockstep.sim.study.sources import code_version
 
         told = {
-            "code_version": code_version(), "command": job.command, "kernel": kernels.name_of(kernels.file_of(job.kernel)), "size": job.size,
-            "seed": job.seed, "settings": dict(job.settings), "mechanisms": list(job.mechanisms),
-        }  # fmt: skip
+            "code_version": code_version(),
+            "command": job.command,
+            "kernel": kernels.name_of(kernels.file_of(job.kernel)),
+            "size": job.size,
+            "seed": job.seed,
+            "settings": dict(job.settings),
+            "mechanisms": list(job.mechanisms),
+        }
         recordings.append(started(gpu, options.output, told))
         gpu.recording_to = recordings[-1]
 

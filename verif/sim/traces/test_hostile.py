@@ -110,6 +110,23 @@ def test_a_warp_that_leaves_its_trace(folder: Path) -> None:
         replayed(folder)
 
 
+def test_lanes_that_lie(folder: Path) -> None:
+    """A run in other lanes than those on the stack: the warp stops there."""
+    file = folder / "warps-0.bin"
+    data = file.read_bytes()
+    head = read_head(data[: HEAD.size], "")
+    table, begin = data[HEAD.size : HEAD.size + head.table_bytes], HEAD.size + head.table_bytes
+    columns = bytearray(zlib.decompress(data[begin : begin + head.column_bytes]))
+    runs = int(read_table(table, head, "")["runs"].sum())
+    columns[8 * runs + 1] ^= 1  # of the second run's lanes, the lowest
+    body = zlib.compress(bytes(columns))
+    numbers = head.pieces, len(table), len(body), head.plain_bytes, zlib.crc32(table), zlib.crc32(body)
+    file.write_bytes(HEAD.pack(MAGIC, *numbers) + table + body + data[head.bytes :])
+    trace_mutants._make_right(folder)
+    with pytest.raises(UsageError, match="the warp is not where its trace says"):
+        replayed(folder)
+
+
 def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "warps-0.bin").unlink()
     assert main(["run", "--trace", str(folder)]) == 2
