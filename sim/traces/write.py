@@ -227,4 +227,5 @@ class Recording:
             recorder.flush()
             warps.marks, stores = judge(code, kernel.branch_table, recorder)
             if stores or inherited.any():
-                self._inherited.add(*recorder.written(sorted(stores)), words)
+                depending, written = recorder.written(sorted(stores))
+                self._inherited.add(depending, written, words)
