@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from lockstep.cli.main import main
 from lockstep.models.execution.isa import Category
 from lockstep.sim.errors import UsageError
+from lockstep.sim.traces import blocks
 from lockstep.sim.traces.blocks import HEAD, MAGIC, Steps, decode, encode, read_head, read_table
 from lockstep.verif import trace_mutants
 from lockstep.verif.sim.traces.programs import recorded, replayed
@@ -125,6 +127,21 @@ def test_lanes_that_lie(folder: Path) -> None:
     trace_mutants._make_right(folder)
     with pytest.raises(UsageError, match="the warp is not where its trace says"):
         replayed(folder)
+
+
+def test_another_digest(folder: Path) -> None:
+    edit(folder / "trace.json", lambda value: value["launches"][0].update(digest="0" * 64))
+    with pytest.raises(UsageError, match="does not have the digest"):
+        replayed(folder)
+
+
+def test_no_more_is_unpacked_than_must_be_there() -> None:
+    packed = zlib.compress(bytes(1 << 28))
+    tracemalloc.start()
+    with pytest.raises(UsageError, match="does not have its size"):
+        blocks._inflated(packed, 1000, zlib.crc32(packed), "")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
 
 
 def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
