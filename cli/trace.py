@@ -38,11 +38,10 @@ def command(options: Namespace) -> int:
 
 def _record(options: Namespace) -> int:
     from lockstep.sim.device.gpu import Gpu
-    from lockstep.sim.traces.record import started
-    from lockstep.sim.traces.write import Recording
+    from lockstep.sim.traces.record import DeviceRecording, started
 
     job = shared.job(options, options.kernel)
-    recordings: list[Recording] = []
+    recordings: list[DeviceRecording] = []
 
     def attach(gpu: Gpu) -> None:
         from lockstep.sim import kernels
