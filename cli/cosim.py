@@ -7,16 +7,18 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from lockstep.cli import options as shared
+from lockstep.cli.run import outcome
 from lockstep.rtl import registry
 from lockstep.sim.cosim.gates import Gates
 from lockstep.sim.cosim.liberty import read
 from lockstep.sim.cosim.run import cosim
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json
+from lockstep.sim.study.job import complaint
 
 
 def arguments(to: ArgumentParser) -> None:
-    shared.one_kernel(to)
+    shared.one_kernel_or_trace(to)
     shared.json(to)
     shared.secondary(to)
     to.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", action=shared.Joined,
@@ -48,17 +50,17 @@ def command(options: Namespace) -> int:
         ]
         what = f"{'gates of ' if gates else ''}{', '.join(result['blocks'])}"
         kernels = " and ".join(each.kernel for each in (job, job.secondary) if each)
-        table(f"{kernels}, {job.size}, on {job.gpu}: {result['mode']} of {what}",
+        table(f"{kernels}, {'trace' if job.trace else job.size}, on {job.gpu}: {result['mode']} of {what}",
               ("", "value", ""), rows)  # fmt: skip
         if not result["mismatches"]:
-            print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
+            print(outcome(result))
     if options.json:
         write_json(options.json, result)
     if result["mismatches"]:
         _complain(result)
-    elif not result["checked"]:
-        print(f"lockstep: {job.kernel} on {job.gpu}: wrong result: {result['message']}", file=sys.stderr)
-    return 0 if result["checked"] else 1
+    elif wrong := complaint(result):
+        print(f"lockstep: {job.kernel} on {job.gpu}: {wrong}", file=sys.stderr)
+    return 1 if result["mismatches"] or complaint(result) else 0
 
 
 def _complain(result: dict) -> None:

@@ -30,6 +30,7 @@ EPILOG = "See README.md for a start, and docs/statistics.md for the statistics."
 COMMANDS = {
     "run": "Run one kernel and check its result.",
     "cosim": "Run one kernel with the RTL of blocks in it, checked against the model in every cycle.",
+    "trace": "Record what the warps of a kernel execute, show a trace, or import one of Accel-Sim's.",
     "compare": "Run kernels in several configurations, side by side.",
     "sweep": "Run what a file describes, except for what has been run before.",
     "diff": "Explain how two saved runs differ, and where the cycles went.",

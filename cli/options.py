@@ -13,7 +13,7 @@ from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import write_json
 from lockstep.sim.sizes import SIZES
-from lockstep.sim.study import comparison
+from lockstep.sim.study import comparison, replayed
 from lockstep.sim.study.job import Job, complaint
 
 GPU = "see `lockstep gpus` (default: gtx480)"
@@ -76,6 +76,15 @@ def one_kernel(to: argparse.ArgumentParser) -> None:
     one_gpu(to)
 
 
+def one_kernel_or_trace(to: argparse.ArgumentParser) -> None:
+    to.add_argument("kernel", nargs="?", metavar="KERNEL|FILE.py", help="one of `lockstep kernels`, or a kernel of "
+                    "your own")  # fmt: skip
+    one_gpu(to)
+    to.add_argument("--trace", metavar="DIR", help="replay a trace in the place of a kernel: under the configuration "
+                    "of its recording, as far as --gpu, --with and --set do not say otherwise")  # fmt: skip
+    to.set_defaults(gpu=None, mechanisms=None)
+
+
 def secondary(to: argparse.ArgumentParser) -> None:
     to.add_argument("--secondary", metavar="KERNEL|FILE.py", help="a second kernel, which runs at the same time")
     to.add_argument("--secondary-size", choices=SIZES, help="size of its input (default: that of the first)")
@@ -132,7 +141,13 @@ def job(options: Namespace, kernel: str) -> Job:
 
 
 def two_jobs(options: Namespace) -> Job:
-    """The job of a command that may run a second kernel beside the first."""
+    """The job of a command that may run a second kernel beside the first, or a trace."""
+    if options.trace is not None:
+        return _replay(options)
+    if options.kernel is None:
+        raise UsageError("KERNEL|FILE.py: which kernel? see `lockstep kernels`; or the --trace of one")
+    options.gpu = options.gpu or description.DEFAULT
+    options.mechanisms = options.mechanisms or ""
     first = job(options, options.kernel)
     if options.secondary:
         second = replace(first, kernel=options.secondary, size=options.secondary_size or options.size)
@@ -141,6 +156,21 @@ def two_jobs(options: Namespace) -> Job:
         if getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')}: is for --secondary")
     return first
+
+
+def _replay(options: Namespace) -> Job:
+    """The job of a command that replays a trace: on the recording's GPU unless another one is named."""
+    given = dict(
+        kernel=options.kernel, size=options.size != "small", seed=options.seed != 1, strict=options.strict,
+        secondary=options.secondary, secondary_size=options.secondary_size, repeat=options.repeat,
+    )  # fmt: skip
+    for name, value in given.items():
+        if value:
+            shown = value if name == "kernel" else f"--{name.replace('_', '-')}"
+            raise UsageError(f"{shown}: the trace says what runs, and has no memory; it cannot be given with --trace")
+    recorded = replayed.job(options.trace, options.gpu)
+    selected = recorded.mechanisms if options.mechanisms is None else comparison.mechanisms(options.mechanisms)
+    return replace(recorded, mechanisms=selected, settings={**recorded.settings, **settings(options)})
 
 
 def source(options: Namespace) -> tuple[Path, dict[str, int]]:

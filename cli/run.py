@@ -1,4 +1,4 @@
-"""`lockstep run`: one kernel on one GPU, or two at once, their results checked."""
+"""`lockstep run`: one kernel on one GPU, or two at once, their results checked; or the trace of one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HIGHLIGHTS = (
 
 
 def arguments(to: ArgumentParser) -> None:
-    shared.one_kernel(to)
+    shared.one_kernel_or_trace(to)
     shared.json(to)
     shared.secondary(to)
     to.add_argument("--profile", action="store_true", help="show which lines of the source take the time, and why")
@@ -95,6 +95,9 @@ class _Watched:
 def command(options: Namespace) -> int:
     if options.energy and not options.json:
         raise UsageError("--energy: is kept in the file of --json, and there is none")
+    if options.trace and (options.timeline or options.profile):
+        what = "--timeline" if options.timeline else "--profile"
+        raise UsageError(f"{what}: shows a kernel's source; it cannot be given with --trace")
     check_writable(options.json)
     intervals.check(options.intervals, options.every)
     job = replace(shared.two_jobs(options), profile=options.profile, energy=options.energy)
@@ -115,8 +118,15 @@ def command(options: Namespace) -> int:
             _show(result)
         for function in result["profile"]["functions"] if options.profile else ():
             table(*hot_lines(function))
-        print(f"checked: {result['message']}" if result["checked"] else "WRONG RESULT")
+        print(outcome(result))
     return shared.finish(options, result, [{**each, "gpu": result["gpu"]} for each in kernels] or [result])
+
+
+def outcome(result: Result) -> str:
+    """Whether the result is right, in a line."""
+    if "trace" in result:
+        return "\n".join([f"not checked: {result['message']}", *result["notes"]])
+    return f"checked: {result['message']}" if result["checked"] else "WRONG RESULT"
 
 
 def _highlights(result: Result) -> list[str]:
@@ -128,7 +138,8 @@ def _show(result: Result) -> None:
     rows = [(key, result[key], "") for key in ("cycles", "warp_instructions", "thread_instructions", "ipc")]
     rows += [(key, result["stats"][key], STATISTICS[key].doc) for key in _highlights(result)]
     rows += [("wall_seconds", result["wall_seconds"], ""), ("kwips", result["kwips"], "simulation speed")]
-    table(f"{result['kernel']}, {result['size']}, on {result['gpu']}", ("", "value", ""), rows)
+    what = "trace" if "trace" in result else result["size"]
+    table(f"{result['kernel']}, {what}, on {result['gpu']}", ("", "value", ""), rows)
 
 
 def _show_both(result: Result, repeat: bool) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from lockstep.models import cache, laws, tenants
 from lockstep.models import jit as J
 from lockstep.models.core.sm import ZEROED
 from lockstep.models.core.state import LAUNCH, SM
-from lockstep.models.execution.isa import CODE_BASE, CODE_END, CONTEXT, GRANULE, Flag
+from lockstep.models.execution.isa import CODE_BASE, CODE_END, CONTEXT, GRANULE, Flag, Group
 from lockstep.models.launch import Kernel
 from lockstep.models.memory import system
 from lockstep.models.observe import Observer
@@ -93,7 +93,9 @@ class Model:
         from lockstep.models.execution.execute import SLOTS
         from lockstep.models.execution.printf import Printer
 
-        self.slots = SLOTS
+        self.slots: Mapping[Group, Any] = SLOTS
+        self.guide: Any = None  # a slot that sees each issue (``models/traces``)
+        self.trace = 0  # host address that the slots find in the context
         self.printer = Printer(self.context)
         brought = [(mechanism, instance) for mechanism in chosen for instance in self._instances(mechanism)]
         self.instances = [instance for _, instance in brought]

@@ -162,10 +162,12 @@ class Session:
         machine.launch_record["predicate_file"] = machine.predicates.ctypes.data
         for group, function in machine.slots.items():
             machine.launch_record["execute"][group] = J.address(function)
+        machine.launch_record["guide"] = J.address(machine.guide) if machine.guide else 0
         for name, value in dict(
             lanes=LANES, warps=machine.gpu.core.warps, sms=machine.gpu.core.sms, memory=arena.address,
             memory_bytes=arena.bytes, valid=arena.valid_address, memory_marks=arena.marks,
             textures=arena.textures.ctypes.data, texture_count=len(arena.textures), host=machine.printer.address,
+            trace=machine.trace,
         ).items():  # fmt: skip
             machine.context[name] = value
 

@@ -98,6 +98,7 @@ FAULTS = {
     "BAD_TEXTURE": "not a valid texture handle",
     "BAD_BRANCH_INDEX": "branch index beyond its table",
     "UNWRITTEN": "read of memory that nobody has written",
+    "OFF_TRACE": "the warp is not where its trace says",
 }
 """The text for each of ``models.execution.isa.Fault``, by its name."""
 

@@ -104,6 +104,8 @@ class Mechanism:
         The state that its paper counts.
     grids : int
         How many grids at a time it can handle.
+    values : str
+        What it does with values, if that decides about cycles: it cannot take part in the replay of a trace.
     """
 
     name: str
@@ -130,6 +132,7 @@ class Mechanism:
     energy: tuple[Use, ...] = ()
     storage: Storage | None = None
     grids: int = 1
+    values: str = ""
 
     def __post_init__(self) -> None:
         if unknown := self.tenants.keys() - FRAME_SLOTS.keys():

@@ -22,7 +22,7 @@ BESIDE = {("sim", "synth")}
 
 FOLDERS = [name for floor in FLOORS for name in floor]
 
-ROOMS = ("base", "compile", "device", "kernels", "study", "cosim", "gpu")
+ROOMS = ("base", "compile", "device", "traces", "kernels", "study", "cosim", "gpu")
 """Of ``sim``, each of which sees those before it. Base: its loose files, but for the API's, which stands above all."""
 
 

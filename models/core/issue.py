@@ -95,6 +95,10 @@ def _issue(sm, launch, config, context, k, slot, now):
     where = address_of(warp, pc)
     instruction = at_instruction(where)
     show(sm, launch, context, instruction, slot, now)
+    if launch.guide != 0:
+        fault = call(i64(launch.guide), addressof(context), addressof(warp))
+        if fault != Fault.NONE:
+            stop(sm, fault, slot, pc)
     mask = i64(context.mask)
     flags = i64(instruction.flags)
     io.i.hint = 1 if flags & Flag.HINT != 0 else 0

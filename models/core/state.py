@@ -190,7 +190,8 @@ SM = record(
 # What all SMs share during a launch.
 LAUNCH = record(
     [
-        ("execute", "i8", (len(Group),)),  # addresses of the executing functions
+        ("execute", "i8", (len(Group),)),  # addresses of the executing functions ...
+        ("guide", "i8"),  # ... and of the one that sees each issue (``models/traces``); 0: there is none
         ("predicate_file", "i8"),  # host address: u32[sm][slot][predicate]
         ("grids", GRID, (MAX_GRIDS,)),  # that run at once
     ]

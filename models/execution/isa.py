@@ -616,6 +616,7 @@ class Fault(IntEnum):
     BAD_TEXTURE = 11
     BAD_BRANCH_INDEX = 12
     UNWRITTEN = 13  # a read of a byte that nobody has written, where marks are kept (``written``)
+    OFF_TRACE = 14  # a warp whose trace is replayed is not where that says
     # Faults of the model itself, or of hardware in its place; from here on.
     MEMORY_ORDER = 100  # the L1 accepted a warp's accesses out of order
     LANES = 101  # a lane's access was sent or answered twice
@@ -742,6 +743,7 @@ CONTEXT = record(
         ("textures", "i8"),  # host address of TEXTURE records; handle h is record h - 1
         ("texture_count", "i8"),
         ("probe", "i8"),  # find out where an access would touch, and perform nothing
+        ("trace", "i8"),  # host address for who records or replays what warps execute (``models/traces``)
         ("fault", "i8"),
         ("fault_lane", "i8"),
         ("fault_address", "i8"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from lockstep.sim.compile.ptx.kernel import Kernel
+from lockstep.sim.compile.ptx.lines import Places
 from lockstep.sim.device import statistics
 from lockstep.sim.device.memory import Arena
 from lockstep.sim.device.preemptions import SCHEDULE, preemptions
@@ -31,6 +34,19 @@ def _to_standard_output(text: str) -> None:
     sys.stdout.write(text)
 
 
+class Recording(Protocol):
+    """Who records launches as a trace."""
+
+    def launch_of(
+        self, device: Device, kernel: Kernel, ptx: str, places: Places, grid: tuple[int, int, int],
+        block: tuple[int, int, int], dynamic_bytes: int, param_bytes: int,
+    ) -> AbstractContextManager[None]:  # fmt: skip
+        """Records the launch inside of the ``with``."""
+
+    def close(self) -> None:
+        """The trace is complete."""
+
+
 class Device:
     """``progress`` is called now and then during a launch with the CTAs that have ended, the CTAs in all, and the core
     cycle; ``on_print`` when a launch has ended or failed, with what it has printed; ``after_launch``, all of them, when
@@ -39,6 +55,9 @@ class Device:
     ``every`` is the length of the intervals of ``run.timeline``, in core cycles. None: 1000; when a launch has 200 of
     them, pairs become one, and so do all that follow. With a number, that happens at 50,000.
     """
+
+    recorder: Callable[..., Recording] | None = None
+    """Begins a trace; :mod:`lockstep.sim.gpu` sets it, since traces stand above devices."""
 
     def __init__(
         self,
@@ -55,6 +74,7 @@ class Device:
         self.after_launch: list[Callable[[Run], None]] = []
         self.every: int | None = None
         self.tracing: Trace | None = None
+        self.recording_to: Recording | None = None  # what launches are recorded by
         self.runs: deque[Run] = deque(maxlen=KEPT)
         self._raw: dict[str, np.ndarray] = {}
 
@@ -150,3 +170,22 @@ class Device:
             yield trace
         finally:
             self.tracing = None
+
+    @contextmanager
+    def recording(self, folder: str | os.PathLike[str], provenance: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """Record what warps execute, in the launches inside of the ``with``, as a trace in a new folder.
+
+        It can be replayed under any configuration (``docs/traces.md``); ``provenance`` says what was recorded. Cycles
+        and statistics are those without. When the block is left by an error, the trace stays unfinished.
+        """
+        if self.recording_to is not None:
+            raise UsageError("this Gpu is already recording another trace")
+        self.synchronize()
+        assert self.recorder is not None, "lockstep.sim.gpu has set it"
+        recording = self.recorder(folder, provenance or {})
+        self.recording_to = recording
+        try:
+            yield
+            recording.close()
+        finally:
+            self.recording_to = None

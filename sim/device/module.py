@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -257,6 +258,8 @@ class Module:
         profiled = self.gpu.profile if profile is None else profile
         work = Work(kernel.name, kernel.shown, ready, grid, block, params, shared_bytes, *told, profiled)
         if later:
+            if self.gpu.recording_to:
+                raise UsageError(f"{kernel.shown}: launches in streams cannot be recorded as a trace")
             if profiled and not self.gpu.profile:
                 raise UsageError(f"{kernel.shown}: a profile in a stream is that of all launches: Gpu(profile=True)")
             return later(work)
@@ -277,7 +280,8 @@ class Module:
         try:
             observers = [each for each in (observer, tracer) if each]
             what = ready, grid, block, params, shared_bytes, memory
-            result = machine.launch(*what, progress, observers, self.gpu.every)
+            with self._recorded(ready, grid, block, shared_bytes, len(params)):
+                result = machine.launch(*what, progress, observers, self.gpu.every)
         except Busy as error:
             raise UsageError(f"{kernel.shown}: {error}") from None
         except BaseException as error:
@@ -297,6 +301,16 @@ class Module:
         self.gpu.record(run)
         self.gpu.show(run.printed)
         return run
+
+    def _recorded(
+        self, kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic_bytes: int, params: int
+    ) -> AbstractContextManager[None]:
+        """Records a launch, if that is asked for."""
+        recording = self.gpu.recording_to
+        if recording is None:
+            return nullcontext()
+        ptx = self._text if self._text is not None else program.read(self.program.path)
+        return recording.launch_of(self.gpu, kernel, ptx, self._places(), grid, block, dynamic_bytes, params)
 
     def _check_extents(self, kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
         description = self.gpu.description

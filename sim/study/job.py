@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lockstep.sim.device.profile import Profile
     from lockstep.sim.device.run import Run, Share
 
-__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "profiles"]
+__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "measured", "profiles"]
 
 Result = dict[str, Any]  # with the keys of the JSON output
 
@@ -29,7 +29,8 @@ class Job:
 
     ``settings`` override parameters of the GPU's description; ``strict`` and ``profile`` are those of the ``Gpu``.
     ``energy``: the result has what takes energy, by launch and interval. ``secondary``, of which kernel, size and seed
-    count, runs at the same time; with ``repeat`` again and again, until the first has ended.
+    count, runs at the same time; with ``repeat`` again and again, until the first has ended. ``trace``: the folder of
+    a trace that is replayed in the place of the kernel.
     """
 
     kernel: str
@@ -43,11 +44,14 @@ class Job:
     energy: bool = False
     secondary: Job | None = None
     repeat: bool = False
+    trace: str = field(default="", repr=False)
 
     @property
     def command(self) -> str:
         """The command that runs it, from the same folder where it names files by relative paths."""
-        words = ["lockstep", "run", self.kernel, "--gpu", self.gpu, "--size", self.size, "--seed", str(self.seed)]
+        inputs = ["--size", self.size, "--seed", str(self.seed)]
+        words = ["lockstep", "run", *(["--trace", self.trace] if self.trace else [self.kernel]), "--gpu", self.gpu]
+        words += [] if self.trace else inputs
         if self.mechanisms:
             words += ["--with", ",".join(self.mechanisms)]
         for key, value in self.settings.items():
@@ -74,7 +78,7 @@ def failed(job: Job, message: str) -> Result:
 
 def complaint(result: Result) -> str:
     """Why a result cannot be used, in a line; empty if it is right."""
-    if result["checked"]:
+    if result["checked"] or "trace" in result:
         return ""
     message: str = result["message"]
     return f"wrong result: {message}" if "cycles" in result else message
@@ -88,7 +92,6 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     machine is made, unless it asks for that itself. Raises :class:`UsageError`.
     """
     from lockstep.sim import kernels
-    from lockstep.sim.device import description
     from lockstep.sim.device.gpu import Gpu
     from lockstep.sim.errors import UsageError
     from lockstep.sim.study.sources import code_version
@@ -116,13 +119,19 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     watch.phase(f"{kernel.name}: checking")
     check = guard(kernel.name, "reference", lambda: kernels.check(kernel, outputs, data))
     wall = time.perf_counter() - start
+    told = {"checked": check.passed, "compared": check.compared, "message": check.message}
+    return {"kernel": kernel.name, "code_version": version, "wall_seconds": wall, **told, **measured(job, gpu, runs)}
+
+
+def measured(job: Job, gpu: Gpu, runs: Sequence[Run]) -> Result:
+    """What a result says of the launches of a job, all that have run on a device."""
+    from lockstep.sim.device import description
+
     simulated = sum(run.wall_seconds for run in runs)
     cycles = sum(run.cycles for run in runs)
     instructions = sum(run.warp_instructions for run in runs)
     return {
         **job.asked,
-        "code_version": version,
-        "kernel": kernel.name,
         "gpu": gpu.description.name,
         "size": job.size,
         "seed": job.seed,
@@ -132,10 +141,6 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         "warp_instructions": instructions,
         "thread_instructions": sum(run.thread_instructions for run in runs),
         "ipc": instructions / cycles if cycles else 0.0,
-        "checked": check.passed,
-        "compared": check.compared,
-        "message": check.message,
-        "wall_seconds": wall,
         "kwips": instructions / simulated / 1000 if simulated else 0.0,
         "stats": gpu.stats,
         "functions": _functions(runs, gpu),

@@ -33,6 +33,7 @@ MECHANISM = Mechanism(
     copies=parameters.copies,
     conflicts={"register-sharing": "registers in a staging unit are nobody else's"},
     passes=_passes,
+    values="its compressor packs registers by their values",
     statistics=statistics.STATISTICS,
     energy=(
         Use(REGISTERS, ("regless.operands", "regless.results", "regless.evictions"), ARRAY, _bank),

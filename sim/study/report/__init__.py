@@ -105,7 +105,7 @@ def _runs(runs: Sequence[Subject]) -> Table:
         (run.letter, run.name, run.result["cycles"], run.microseconds,
          run.microseconds and first[run.kernel].microseconds / run.microseconds, run.result["ipc"], run["issue.lanes"],
          run["occupancy.ratio"], run["l1.miss_rate"], run["l2.miss_rate"], run["dram.bandwidth_used"],
-         CHECKED[run.result["checked"]])
+         CHECKED[None if "trace" in run.result else run.result["checked"]])
         for run in runs
     ]  # fmt: skip
     return Table("runs", "Runs; speed-up in time, against the kernel's first run", columns, rows)

@@ -149,8 +149,7 @@ def dask(address: str, processes: int) -> Scheduler:
                 except (OSError, ValueError) as error:
                     raise UsageError(f"--scheduler dask={address}: {error}") from None
             futures = {
-                client.submit(make, job, key, kept, key=f"lockstep-{key}", pure=False): (job, key)
-                for job, key in tasks
+                client.submit(make, job, key, kept, key=f"lockstep-{key}", pure=False): (job, key) for job, key in tasks
             }
             for future in as_completed(futures):
                 job, key = futures[future]

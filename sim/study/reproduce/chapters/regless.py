@@ -165,9 +165,7 @@ REGIONS = (
     "registers are the most at a time. The second has means over the regions that are executed, with the cycles from "
     "when a region may issue to its last issue."
 )
-TIMES = (
-    "Run time is that of all launches, as a ratio to the baseline's with its whole register file: lower is faster."
-)
+TIMES = "Run time is that of all launches, as a ratio to the baseline's with its whole register file: lower is faster."
 SLOWER = (
     "What RegLess does to a warp that is alone: an operand comes two cycles later than from a register file, and its "
     "next region starts only when the last one has all operands. The run time with {file} registers, as many as the "

@@ -267,8 +267,9 @@ def page(results: Mapping[str, Result]) -> Page:
         _throughput(figures),
         _all_misses(figures),
         Plot(
-            "misses", "L1 misses to those of the baseline (Kloosterman figure 3.13)",
-            partial(_bars, list(figures), misses)
+            "misses",
+            "L1 misses to those of the baseline (Kloosterman figure 3.13)",
+            partial(_bars, list(figures), misses),
         ),
     ]
     if set(FUNCTIONS) == set(figures):

@@ -77,16 +77,18 @@ def page(results: Mapping[str, Result]) -> Page:
         static_table(runs, names),
         *((Text(EASE), eased_table(runs)) if whole else ()),
         Plot(
-            "static", "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)",
-            partial(bars, names, speeds)
+            "static",
+            "Speed-up of one CTA on each core, and of the best (Kayiran figure 1)",
+            partial(bars, names, speeds),
         ),
         Text(CLASSES),
         classes_table(runs, names),
         Text(DIFFERENT),
         different_table(runs, names),
         Plot(
-            "ract", "RACT (Kayiran figure 3)",
-            partial(sorted_bars, {name: runs[f"{name}, {BASE}"].act for name in names})
+            "ract",
+            "RACT (Kayiran figure 3)",
+            partial(sorted_bars, {name: runs[f"{name}, {BASE}"].act for name in names}),
         ),
     ]
     if whole:
