@@ -20,8 +20,9 @@ TREES = ("cli", "models", "rtl", "sim", "spec", "synth", "verif")
 
 
 def areas() -> list[Path]:
-    """The folders and files of the mechanisms."""
-    there = (ROOT / tree / mechanism.area for mechanism in MECHANISMS.values() for tree in (*TREES, CHAPTERS))
+    """The folders and files of the mechanisms; a chapter's name is an area's, or a word of a mechanism's name."""
+    there = [ROOT / tree / mechanism.area for mechanism in MECHANISMS.values() for tree in (*TREES, CHAPTERS)]
+    there += [ROOT / CHAPTERS / word for mechanism in MECHANISMS.values() for word in mechanism.name.split("-")]
     return [path for area in there for path in (area, area.with_suffix(".py")) if path.exists()]
 
 
