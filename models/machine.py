@@ -169,6 +169,7 @@ class Model:
         J.as_bytes(self.sms)[:, :ZEROED] = 0
         for part, bound in self._bound:
             part[...] = bound
+        self._place_values()
         state = self.state
         for name in RUN.names or ():
             if name not in ("cta_dispatcher", "monitor", "placement"):
@@ -178,6 +179,17 @@ class Model:
         state["sm"] = self.sms.ctypes.data
         state["sms"], state["skip"] = self.gpu.core.sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = self.gpu.launch.overhead
+
+    def _place_values(self) -> None:
+        """Tell the SMs where the values of lines are, if they have any."""
+        values, lsu, every = self.memory.values, self.sms["lsu"], np.arange(len(self.sms))
+        for record, name, array in (
+            (lsu["l1"], "contents", values and values.lines),
+            (lsu["l1"], "brought", values and values.brought),
+            (lsu, "carried", values and values.carried),
+            (lsu, "answers", values and values.answers),
+        ):
+            record[name] = 0 if array is None else array.ctypes.data + every * array[0].nbytes
 
     def _observe(self, observer: Observer, kernel: Kernel) -> None:
         """Let an observer fill its frame slots for the run that begins."""
