@@ -15,7 +15,7 @@ from lockstep.models.core.frame import (
 )
 from lockstep.models.core.state import instruction_of, is_access
 from lockstep.models.core.warp import PUT_OFF
-from lockstep.models.execution.isa import Control, Group, Space
+from lockstep.models.execution.isa import Control, Flag, Group, Space
 from lockstep.models.jit import i64, inline, jit, popcount
 from lockstep.models.lsu.gates import closed
 from lockstep.models.lsu.performed import all_performed
@@ -81,6 +81,9 @@ def refresh(sm, config, slot):
     sm.ready = i64(sm.ready) | bit
     sm.by_pipe[warp.pipe] |= bit
     warp.kind = kind_of(config, instruction)
+    if warp.kind == LOAD and sm.lsu.carried != 0 and sm.lsu.path.delivers != 0:
+        if i64(instruction.flags) & Flag.VOLATILE != 0:
+            warp.kind = STORE  # the path may exchange a warp's loads, and must not exchange these
     sm.by_kind[warp.kind] |= bit
 
 

@@ -184,9 +184,8 @@ def _late_values(sm, token, number):
 def _fences(sm, config):
     """Let warps go on that wait at a fence for what has been performed now."""
     performed = sm.lsu.performed
-    if not advance(performed):
-        return
-    waits = i64(performed.waits)
+    advance(performed)
+    waits = i64(performed.waits) & ~i64(sm.ready)
     while waits != 0:
         slot = ctz(waits)
         waits = without_lowest(waits)

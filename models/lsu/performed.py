@@ -48,23 +48,20 @@ def counter_of(performed, epoch):
 
 @inline
 def advance(performed):
-    """Find the oldest epoch that is not over; returns whether that is another one than before."""
-    before = i64(performed.oldest)
+    """Find the oldest epoch that is not over."""
     while performed.oldest < performed.epoch and performed.count[performed.oldest % EPOCHS].left == 0:
         performed.oldest += 1
-    return performed.oldest != before
 
 
 @jit
 def all_performed(performed, warp):
     """Whether all that the SM had issued when a warp came to its fence has been performed."""
-    advance(performed)
     if (i64(performed.waits) >> warp) & 1 == 0:
         performed.waits = i64(i64(performed.waits) | i64(1) << warp)
         performed.until[warp] = performed.epoch
         if performed.epoch + 1 < performed.oldest + EPOCHS:
             performed.epoch += 1
-        advance(performed)
+    advance(performed)
     return performed.until[warp] < performed.oldest
 
 

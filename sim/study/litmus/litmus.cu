@@ -130,6 +130,16 @@ struct cowr {  // a store, then a load
   }
 };
 
+struct see {  // a value that somebody waits for
+  STEP {
+    if (role == 0) {
+      store<FLAG>(x, 1);
+    } else {
+      for (unsigned k = 0; k < 200 && a == 0; k++) a = load<FLAG>(x);
+    }
+  }
+};
+
 struct inc {  // a word that all threads increment
   STEP { a = atomicAdd(x, 1); }
 };
@@ -137,21 +147,22 @@ struct inc {  // a word that all threads increment
 // What the host gives a kernel.
 struct Setting {
   unsigned* words;
-  const unsigned* places;  // of x and y of each instance, in words
+  const unsigned* places;  // of each instance, in words: x, y, and one that noise is made with
+  const unsigned* noise;   // by round and role, what the steps wait behind: 1: a fetch; from 2 on: stores
   const unsigned* delays;  // by round, role and warp
   const unsigned* roles;   // of the parts, in the order of their CTAs or of their warps
+  const unsigned* warms;   // by round, roles that load x and y before they meet, as a mask
   unsigned* meetings;      // zeros, by round and warp
   unsigned* results;       // two of each thread
-  unsigned parts, rounds;
-  unsigned warms;     // roles that load x and y before they meet, as a mask
+  unsigned parts, rounds, players;  // CTAs, or parts of one; those whose role is not below ``players`` do nothing
   unsigned together;  // 1: the parts are those of one CTA
   unsigned access, fence;
 };
 
-__device__ void meet(unsigned* meeting, unsigned parts) {
+__device__ void meet(unsigned* meeting, unsigned players) {
   if (threadIdx.x % 32 == 0) {
     atomicAdd(meeting, 1);
-    while (atomicAdd(meeting, 0) != parts) {
+    while (atomicAdd(meeting, 0) != players) {
     }
   }
   __syncwarp();
@@ -174,22 +185,27 @@ __device__ __forceinline__ void play(const Setting& s) {
   const unsigned part = s.together ? threadIdx.x / threads : blockIdx.x;
   const unsigned thread = threadIdx.x % threads, warp = thread / 32, warps = threads / 32;
   const unsigned role = s.roles[part];
+  if (role >= s.players) return;
   for (unsigned round = 0; round < s.rounds; round++) {
     const unsigned instance = round * threads + thread;
-    unsigned *x = s.words + s.places[2 * instance], *y = s.words + s.places[2 * instance + 1];
+    const unsigned* place = s.places + 3 * instance;
+    unsigned *x = s.words + place[0], *y = s.words + place[1], *beside = s.words + place[2];
     unsigned a = 0, b = 0;
-    if (s.warms >> role & 1) a = load<plain>(x) + load<plain>(y);
-    unsigned delay = s.delays[(round * s.parts + role) * warps + warp] + a;
-    meet(s.meetings + round * warps + warp, s.parts);
+    if (s.warms[round] >> role & 1) a = load<plain>(x) + load<plain>(y);
+    unsigned noise = s.noise[round * s.players + role];
+    unsigned delay = s.delays[(round * s.players + role) * warps + warp] + a;
+    meet(s.meetings + round * warps + warp, s.players);
     a = 0;
     for (; delay != 0; delay--) asm volatile("");
+    if (noise & 1) asm volatile("prefetch.global.L2 [%0];" ::"l"(beside));
+    for (noise >>= 1; noise != 0; noise--) store<plain>(beside, noise);
     take<Test>(s.access, s.fence, role, x, y, a, b);
-    s.results[2 * (instance * s.parts + role)] = a;
-    s.results[2 * (instance * s.parts + role) + 1] = b;
+    s.results[2 * (instance * s.players + role)] = a;
+    s.results[2 * (instance * s.players + role) + 1] = b;
   }
 }
 
 #define KERNEL(test) \
   extern "C" __global__ void test##_test(Setting s) { play<test>(s); }
 KERNEL(mp) KERNEL(sb) KERNEL(lb) KERNEL(w2) KERNEL(iriw)
-KERNEL(corr) KERNEL(coww) KERNEL(corw) KERNEL(cowr) KERNEL(inc)
+KERNEL(corr) KERNEL(coww) KERNEL(corw) KERNEL(cowr) KERNEL(see) KERNEL(inc)

@@ -45,7 +45,7 @@ def always(_: Variant) -> bool:
 
 
 def strong(variant: Variant) -> bool:
-    """Forbidden if all accesses are strong: they agree on the order of a word's values."""
+    """Forbidden if all accesses are strong: they agree on the order of a word's values, and see a new one in time."""
     return variant.strong and variant.access != "mixed"
 
 
@@ -143,6 +143,10 @@ SHAPES: dict[str, Shape] = {
                 Outcome("a = 2, x = 1", lambda v: (v[0], v[4]) == (2, 1), strong),
             ),
             fences=COHERENCE,
+        ),
+        Shape(
+            "see", "a value that somebody waits for", ("x = 1", "a = x, 200 times at most, until it is 1"),
+            (Outcome("a = 0", lambda v: v[2] == 0, strong),), fences=COHERENCE,
         ),
         Shape(
             "inc", "one word, increments", ("a = x++", "a = x++"),
