@@ -21,7 +21,7 @@ def arguments(to: ArgumentParser) -> None:
     shared.mechanisms(to)
     shared.parameters(to, "a parameter: l1.values=lines, for one kind of values alone")
     shared.seed(to, "the first seed")
-    to.add_argument("--seeds", type=int, metavar="N", default=2, help="how many seeds (default: 2)")
+    to.add_argument("--seeds", type=int, metavar="N", default=4, help="how many seeds (default: 4)")
     shared.json(to)
 
 

@@ -182,14 +182,16 @@ class Model:
 
     def _place_values(self) -> None:
         """Tell the SMs where the values of lines are, if they have any."""
-        values, lsu, every = self.memory.values, self.sms["lsu"], np.arange(len(self.sms))
+        values, lsu = self.memory.values, self.sms["lsu"]
+        if values is None:
+            return
         for record, name, array in (
-            (lsu["l1"], "contents", values and values.lines),
-            (lsu["l1"], "brought", values and values.brought),
-            (lsu, "carried", values and values.carried),
-            (lsu, "answers", values and values.answers),
+            (lsu["l1"], "contents", values.lines),
+            (lsu["l1"], "brought", values.brought),
+            (lsu, "carried", values.carried),
+            (lsu, "answers", values.answers),
         ):
-            record[name] = 0 if array is None else array.ctypes.data + every * array[0].nbytes
+            record[name] = array.ctypes.data + np.arange(len(self.sms)) * array[0].nbytes
 
     def _observe(self, observer: Observer, kernel: Kernel) -> None:
         """Let an observer fill its frame slots for the run that begins."""

@@ -254,7 +254,10 @@ def _write_loaded(lsu, warp, instruction, number, late):
             continue
         at = piece * width
         row, words = row_of(lsu, number, at >> 2), words_u32(register_address(warp, register), LANES)
-        for lane in range(LANES):
+        if width == 4:
+            for lane in range(LANES):
+                words[lane] = row[lane] if (late >> lane) & 1 else words[lane]
+        for lane in range(LANES if width < 4 else 0):
             value = ((i64(row[lane]) >> 8 * (at & 3) & keep) ^ sign) - sign
             words[lane] = u32(value & written) if (late >> lane) & 1 else words[lane]
         if _is_extended(instruction):

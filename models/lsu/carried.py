@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.execution.isa import LANES
-from lockstep.models.jit import addressof, ctz, i64, inline, jit, u32, without_lowest, words_u32, words_u64
+from lockstep.models.jit import (
+    addressof,
+    ctz,
+    i64,
+    inline,
+    jit,
+    popcount,
+    u32,
+    u64,
+    without_lowest,
+    words_u32,
+    words_u64,
+)
 from lockstep.models.lsu.performed import counter_of
 from lockstep.models.lsu.tokens import lanes_of_line
 from lockstep.models.memory import l1 as L1
@@ -18,6 +30,7 @@ from lockstep.models.memory.values import CARRIED_WORDS, LINE_BYTES, cargo_of, c
 from lockstep.spec.mapping import LINE_WORDS
 
 ROW_BYTES = 4 * LANES
+FEW = 8  # lanes, for which a loop over all of them takes longer
 _TOKEN_BYTES = CARRIED_WORDS * ROW_BYTES
 
 
@@ -39,6 +52,19 @@ def answer_bytes(lsu, identity):
     return i64(lsu.answers) + identity * LINE_BYTES
 
 
+@inline
+def _take_few(lsu, token, number, lanes, words, last):
+    """The same, lane by lane, of elements of at least four bytes."""
+    rows = words_u32(rows_of(lsu, number), CARRIED_WORDS * LANES)
+    count = i64(token.bytes) >> 2
+    while lanes != 0:
+        lane = ctz(lanes)
+        lanes = without_lowest(lanes)
+        first = i64(token.address[lane]) >> 2
+        for k in range(count):
+            rows[k * LANES + lane] = words[first + k & last]
+
+
 @jit
 def take_from_line(lsu, number, lanes, where):
     """Give some late lanes of a load their bytes of a line."""
@@ -48,6 +74,9 @@ def take_from_line(lsu, number, lanes, where):
     last = (i64(lsu.l1.line_bytes) >> 2) - 1
     size = i64(token.bytes)
     if size >= 4:
+        if popcount(lanes) <= FEW:
+            _take_few(lsu, token, number, lanes, words, last)
+            return
         for k in range(size >> 2):
             row = row_of(lsu, number, k)
             for lane in range(LANES):
@@ -85,10 +114,10 @@ def _is_stale(lsu, memory, line, where):
     """Whether a line has other bytes than memory has now."""
     here = words_u64(where, LINE_WORDS // 2)
     there = words_u64(in_memory(memory, line << lsu.l1.line_shift), LINE_WORDS // 2)
+    different = u64(0)
     for k in range(i64(lsu.l1.line_bytes) >> 3):
-        if here[k] != there[k]:
-            return True
-    return False
+        different |= here[k] ^ there[k]
+    return different != 0
 
 
 @jit

@@ -25,7 +25,6 @@ from lockstep.models.memory.timing import burst, read_only_delay, return_delay, 
 from lockstep.models.memory.values import Values, values_create
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import Gpu
-from lockstep.spec.warppool.parameters import MAX_METADATA
 
 
 @inline
@@ -123,7 +122,7 @@ def memory_create(gpu: Gpu) -> Memory:
         lines=_aligned(l2.slices * l2.sets * l2.ways, np.dtype("i8")).reshape(l2.slices, -1),
         valid=_aligned(l2.slices * l2.sets * l2.ways, BYTES).reshape(l2.slices, -1),
         mesh=mesh.mesh_create(gpu) if gpu.mesh.columns else None,
-        values=values_create(gpu, packets + 1, MAX_METADATA),
+        values=values_create(gpu, packets + 1),
     )
     memory_reset(memory)
     return memory

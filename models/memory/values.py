@@ -35,6 +35,7 @@ from lockstep.spec.mapping import LINE_WORDS
 from lockstep.spec.parameters import MAX_WARPS, TICKETS, Gpu
 
 LINE_BYTES = 4 * LINE_WORDS  # of the longest line; what a line of any length takes here
+IDENTITIES = 2048  # more than a path that delivers has for its accesses
 CARRIED_WORDS = 8  # of a lane, in a memory instruction on its way: the widest access has as many
 
 CARGO = record(
@@ -202,8 +203,8 @@ class Values:
     answers: np.ndarray  # by SM and identity, lines that answer a path that moves them itself
 
 
-def values_create(gpu: Gpu, packets: int, identities: int) -> Values | None:
-    """The arrays for a GPU, if lines have values; a path has ``identities`` for its accesses."""
+def values_create(gpu: Gpu, packets: int) -> Values | None:
+    """The arrays for a GPU with so many packets, if lines have values."""
     if gpu.l1.values == "memory":
         return None
     sms = gpu.core.sms
@@ -212,5 +213,5 @@ def values_create(gpu: Gpu, packets: int, identities: int) -> Values | None:
         brought=np.zeros((sms, gpu.l1.mshrs, LINE_WORDS), np.uint32),
         cargo=np.zeros(packets, CARGO),
         carried=np.zeros((sms, MAX_WARPS * TICKETS, CARRIED_WORDS * LINE_WORDS), np.uint32),
-        answers=np.zeros((sms, identities, LINE_WORDS), np.uint32),
+        answers=np.zeros((sms, IDENTITIES, LINE_WORDS), np.uint32),
     )

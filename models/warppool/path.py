@@ -37,7 +37,7 @@ from lockstep.models.lsu.tokens import VALUES, bytes_of, complete, is_store, lan
 from lockstep.models.lsu.unit import LSU, accepted
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, HIT, LOAD_BYPASS
-from lockstep.models.memory.values import copy_line, is_global
+from lockstep.models.memory.values import IDENTITIES, copy_line, is_global
 from lockstep.models.time import NEVER
 from lockstep.models.warppool import warp_pool
 from lockstep.spec.mapping import LINE_WORDS, Mapping
@@ -46,6 +46,7 @@ from lockstep.spec.warppool.parameters import MAX_METADATA, WarpPool
 
 CONSECUTIVE, RANGE, RANDOM = int(Mapping.CONSECUTIVE), int(Mapping.RANGE), int(Mapping.RANDOM)
 DELIVERIES = 4  # more than a crossbar holds
+assert MAX_METADATA <= IDENTITIES
 ANSWERS = 4  # more than are between their acceptance and their last result
 
 COUNTS = record(

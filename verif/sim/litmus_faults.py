@@ -52,7 +52,8 @@ def _volatile_hits() -> None:
 
 def _in_the_l1() -> None:
     """An atomic on the words of a test operates on its SM's own copy of them."""
-    right, own = values._perform, {}
+    own: dict[int, np.ndarray] = {}
+    right = values._perform
     nbytes = 4 * words_of(description.load("gtx480"))  # that is what comes first in memory
 
     def wrong(memory: Any, index: int, cargo: Any) -> None:

@@ -124,13 +124,15 @@ def test_nothing_is_stale_without_lines(settings: Mapping[str, Any]) -> None:
 
 # While a load of one warp is on its way, a writer in another SM changes the word, and another warp loads it.
 JOIN = """
-extern "C" __global__ void join(unsigned *x, unsigned *flag, unsigned *out, int past_the_l1)
+extern "C" __global__ void into_l2(unsigned *word) { atomicAdd(word, 0); }
+
+extern "C" __global__ void join(unsigned *x, unsigned *flag, unsigned *out, int past_the_l1, int turns)
 {
   unsigned value = 0;
   if (threadIdx.x % 32) return;
   if (blockIdx.x == 1 && threadIdx.x) return;
   if (blockIdx.x == 1) {
-    for (unsigned k = 0; k < 400; k++) asm volatile("");
+    for (int k = 0; k < turns; k++) asm volatile("");
     asm volatile("st.global.u32 [%0], 5;" :: "l"(x) : "memory");
     __threadfence();
     atomicExch(flag, 1);
@@ -156,7 +158,9 @@ def join(past_the_l1: int, renewed: bool = True) -> list[int]:
         l1._renew = lambda *_: None  # where the model is interpreted
     gpu = Gpu("gtx480", (), {"core.sms": 2, "dram.latency": 8000, **WARM, **LINES})
     arrays = [gpu.to_device(np.zeros(count, np.uint32)) for count in (1, 1, 2)]
-    run = gpu.load(JOIN).launch("join", grid=2, block=64, args=[*arrays, np.int32(past_the_l1)])
+    module = gpu.load(JOIN)
+    module.launch("into_l2", grid=1, block=1, args=[arrays[1]])
+    run = module.launch("join", grid=2, block=64, args=[*arrays, np.int32(past_the_l1), np.int32(400)])
     return [*gpu.from_device(arrays[2]).tolist(), int(run.stats["l1.merges"])]
 
 
