@@ -111,7 +111,7 @@ def test_idle_cycles_do_not_matter(name: str) -> None:
 FOUND = {
     "a fence does nothing": ("mp", "mixed", "gpu", "gtx480", 4, 3),
     "a fence does not invalidate": ("mp", "mixed", "gpu", "gtx480", 4, 3),
-    "a fence does not wait": ("sb", "volatile", "gpu", "dyncta56", 12, 3),
+    "a fence does not wait": ("sb", "volatile", "gpu", "dyncta56", 56, 3),
     "a volatile load hits": ("see", "volatile", "none", "gtx480", 4, 1),
     "an atomic in the L1": ("inc", "atomic", "none", "gtx480", 4, 1),
     "a store leaves its line": ("cowr", "plain", "none", "gtx480", 4, 1),
