@@ -36,6 +36,7 @@ COMMANDS = {
     "diff": "Explain how two saved runs differ, and where the cycles went.",
     "energy": "Account for the energy of saved runs, by component.",
     "power": "Predict the power of kernels from characteristics of their runs, by statistical models.",
+    "litmus": "Run racing programs: which outcomes occur, and whether PTX forbids one of them.",
     "bench": "Measure the speed of the model.",
     "verify": "Check the hardware of blocks against their golden models.",
     "reproduce": "Compare with published or independent figures: a page with tables and plots.",

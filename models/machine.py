@@ -171,6 +171,7 @@ class Model:
         J.as_bytes(self.sms)[:, :ZEROED] = 0
         for part, bound in self._bound:
             part[...] = bound
+        self._place_values()
         state = self.state
         for name in RUN.names or ():
             if name not in ("cta_dispatcher", "monitor", "placement"):
@@ -180,6 +181,19 @@ class Model:
         state["sm"] = self.sms.ctypes.data
         state["sms"], state["skip"] = self.gpu.core.sms, self.skip
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = self.gpu.launch.overhead
+
+    def _place_values(self) -> None:
+        """Tell the SMs where the values of lines are, if they have any."""
+        values, lsu = self.memory.values, self.sms["lsu"]
+        if values is None:
+            return
+        for record, name, array in (
+            (lsu["l1"], "contents", values.lines),
+            (lsu["l1"], "brought", values.brought),
+            (lsu, "carried", values.carried),
+            (lsu, "answers", values.answers),
+        ):
+            record[name] = array.ctypes.data + np.arange(len(self.sms)) * array[0].nbytes
 
     def _observe(self, observer: Observer, kernel: Kernel) -> None:
         """Let an observer fill its frame slots for the run that begins."""

@@ -21,6 +21,7 @@ from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, ctz, entry, i64, inline, inline_once, jit, record, u64, without_lowest
 from lockstep.models.lsu.unit import lsu_end
 from lockstep.models.memory import system
+from lockstep.models.memory.l1 import l1_invalidate
 from lockstep.models.observe.intervals import ROOM, take
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_GRIDS, PLACEMENTS
@@ -272,6 +273,13 @@ def enter(state, launch, settings, g):
         state.moves = 0
         state.owner_until = i64(state.now) + i64(settings.launch.slice)
     state.dispatcher_wake = state.now
+
+
+@entry
+def invalidate(state, sms):
+    """Invalidate the L1s: a grid begins while another one runs, and must not find what was there before it."""
+    for s in range(state.sms):
+        l1_invalidate(sms[s].lsu.l1)
 
 
 @entry

@@ -21,11 +21,12 @@ from lockstep.models import laws
 from lockstep.models.execution.isa import LANES, Fault
 from lockstep.models.launch import Arena, Kernel, Launch, Program, describe
 from lockstep.models.machine import Model
+from lockstep.models.memory.values import finish_stores
 from lockstep.models.observe import Observer
 from lockstep.models.observe.intervals import Intervals
 from lockstep.models.occupancy import plan
 from lockstep.models.progress import Files, Watch, between_looks
-from lockstep.models.run import enter, run
+from lockstep.models.run import enter, invalidate, run
 from lockstep.models.stop import ModelFault, Records, Stop
 from lockstep.spec.parameters import MAX_GRIDS
 
@@ -152,7 +153,9 @@ class Session:
             self._before[index] = self._share(index)
         for observer in self._observers:
             observer.enter(index, kernel)
-        state, _, _, launch_record, settings, _, _ = machine.arguments
+        state, sms, _, launch_record, settings, _, _ = machine.arguments
+        if machine.memory.values and not first:
+            invalidate(state, sms)
         enter(state, launch_record, settings, index)
         self._watch, self._look = None, self.now + between_looks(machine.gpu.launch.no_progress)
 
@@ -168,8 +171,10 @@ class Session:
             memory_bytes=arena.bytes, valid=arena.valid_address, memory_marks=arena.marks,
             textures=arena.textures.ctypes.data, texture_count=len(arena.textures), host=machine.printer.address,
             trace=machine.trace,
+            late=machine.memory.values is not None,
         ).items():  # fmt: skip
             machine.context[name] = value
+        machine.memory.record["arena"] = arena.address
 
     def advance(self, until: int | None = None) -> list[Ended]:
         """Run until a grid has ended, or up to a core cycle; returns the grids that have. A fault ends the run."""
@@ -215,6 +220,8 @@ class Session:
         for index in which:
             self._printed = machine.printer.text(machine.grid(index))
             ended = whole or self.now
+            if machine.memory.values and not whole:
+                finish_stores(machine.memory.argument, len(machine.memory.pool), index)
             raw = {"gpu.cycles": np.array([ended - self._began[index]])}
             found.append(Ended(index, self._began[index], ended, raw, self._printed, self._issued(1 - index)))
             self._last[index] = found[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.spec.mechanism import Mechanism, Parameters
 from lockstep.spec.parameters import LANES, MAX_GRIDS, SCHEDULERS, TICKETS, Compiler, Core, Gpu
-from lockstep.spec.passes import HINTS, Pass, machine
+from lockstep.spec.passes import FENCES, HINTS, Pass, machine
 
 COALESCER = "lsu.intra_warp_coalescer"
 CROSSBAR = "lsu.line_crossbar"
@@ -39,6 +39,8 @@ def _passes(gpu: Gpu) -> tuple[Pass, ...]:
     found = []
     if gpu.compiler != Compiler():
         found.append(machine(gpu.compiler, free_registers(gpu.core)))
+    if gpu.l1.values == "lines":
+        found.append(FENCES)
     if gpu.core.scheduler == "region-p":
         hints = "lockstep.sim.compile.ptx.passes.memory_regions:hints"
         found.append(Pass(HINTS, hints, tuple(hidden_by(gpu).items())))

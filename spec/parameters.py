@@ -57,6 +57,7 @@ SCHEDULERS = ("lrr", "greedy-rr", "gto", "oldest", "two-level", "simple-p", "reg
 DISPATCHERS = ("round-robin", "load-balanced")
 PLACEMENTS = ("shared", "spatial", "temporal")
 READ_MODES = ("perfect", "finite")
+L1_VALUES = ("memory", "lines")
 L1_INDEXES = ("linear", "fold", "fermi")
 LINEAR, FOLD, FERMI = range(len(L1_INDEXES))
 
@@ -162,6 +163,9 @@ class L1:
     latency: int = integer(30, 8, 4096, "core cycles", "hit: issue of the load to dependent issue")
     queue: int = integer(8, 1, 64, "requests", "between the L1 and the crossbar")
     data: int = integer(1, 0, 1, "", "0: global loads bypass the L1")
+    values: str = choice(
+        "memory", L1_VALUES, "what a load gets: what memory has at its issue, or what its line has, which may be stale"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,6 +326,8 @@ SECTIONS: dict[str, type] = dict(
 """The sections of the frame, which every description has, but for those in :data:`OPTIONAL`."""
 
 OPTIONAL = ("mesh", "compiler")
+OPTIONAL_KEYS = ("l1.values",)
+"""Parameters that a description may leave out, though it has the others of their sections."""
 
 
 def layout(section: type) -> np.dtype:

@@ -34,6 +34,9 @@ def machine(compiler: Compiler, free_registers: int) -> Pass:
     return Pass(MACHINE, "lockstep.sim.compile.ptx.machine:assemble", tuple(parameters.items()))
 
 
+FENCES = Pass(MACHINE, "lockstep.sim.compile.ptx.passes.ordering:fences")
+"""Fences around accesses that acquire or release."""
+
 FIRST_USE = Pass(RENUMBERING, "lockstep.sim.compile.ptx.passes.first_use:renumber")
 """Registers numbered by their first use."""
 

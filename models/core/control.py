@@ -13,6 +13,8 @@ from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, Control, Fault, at_grid
 from lockstep.models.execution.operands import register_address
 from lockstep.models.jit import ctz, i64, jit, words_i32, words_u32
+from lockstep.models.lsu.performed import leave_fence
+from lockstep.models.memory.l1 import l1_invalidate
 
 
 @jit
@@ -33,6 +35,8 @@ def control(sm, config, context, instruction, slot, ready, now):
         fault = i64(Fault.NONE)
         if context.mask != 0:
             fault = _synchronise(sm, config, context, instruction, slot, now)
+        if op == Control.FENCE:
+            leave_fence(sm.lsu.performed, slot)
         warp.pc += 1
         W.pop_reconverged(warp)
     if fault != Fault.NONE:
@@ -50,6 +54,8 @@ def _synchronise(sm, config, context, instruction, slot, now):
         return barrier(sm, config, context, instruction, slot, now)
     if op == Control.FENCE:
         sm.counters.fences += 1
+        if sm.lsu.carried != 0 and instruction.sub != 0:
+            l1_invalidate(sm.lsu.l1)
     return i64(Fault.NONE)
 
 

@@ -11,20 +11,28 @@ A load's line holds what the lanes of the load that it answers have read, and el
 request may have read at different times. Not moved are textures, which are filtered on the way, atomics, which are
 answered lane by lane, and accesses of more than four bytes to local memory, whose words lie a row apart, in two lines
 of which the path sends one.
+
+Where lines have values (``memory.values``), no access to global memory reads or writes it at issue (:func:`defer`). A
+store's values go with its lines to the slices. A load or an atomic gets its own from the lines and requests that answer
+it, and its registers are written when the last answer is there (:func:`write_late`), or by the path if that delivers.
 """
 
 from __future__ import annotations
 
 from lockstep.models.core.warp import register_address
 from lockstep.models.execution.access import data_register, piece_bytes, pieces
-from lockstep.models.execution.isa import LANES, LOCAL_PHYSICAL, RZ, Flag, Group, Memory
-from lockstep.models.jit import ctz, i64, inline, jit, u32, without_lowest, words_u32
+from lockstep.models.execution.isa import LANES, LOCAL_PHYSICAL, RZ, Flag, Group, Memory, Space
+from lockstep.models.jit import addressof, ctz, i64, inline, jit, u32, without_lowest, words_u32
+from lockstep.models.lsu.carried import row_of
+from lockstep.models.lsu.performed import begun
 from lockstep.models.lsu.tokens import lanes_of_line
+from lockstep.models.memory.values import is_global
 from lockstep.spec.mapping import LINE_WORDS, REGISTERS
 
 POISON = 0xDEAD_BEEF
 
 LOAD, PREFETCH, MEMORY, SIGNED = int(Memory.LOAD), int(Memory.PREFETCH), int(Group.MEMORY), int(Flag.SIGNED)
+STORE, ATOMIC, GENERIC = int(Memory.STORE), int(Group.ATOMIC), int(Space.GENERIC)
 
 
 @inline
@@ -149,3 +157,126 @@ def write_values(warp, instruction, write):
             if extended:
                 high = i64(words[lane]) >> 31 if i64(instruction.flags) & SIGNED else i64(0)
                 upper[lane] = u32(-high)
+
+
+# ------------------------------------------------------------------------------------------- where lines have values
+
+
+@jit
+def _late_lanes(instruction, token):
+    """The lanes of an instruction that access global memory."""
+    group = i64(instruction.group)
+    if (group != MEMORY or instruction.op == PREFETCH) and group != ATOMIC:
+        return i64(0)
+    mask = i64(token.mask)
+    if instruction.space != GENERIC:
+        return mask if is_global(i64(token.address[ctz(mask)])) else i64(0)
+    late, left = i64(0), mask
+    while left != 0:
+        lane = ctz(left)
+        left = without_lowest(left)
+        late |= i64(is_global(i64(token.address[lane]))) << lane
+    return late
+
+
+@inline
+def _copy_register(lsu, number, row, warp, register, value):
+    """Carry a register, or a value in all lanes if there is none."""
+    target = row_of(lsu, number, row)
+    if register == RZ:
+        for lane in range(LANES):
+            target[lane] = u32(value)
+        return
+    words = words_u32(register_address(warp, register), LANES)
+    for lane in range(LANES):
+        target[lane] = words[lane]
+
+
+@jit
+def _carry_operands(lsu, warp, instruction, number):
+    """Carry the operands of an atomic."""
+    for which in range(1, 3):
+        register = i64(instruction.v[2 * which])
+        value = i64(instruction.imm[which])
+        _copy_register(lsu, number, 2 * which - 2, warp, register, value)
+        upper = register if register == RZ or instruction.bytes < 8 else register + 1
+        _copy_register(lsu, number, 2 * which - 1, warp, upper, value >> 32)
+
+
+@jit
+def _carry_stored(lsu, warp, instruction, number):
+    """Carry what a store writes."""
+    width = piece_bytes(instruction)
+    keep = (i64(1) << 8 * width) - 1
+    for piece in range(pieces(instruction)):
+        register = data_register(instruction, piece)
+        at = piece * width
+        if at & 3 == 0:
+            _copy_register(lsu, number, at >> 2, warp, register, i64(0))
+        elif register != RZ:
+            words, target = words_u32(register_address(warp, register), LANES), row_of(lsu, number, at >> 2)
+            for lane in range(LANES):
+                rest = i64(target[lane]) & ~(keep << 8 * (at & 3))
+                target[lane] = u32(rest | (i64(words[lane]) & keep) << 8 * (at & 3))
+
+
+@jit
+def defer(lsu, warp, instruction, number):
+    """Let an instruction that has issued do in lines and requests what it has not done: its late lanes."""
+    token = lsu.token[number]
+    token.late = _late_lanes(instruction, token)
+    if token.late == 0:
+        return
+    token.instruction = addressof(instruction)
+    token.epoch = begun(lsu.performed)
+    if instruction.group == ATOMIC:
+        _carry_operands(lsu, warp, instruction, number)
+    elif instruction.op == STORE:
+        _carry_stored(lsu, warp, instruction, number)
+    else:
+        for piece in range(pieces(instruction)):
+            register = data_register(instruction, piece)
+            if register != RZ:
+                _poison(warp, register, i64(token.late))
+                if _is_extended(instruction):
+                    _poison(warp, register + 1, i64(token.late))
+
+
+@jit
+def _write_loaded(lsu, warp, instruction, number, late):
+    width = piece_bytes(instruction)
+    keep = (i64(1) << 8 * width) - 1
+    sign = i64(1) << 8 * width - 1 if i64(instruction.flags) & SIGNED else i64(0)
+    written = 0xFFFF if instruction.data == 2 else 0xFFFF_FFFF
+    for piece in range(pieces(instruction)):
+        register = data_register(instruction, piece)
+        if register == RZ:
+            continue
+        at = piece * width
+        row, words = row_of(lsu, number, at >> 2), words_u32(register_address(warp, register), LANES)
+        if width == 4:
+            for lane in range(LANES):
+                words[lane] = row[lane] if (late >> lane) & 1 else words[lane]
+        for lane in range(LANES if width < 4 else 0):
+            value = ((i64(row[lane]) >> 8 * (at & 3) & keep) ^ sign) - sign
+            words[lane] = u32(value & written) if (late >> lane) & 1 else words[lane]
+        if _is_extended(instruction):
+            upper = words_u32(register_address(warp, register + 1), LANES)
+            for lane in range(LANES):
+                high = u32(-(i64(words[lane]) >> 31)) if sign != 0 else u32(0)
+                upper[lane] = high if (late >> lane) & 1 else upper[lane]
+
+
+@jit
+def write_late(lsu, warp, instruction, number):
+    """Write the registers of a load or an atomic, in its late lanes: all its answers are there."""
+    late = i64(lsu.token[number].late)
+    if instruction.group == MEMORY:
+        _write_loaded(lsu, warp, instruction, number, late)
+        return
+    register = i64(instruction.v[0])
+    for k in range(2 if instruction.bytes == 8 else 1):
+        if register != RZ:
+            row, words = row_of(lsu, number, k), words_u32(register_address(warp, register + k), LANES)
+            for lane in range(LANES):
+                words[lane] = row[lane] if (late >> lane) & 1 else words[lane]

@@ -24,6 +24,7 @@ operands    ``read`` says in which cycle the sources of the instruction in ``ope
             slots whose oldest outstanding instruction has its sources now, in the warp's registers; it executes then.
             ``take`` may move the results out of the warp's registers, right after the execution; ``write`` says how
             many cycles they take to be written when they are there, or LATER: it then schedules the write-back itself.
+            Where lines have values, results of loads and atomics are in the registers from ``write`` on.
             Without a tenant, the register file answers at issue.
 l1_clients  ``ask``, called with the LSU's record, may present a request in the client's entry (``valid``, the kind of
             access, its bytes and what ``l1_access`` needs besides, a ``token`` of its own below :data:`TOKENS`), and

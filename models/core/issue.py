@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.models.core import warp as W
 from lockstep.models.core.control import control
-from lockstep.models.core.delivery import take_values
+from lockstep.models.core.delivery import defer, take_values
 from lockstep.models.core.fetch import flush, want_fetch
 from lockstep.models.core.frame import CONFLICT, HAS_LISTENERS, HAS_OPERANDS, ISSUE, LATER, emit_of_warp
 from lockstep.models.core.operands import collect, executed, read, reserve_pipeline, write_back
@@ -245,13 +245,15 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
         cached = i64(0)
     warp.outstanding += 1
     counters.register_writes += hold(warp, instruction, cached != 0)
-    executed(sm, instruction, slot, pc, i64(context.mask), now)
     number = i64(NEAR)
     near = latency + cycles - 1 if cached == 0 or in_scratchpad != 0 else i64(0)
     if cached != 0:
         number = issue_memory(sm.lsu, config, context, instruction, cached, slot, pc)
         if sm.lsu.path.delivers != 0 and sm.tenants & HAS_OPERANDS == 0:
             take_values(sm.lsu, warp, instruction, number)
+        if sm.lsu.carried != 0:
+            defer(sm.lsu, warp, instruction, number)
+    executed(sm, instruction, slot, pc, i64(context.mask), now)
     cycles = max(cycles, i64(config.pipelines[instruction.category].interval))
     queue_memory(sm.lsu, number, ready, cycles, near, slot, pc)
     if constants and touched != 0:

@@ -30,6 +30,8 @@ from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, MAX_PREDICATES, MAX_REGISTERS, PT, Fault
 from lockstep.models.execution.written import poison
 from lockstep.models.jit import assign, ctz, i64, inline, jit, pointer_to, popcount, without_lowest, words_u32
+from lockstep.models.lsu.performed import leave_fence, nothing_left
+from lockstep.models.memory.l1 import l1_invalidate
 from lockstep.spec.parameters import MAX_GRIDS, MAX_WARPS
 
 DISPATCHING = 3  # cycles after which a CTA has been placed for which the dispatcher saw room
@@ -203,6 +205,7 @@ def enter_warp(sm, launch, config, grid, cta_slot, slot):
     sm.blocked = i64(sm.blocked) & ~bit
     sm.warp_scheduler[slot % i64(config.core.schedulers)].io.i.start |= bit
     sm.frame.events.cta_of[slot] = cta_slot
+    leave_fence(sm.lsu.performed, slot)
     want_fetch(sm, config, slot)
 
 
@@ -225,6 +228,8 @@ def leave(sm, launch, config, leaving, now):
         cta = sm.ctas[slot]
         if cta.live != 0:
             done = _drained(sm, cta)
+            if sm.tenants & HAS_CONTEXT == 0 and sm.lsu.carried != 0:  # it may come back to another SM
+                done = done and nothing_left(sm.lsu.performed)
             if done and sm.tenants & HAS_CONTEXT == 0:
                 _save(sm, launch, config, slot, now)
             else:
@@ -370,6 +375,8 @@ def resume_cta(sm, launch, config, index, now):
     cta = sm.ctas[slot]
     assign(cta, at_cta(place))
     before = i64(cta.slots)
+    if sm.lsu.carried != 0:
+        l1_invalidate(sm.lsu.l1)
     enter(sm, config, grid, slot, now)
     first = ctz(cta.slots)
     cta.row = first

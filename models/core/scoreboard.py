@@ -15,9 +15,10 @@ from lockstep.models.core.frame import (
 )
 from lockstep.models.core.state import instruction_of, is_access
 from lockstep.models.core.warp import PUT_OFF
-from lockstep.models.execution.isa import Control, Group, Space
+from lockstep.models.execution.isa import Control, Flag, Group, Space
 from lockstep.models.jit import i64, inline, jit, popcount
 from lockstep.models.lsu.gates import closed
+from lockstep.models.lsu.performed import all_performed
 from lockstep.models.lsu.tokens import is_load, is_store, request_kind
 
 
@@ -37,6 +38,12 @@ def kind_of(config, instruction):
     if is_load(request):
         return LOAD
     return STORE if is_store(request) else ATOMIC
+
+
+@inline
+def _fence_waits(sm, instruction, slot):
+    """Whether a fence whose scope is beyond the CTA must wait for what its SM has not performed yet."""
+    return sm.lsu.carried != 0 and instruction.sub != 0 and not all_performed(sm.lsu.performed, slot)
 
 
 @jit
@@ -63,7 +70,7 @@ def refresh(sm, config, slot):
             for k in range(4):
                 busy |= i64(warp.pending[k])
                 from_memory |= i64(warp.from_memory[k])
-        elif instruction.op == Control.FENCE and warp.outstanding != 0:
+        elif instruction.op == Control.FENCE and (warp.outstanding != 0 or _fence_waits(sm, instruction, slot)):
             busy = i64(1)
             from_memory = i64(1)
     if busy != 0:
@@ -74,6 +81,9 @@ def refresh(sm, config, slot):
     sm.ready = i64(sm.ready) | bit
     sm.by_pipe[warp.pipe] |= bit
     warp.kind = kind_of(config, instruction)
+    if warp.kind == LOAD and sm.lsu.carried != 0 and sm.lsu.path.delivers != 0:
+        if i64(instruction.flags) & Flag.VOLATILE != 0:
+            warp.kind = STORE  # the path may exchange a warp's loads, and must not exchange these
     sm.by_kind[warp.kind] |= bit
 
 

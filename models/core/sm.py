@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from lockstep.models.core.constants import constants_looked_up
 from lockstep.models.core.counters import count_cycles
-from lockstep.models.core.delivery import write_values
+from lockstep.models.core.delivery import write_late, write_values
 from lockstep.models.core.events import UNBLOCK, next_event, reset_events, take
 from lockstep.models.core.fetch import deliver_fetches, line_of_code, line_of_constants, request_fetches
 from lockstep.models.core.frame import (
@@ -49,8 +49,9 @@ from lockstep.models.core.state import (
 )
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, inline_once, jit, without_lowest
+from lockstep.models.lsu.performed import advance, answered
 from lockstep.models.lsu.queue import head_start, near_start, start_near
-from lockstep.models.lsu.tokens import take_completed
+from lockstep.models.lsu.tokens import is_store, take_completed
 from lockstep.models.lsu.unit import lsu_reset, lsu_step, lsu_wake
 from lockstep.models.memory.l1 import NONE, QUEUE_FULL
 from lockstep.models.memory.read_cache import CODE, CONSTANTS, arrived, invalidate, read_cache_reset
@@ -76,6 +77,8 @@ def sm_step(sm, port, launch, config, context, now):
     # A refused line is offered again after an event of the L1, or when the queue to the crossbar may have room again.
     if now >= sm.memory_wake or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
         _memory_side(sm, port, config, now)
+    if sm.lsu.performed.waits != 0:
+        _fences(sm, config)
     if sm.lsu.l1.passed_on != NONE:
         _line_arrives(sm, config, now)
     if near_start(sm.lsu) <= now:
@@ -168,6 +171,28 @@ def _collector_free(sm):
         sm.select_wake = 0
 
 
+@jit
+def _late_values(sm, token, number):
+    """A memory instruction whose values lines and requests have is done."""
+    warp = sm.warps[number // TICKETS]
+    if token.delivered == 0 and not is_store(token.kind):
+        write_late(sm.lsu, warp, instruction_of(warp, i64(token.pc)), number)
+    answered(sm.lsu.performed, i64(token.epoch))
+
+
+@jit
+def _fences(sm, config):
+    """Let warps go on that wait at a fence for what has been performed now."""
+    performed = sm.lsu.performed
+    advance(performed)
+    waits = i64(performed.waits) & ~i64(sm.ready)
+    while waits != 0:
+        slot = ctz(waits)
+        waits = without_lowest(waits)
+        if performed.until[slot] < performed.oldest:
+            refresh(sm, config, slot)
+
+
 @inline
 def _memory_side(sm, port, config, now):
     """Step the LSU and the L1, and let the instructions that they have completed write back."""
@@ -181,6 +206,8 @@ def _memory_side(sm, port, config, now):
     completed = take_completed(lsu)
     while completed >= 0:
         token = lsu.token[completed]
+        if token.late != 0:
+            _late_values(sm, token, completed)
         write_back(sm, i64(token.ready), completed // TICKETS, i64(token.pc), now)
         completed = take_completed(lsu)
     if lsu.queue.count != queued:

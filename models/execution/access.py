@@ -4,6 +4,8 @@ An access moves ``vec`` elements of ``bytes`` each between memory and the regist
 the width of the data registers, stores take its low bytes; data for RZ is dropped, data from RZ is zero. When several
 lanes store to one place the highest lane wins. A prefetch with a bad address does nothing. Where marks are kept
 (``written``), a load of an unwritten byte is a fault, whether its value is used or not; but for spilled registers.
+
+Where lines have values, global memory is not accessed here, but later (``memory.values``).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from lockstep.models.execution.space import (
     CONSECUTIVE,
     FAULTY,
     GENERIC,
+    GLOBAL,
     UNIFORM,
     device_address,
     host_address,
@@ -158,7 +161,7 @@ def execute_memory(context, address):
     first, last = spaces(found)
     for each in range(first, last + 1):
         lanes = lanes_found(x, found, each)
-        if lanes != 0:
+        if lanes != 0 and (x.late == 0 or each != GLOBAL):
             if instruction.op == LOAD:
                 load_elements(x, instruction, each, lanes, flags)
             else:

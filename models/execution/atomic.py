@@ -5,11 +5,13 @@ f32 treat subnormals as zero in global memory and keep them in shared memory, as
 floating-point additions keep them. A result that is not a number is the canonical one. But an f64 has the bits of an
 operand that is none: in global memory of b before those found there, in shared memory the other way round, and quiet.
 Every operation reads, the exchange too: where marks are kept (``written``), its place must have been written.
+
+Where lines have values, atomics on global memory are performed by :func:`operate`, when a slice looks their request up.
 """
 
 from __future__ import annotations
 
-from lockstep.models.execution.isa import CONTEXT, INSTRUCTION, LANES, RZ, Atomic, Fault
+from lockstep.models.execution.isa import CONTEXT, GLOBAL_BASE, INSTRUCTION, LANES, RZ, Atomic, Fault
 from lockstep.models.execution.numerics import LOW_HALF, NAN_F32, RN, flush, half_to_single, round_to
 from lockstep.models.execution.operands import (
     fill_words,
@@ -35,6 +37,7 @@ from lockstep.models.execution.written import check_read, is_strict
 from lockstep.models.jit import (
     bits_f32,
     bits_f64,
+    ctz,
     f32_bits,
     f64,
     f64_bits,
@@ -45,9 +48,11 @@ from lockstep.models.jit import (
     slot,
     u32,
     u64,
+    without_lowest,
     words_i64,
     words_u32,
 )
+from lockstep.models.memory.values import CARGO
 
 _INVALID_F64 = -(1 << 51)  # 0xfff8 and zeros
 _QUIET_F64 = 1 << 51
@@ -58,7 +63,7 @@ MIN_S, MIN_U, MAX_S, MAX_U = int(Atomic.MIN_S), int(Atomic.MIN_U), int(Atomic.MA
 AND, OR, XOR = int(Atomic.AND), int(Atomic.OR), int(Atomic.XOR)
 ADD_F32, ADD_F64, ADD_F16 = int(Atomic.ADD_F32), int(Atomic.ADD_F64), int(Atomic.ADD_F16)
 ADD_F16X2, ADD_BF16X2 = int(Atomic.ADD_F16X2), int(Atomic.ADD_BF16X2)
-at_context, at_instruction = pointer_to(CONTEXT), pointer_to(INSTRUCTION)
+at_context, at_instruction, at_cargo = pointer_to(CONTEXT), pointer_to(INSTRUCTION), pointer_to(CARGO)
 
 
 @inline
@@ -169,6 +174,56 @@ def _perform(x, instruction, space, lanes):
 
 
 @slot
+def operate(address, arena):
+    """Perform what a request of an atomic brings (``memory.values``): its lanes operate on global memory at ``arena``.
+
+    Their old values come in the place of their operands.
+    """
+    cargo = at_cargo(address)
+    instruction = at_instruction(i64(cargo.instruction))
+    op, bytes_ = i64(instruction.op), i64(instruction.bytes)
+    long = bytes_ == 8
+    keep = (1 << 8 * bytes_) - 1 if bytes_ < 4 else 0xFFFF_FFFF
+    sign = 0 if long else (keep + 1) >> 1
+    places = words_u32(i64(cargo.addresses), LANES)
+    rows = words_u32(i64(cargo.operands), 4 * LANES)
+    left = i64(cargo.lanes)
+    while left != 0:
+        lane = ctz(left)
+        left = without_lowest(left)
+        offset = i64(places[lane]) - GLOBAL_BASE
+        memory = words_u32(i64(arena) + (offset & ~3), 2)
+        shift = (offset & 3) << 3
+        word = i64(memory[0])
+        old, b, c = (word >> shift) & keep, i64(rows[lane]) & keep, i64(rows[2 * LANES + lane]) & keep
+        if long:
+            old = i64(old | (i64(memory[1]) << 32))
+            b = i64(b | (i64(rows[LANES + lane]) << 32))
+            c = i64(c | (i64(rows[3 * LANES + lane]) << 32))
+        new = combine(op, old, b, c, sign, True)
+        memory[0] = u32((word & ~(keep << shift)) | ((new & keep) << shift))
+        if long:
+            memory[1] = u32(new >> 32)
+        rows[lane] = u32(old)
+        rows[LANES + lane] = u32(old >> 32)
+    return i64(0)
+
+
+@inline
+def _store_result(x, instruction):
+    """Write the old values to the destination."""
+    destination = i64(instruction.v[0])
+    if instruction.bytes == 8:
+        store_longs(x, destination, result_address(x))
+    elif destination != RZ:
+        longs = words_i64(result_address(x), LANES)
+        words = words_u32(result_address(x), LANES)
+        for lane in range(x.lanes):
+            words[lane] = u32(longs[lane])
+        store_words(x, destination, result_address(x))
+
+
+@slot
 def execute_atomic(context, address):
     """Execute an atomic operation; returns the fault, with nothing performed, or 0."""
     x = at_context(context)
@@ -183,17 +238,15 @@ def execute_atomic(context, address):
         if fault != Fault.NONE:
             return fault
     first, last = spaces(found)
+    done = i64(0)
     for each in range(first, last + 1):
         lanes = lanes_found(x, found, each)
-        if lanes != 0:
+        if lanes != 0 and (x.late == 0 or each != GLOBAL):
             _perform(x, instruction, each, lanes)
-    destination = i64(instruction.v[0])
-    if instruction.bytes == 8:
-        store_longs(x, destination, result_address(x))
-    elif destination != RZ:
-        longs = words_i64(result_address(x), LANES)
-        words = words_u32(result_address(x), LANES)
-        for lane in range(x.lanes):
-            words[lane] = u32(longs[lane])
-        store_words(x, destination, result_address(x))
+            done |= lanes
+    if done != 0:
+        whole = i64(x.mask)
+        x.mask = done
+        _store_result(x, instruction)
+        x.mask = whole
     return i64(Fault.NONE)

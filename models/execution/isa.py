@@ -100,6 +100,9 @@ class Flag(IntEnum):
     SPILL = 2048  # spilled registers: a load may find what was never written, as a register's reader may
     CONSTANT = 4096  # an operand comes from the constant bank, whose value a launch puts into ``imm``
     CALL = 8192  # a branch that stands for a call, or for the return from one
+    ACQUIRE = 16384  # an access that acquires ...
+    RELEASE = 32768  # ... or releases: it stands beside fences where lines of the L1 have values of their own
+    IN_CTA = 65536  # ... for the threads of its CTA alone
 
 
 class Round(IntEnum):
@@ -186,7 +189,7 @@ class Control(IntEnum):
     BARRIER = 3  # bar/barrier.sync: a = barrier (src 0), b = threads (src 1, none: all)
     ARRIVE = 4
     REDUCE = 5  # bar.red: ``sub`` 0 popc, 1 and, 2 or; predicate in psrc; result to dst or pdst
-    FENCE = 6  # membar, fence: issues when the warp's earlier memory operations have been performed
+    FENCE = 6  # membar, fence: issues when earlier memory operations are performed; ``sub`` 1: not for a CTA alone
     WARP_SYNC = 7  # bar.warp.sync
     TRAP = 8  # ``sub`` 1: __assertfail
     INDEXED = 9  # brx.idx: a = index; ``target`` = first entry in the kernel's branch table, ``imm[3]`` = entries
@@ -729,6 +732,7 @@ CONTEXT = record(
         ("grid", "i8"),  # host address of the grid's record
         ("memory", "i8"),  # host address of the global arena; device address GLOBAL_BASE is its first byte
         ("memory_bytes", "i8"),
+        ("late", "i8"),  # 1: global memory is accessed later, where lines have values (``memory.values``)
         ("valid", "i8"),  # host address of i2[memory_bytes / GRANULE]: valid bytes at the granule's start (0..256)
         ("shared", "i8"),  # host address of the CTA's scratchpad ...
         ("own_shared", "i8"),  # ... of which the first bytes, this many, are its own ...

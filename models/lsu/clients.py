@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockstep.models.core.frame import CLIENT, MAX_TENANTS
 from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.jit import addressof, call, i64, inline, jit, popcount, record
+from lockstep.models.lsu.carried import accepted_line, line_has_come
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.masks import count_of, span
 from lockstep.spec.parameters import TICKETS
@@ -43,6 +44,8 @@ def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
     code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, low, high, size, same, identity, grid)
     if code < 0:
         lsu.refused = code
+    elif lsu.carried != 0:
+        accepted_line(lsu, port, number, line, lanes, code, identity)
     return code
 
 
@@ -53,6 +56,8 @@ def next_answer(lsu, port, config, now, ready):
     A client's answer goes to the client, and takes this cycle's.
     """
     L1.l1_fill(lsu.l1, port, now)
+    if lsu.carried != 0 and lsu.l1.come != L1.NONE:
+        line_has_come(lsu)
     return further_answer(lsu, now, ready)
 
 

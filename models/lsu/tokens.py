@@ -50,6 +50,9 @@ TOKEN = record(
         ("group", "i4"),  # in the order of its warp (``lsu.order``)
         ("delivered", "i4"),  # a load or store whose values the path moves; those of a load ...
         ("sign", "i4"),  # ... extended to a register
+        ("late", "i8"),  # lanes whose values lines and requests have (``lsu.carried``); the next two are theirs alone
+        ("instruction", "i8"),  # its host address
+        ("epoch", "i8"),  # in which it has issued (``lsu.performed``)
     ]
 )
 

@@ -12,7 +12,8 @@ cycle, which is ``now``. In a step it takes instructions off the queue (``queue.
 :func:`accepted`), takes the L1's answers (``tokens.complete``, ``tokens.answered``), forgets who has ``gates.entered``,
 and says in ``path.wake`` when it wants to be stepped next. Results leave it only in cycles in which the register file
 is ``writable``. If its reset says that it ``delivers``, loads get their values from what it leaves in ``write``, at
-most ``memory.timing.BACK_END`` cycles after they have completed; and it moves those of stores to their lines.
+most ``memory.timing.BACK_END`` cycles after they have completed; and it moves those of stores to their lines. Where
+lines have values, what it delivers of global memory is what the answering lines hold (``carried.answer_bytes``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from lockstep.models.lsu.clients import CLIENTS, NOBODY, PORT_TAKEN, ask_clients
 from lockstep.models.lsu.faults import FAULT
 from lockstep.models.lsu.gates import GATES, all_sent, enter, gates_reset
 from lockstep.models.lsu.order import ORDER, check_order, order_issued
+from lockstep.models.lsu.performed import PERFORMED
 from lockstep.models.lsu.queue import QUEUE, for_path, head_start
 from lockstep.models.lsu.tokens import (
     COMPLETED,
@@ -77,6 +79,7 @@ COUNTS = record(
         ("texture_hits", "i8"),  # lines of texture fetches that hit in the L1 ...
         ("texture_misses", "i8"),  # ... and the others
         ("merged", "i8"),  # lines that went to the L1 with another one's access, which may be the other grid's
+        ("stale", "i8"),  # lines of global loads that hit, and gave other bytes than memory had
     ]
 )
 SHARE = share_of(COUNTS, "texture_misses")
@@ -92,6 +95,9 @@ LSU = record(
         ("refused", "i8"),  # the L1's refusal code of this cycle, 0 when there was none
         ("busy", "i8"),  # a line waits for the L1
         ("second", "i8"),  # warp slots of grid 1
+        ("carried", "i8"),  # host addresses (``lsu.carried``): of rows, by token; 0: lines have no values ...
+        ("answers", "i8"),  # ... and of lines that answer a path that ``delivers``, by its identity of the access
+        ("performed", PERFORMED),
         ("path", PATH),
         ("clients", CLIENTS),
         ("queue", QUEUE),
@@ -130,6 +136,7 @@ def lsu_reset(lsu, config):
     clear(lsu.counts)
     clear(lsu.share)
     clear(lsu.fault)
+    clear(lsu.performed)
     for w in range(MAX_WARPS):
         clear(lsu.order[w])
     call(lsu.path.reset, lsu.path.handle, addressof(lsu))

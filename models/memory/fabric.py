@@ -114,6 +114,8 @@ PORT = record(
         ("full", "i4"),  # the L1 has refused because ``requests`` was full, and wants to be woken
         ("stores", "i8", (MAX_GRIDS,)),  # of each grid's kernels, that no slice has looked up yet
         ("told", "i8"),  # who reads these sets this: its SM is stepped in the cycle after one has become less
+        ("first_sent", "i4"),  # on a mesh: packets that have not taken effect, in the order of sending (``values``)
+        ("last_sent", "i4"),
     ]
 )
 
@@ -130,6 +132,11 @@ MEMORY = record(
         ("words", "i8"),  # of a bit mask of all parts: channels, slices, ports, networks of a mesh
         ("concentration", "i8"),
         ("mesh", "i8"),  # host address of its NETWORK records; 0: crossbars
+        ("cargo", "i8"),  # host addresses of values (``values.py``), of packets; 0: there are none ...
+        ("brought", "i8"),  # ... of lines that reads have taken, by SM and MSHR ...
+        ("mshrs", "i8"),  # ... of which an SM has as many
+        ("arena", "i8"),  # host address of global memory
+        ("operate", "i8"),  # address of the slot that performs an atomic: f(address of its cargo, arena)
         ("pool", "i8"),  # host addresses: PACKET, SLICE and CHANNEL records
         ("slice_base", "i8"),
         ("channel_base", "i8"),

@@ -9,6 +9,10 @@
 * Atomics go to the L2 like stores, hold an MSHR of their own until the reply, and evict as stores do.
 * Local memory: write-back, write-allocate. A store of a whole line needs no fetch; of a part, it fetches the line.
   Dirty lines die with their threads: the cache is invalidated at a launch.
+* Where lines have values (``values.py``), a line keeps the bytes with which it was filled, whatever memory has by now:
+  a store of the same SM evicts it, one of another SM does not. A load that merges gets what the reply brings. One that
+  bypasses the L1 must not get what is older than itself: where it merges, the reply has what memory has now.
+  :func:`l1_invalidate` is what fences do.
 * ``LOCAL_LAST`` is the last load of a line that nobody reads again, and ``LOCAL_DROP`` says so of one that is not
   loaded: the line leaves the cache, and is not written back.
 
@@ -34,8 +38,9 @@ from lockstep.models.memory.fabric import (
 from lockstep.models.memory.index import hashed
 from lockstep.models.memory.interconnect import accept_reply, send_request
 from lockstep.models.memory.masks import BYTES, bytes_of, count_of, sectors_of, span
-from lockstep.models.memory.tags import DIRTY, RESERVED, drop, find, line_of, named, use, victim
+from lockstep.models.memory.tags import DIRTY, RESERVED, WAY, drop, find, line_of, named, use, victim
 from lockstep.models.memory.timing import BACK_END, FRONT_END
+from lockstep.models.memory.values import LINE_BYTES, copy_line, in_memory, is_global, sent
 from lockstep.models.share import exclude, include, share_of, words_of
 from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
 
@@ -121,6 +126,9 @@ L1 = record(
         ("filled_last", "i4"),
         ("turn", "i4"),  # the port's last answer was a fill's
         ("passed_on", "i8"),  # the reply of this cycle is of another cache, in this MSHR of it; or NONE
+        ("contents", "i8"),  # host addresses of the bytes of lines (``values``); 0: they have none ...
+        ("brought", "i8"),  # ... and of what the reads of the MSHRs have taken
+        ("come", "i8"),  # the MSHR whose line has come in this cycle, with values; or NONE
         ("in_flight", OCCUPANCY),  # MSHRs
         ("stats", L1_STATISTICS),
         ("bucket", "i4", (BUCKETS,)),  # MSHRs by line
@@ -164,6 +172,7 @@ def l1_reset(l1, config, answers):
     l1.filled = 0
     l1.turn = 0
     l1.passed_on = NONE
+    l1.come = NONE
     clear(l1.in_flight)
     clear(l1.stats)
     clear(l1.share)
@@ -174,6 +183,7 @@ def l1_reset(l1, config, answers):
     l1.free = 1
     for index in range(l1.mshrs):
         l1.entries[index].next = index + 2 if index + 1 < l1.mshrs else 0
+        l1.entries[index].listed = 0
 
 
 @inline
@@ -252,6 +262,8 @@ def _request(l1, port, now, kind, line, low, high, size, lanes, entry):
     l1.stats.requests_out += 1
     if kind != READ:
         l1.stats.bytes_out += size
+    if l1.contents != 0 and is_global(line << l1.line_shift):
+        sent(memory_at(port.memory), port, line << l1.line_shift)
 
 
 @inline
@@ -331,6 +343,40 @@ def _hit(l1, port, now, kind, line, place, token):
 
 
 @inline
+def _way(l1, line, place):
+    """The way of the line at a place of a set, where another one comes; or a way that no line of the set has."""
+    first = _set(l1, line)
+    if l1.lines[place] != 0:
+        return l1.lines[place] & WAY
+    taken = i64(0)
+    for other in range(first, first + l1.ways):
+        if l1.lines[other] != 0:
+            taken |= i64(1) << (l1.lines[other] & WAY)
+    return ctz(~taken)
+
+
+@inline
+def contents_of(l1, line):
+    """Host address of the bytes of a line that is there."""
+    place = _find(l1, line)
+    return l1.contents + (_set(l1, line) + (l1.lines[place] & WAY)) * LINE_BYTES
+
+
+@inline
+def brought_of(l1, index):
+    """Host address of the bytes that the read of an MSHR has taken."""
+    return l1.brought + index * LINE_BYTES
+
+
+@inline
+def _renew(l1, port, index):
+    """A load past the L1 joins a read: it gets what memory has now, if a slice has looked the read up before."""
+    address = i64(l1.entries[index].line << l1.line_shift)
+    if is_global(address):
+        copy_line(brought_of(l1, index), in_memory(memory_at(port.memory), address), l1.line_bytes)
+
+
+@inline
 def _merge(l1, port, now, kind, index, token):
     entry = l1.entries[index]
     if kind == LOCAL_STORE:
@@ -342,6 +388,8 @@ def _merge(l1, port, now, kind, index, token):
     if entry.fills:
         place = _find(l1, entry.line)
         use(l1.lines, _set(l1, entry.line), place, l1.lines[place])
+    if l1.contents != 0 and kind == LOAD_BYPASS:
+        _renew(l1, port, index)
     _count_load(l1, kind)
     l1.stats.merges += 1
     return STORED if kind == LOCAL_STORE else MERGED
@@ -370,7 +418,8 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
             whole_low, whole_high = span(i64(0), l1.line_bytes)
             _request(l1, port, now, WRITE, line_of(old), whole_low, whole_high, l1.line_bytes, 0, 0)
     if place >= 0:
-        use(l1.lines, _set(l1, line), place, named(line) | (RESERVED if fetch else DIRTY))
+        way = _way(l1, line, place) if l1.contents != 0 else i64(0)
+        use(l1.lines, _set(l1, line), place, named(line) | way | (RESERVED if fetch else DIRTY))
     _count_load(l1, kind)
     stats.misses += 1
     if not fetch:
@@ -460,6 +509,16 @@ def _received(l1, packet, now):
 
 
 @inline
+def _brought(l1, index, kind):
+    """A reply has brought the values of a line."""
+    entry = l1.entries[index]
+    if kind == READ and is_global(entry.line << l1.line_shift):
+        l1.come = index
+        if entry.fills:
+            copy_line(contents_of(l1, entry.line), brought_of(l1, index), l1.line_bytes)
+
+
+@inline
 def _fill(l1, port, now):
     """Take a reply: its line is there, its loads can be answered."""
     memory = memory_at(port.memory)
@@ -485,7 +544,10 @@ def _fill(l1, port, now):
     if entry.listed:
         _unlist(l1, index)
     if entry.fills:
-        l1.lines[_find(l1, entry.line)] = named(entry.line) | (DIRTY if entry.dirty else 0)
+        place = _find(l1, entry.line)
+        l1.lines[place] = l1.lines[place] & ~RESERVED | (DIRTY if entry.dirty else 0)
+    if l1.contents != 0:
+        _brought(l1, index, packet.kind)
     if entry.tokens == 0:  # fetched for a local store alone
         entry.next = l1.free
         l1.free = index + 1
@@ -496,6 +558,23 @@ def _fill(l1, port, now):
     else:
         l1.entries[l1.filled_last - 1].next = index + 1
     l1.filled_last = index + 1
+
+
+@jit
+def l1_invalidate(l1):
+    """Let global lines leave: no load finds or joins what was asked for before."""
+    for first in range(0, l1.sets * l1.ways, l1.ways):
+        place = first
+        while place < first + l1.ways and l1.lines[place] != 0:
+            if is_global(line_of(l1.lines[place]) << l1.line_shift):
+                drop(l1.lines, first, l1.ways, place)
+            else:
+                place += 1
+    for index in range(l1.mshrs):
+        entry = l1.entries[index]
+        if entry.listed and is_global(entry.line << l1.line_shift):
+            entry.fills = 0
+            _unlist(l1, index)
 
 
 @inline

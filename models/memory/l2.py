@@ -9,6 +9,8 @@ Requests name the bytes of their line, and the slice knows which bytes of a line
 * An atomic is a read that makes its sectors dirty and occupies the slice for ``l2.atomics`` L2 cycles per lane on one
   address, once its bytes are there.
 
+Where requests have values (``values.py``), they take effect when they are looked up, whether they hit or miss.
+
 Lines from ``memory.uncached`` on take no way: each of their reads and writes, of whole sectors, goes to DRAM at once.
 
 Replies leave when they are ready, in the order of their service if that is at once; those to instruction and constant
@@ -61,6 +63,7 @@ from lockstep.models.memory.tags import (
     use,
     victim,
 )
+from lockstep.models.memory.values import take_effect
 from lockstep.models.share import exclude, include, share_of, words_of
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_MSHRS
@@ -493,6 +496,8 @@ def _store_arrives(memory, packet, now):
 def _looked_up(memory, cache, gate, index, packet, hits, now):
     """A request has left the slice's buffer. Those that wait for their line are counted already, and served later."""
     stats = cache.stats
+    if memory.cargo != 0:
+        take_effect(memory, index)
     if gate.needs != 0:
         dram_waited(memory, channel_of(memory, cache.channel), gate)
     accept_request(memory, cache.index, now)

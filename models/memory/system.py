@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.models.execution.atomic import operate
 from lockstep.models.execution.isa import UNCACHED_PHYSICAL
 from lockstep.models.jit import address, addressof, argument, as_bytes, call, ctz, inline, jit, zero
 from lockstep.models.memory import mesh
@@ -21,6 +22,7 @@ from lockstep.models.memory.fabric import MEMORY, NETWORKS, PACKET, TIMINGS, WHE
 from lockstep.models.memory.l2 import SLICE, visit_slice
 from lockstep.models.memory.masks import BYTES, span
 from lockstep.models.memory.timing import burst, read_only_delay, return_delay, sectors, slice_delay
+from lockstep.models.memory.values import Values, values_create
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import Gpu
 
@@ -85,6 +87,7 @@ class Memory:
     lines: np.ndarray  # the L2's lines: a row per slice
     valid: np.ndarray  # their valid bytes
     mesh: mesh.Mesh | None
+    values: Values | None  # of lines and requests
 
     @property
     def argument(self) -> Any:
@@ -119,6 +122,7 @@ def memory_create(gpu: Gpu) -> Memory:
         lines=_aligned(l2.slices * l2.sets * l2.ways, np.dtype("i8")).reshape(l2.slices, -1),
         valid=_aligned(l2.slices * l2.sets * l2.ways, BYTES).reshape(l2.slices, -1),
         mesh=mesh.mesh_create(gpu) if gpu.mesh.columns else None,
+        values=values_create(gpu, packets + 1),
     )
     memory_reset(memory)
     return memory
@@ -130,6 +134,8 @@ def memory_reset(memory: Memory) -> None:
     for array in (memory.record, memory.slices, memory.channels, memory.valid):
         array.view("u1")[...] = 0
     memory.lines[...] = np.arange(memory.lines.shape[1]) % gpu.l2.ways
+    if memory.values:
+        memory.values.cargo["waits"] = 0
     memory.channels["banks"]["row"] = -1
     _configure(memory)
     slices = memory.slices
@@ -185,6 +191,9 @@ def _configure(memory: Memory) -> None:
     for name in TIMINGS:
         cycles = burst(gpu) if name == "burst" else getattr(gpu.dram, name)
         record[name] = cycles * record["dram"]["core"]
+    if memory.values:
+        record["cargo"], record["brought"] = memory.values.cargo.ctypes.data, memory.values.brought.ctypes.data
+        record["mshrs"], record["operate"] = gpu.l1.mshrs, address(operate)
     ports = record["ports"]
     ports["memory"] = memory.record.ctypes.data
     ports["sm"] = np.arange(len(ports))
@@ -196,7 +205,7 @@ def memory_launch(memory: Memory) -> None:
     record, slices, channels = memory.record, memory.slices, memory.channels
     assert record["packets"][0] == 0, "requests in flight at a launch"
     zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
-    zero(record["ports"], "requests", "replies", "full", "chosen", "grid", "stores", "told")
+    zero(record["ports"], "requests", "replies", "full", "chosen", "grid", "stores", "told", "first_sent", "last_sent")
     zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "share", "outbox", "served")
     zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats", "share")
     zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")

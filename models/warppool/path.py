@@ -27,6 +27,7 @@ from lockstep.models.jit import (
     without_lowest,
 )
 from lockstep.models.lsu import line_crossbar, store_crossbar
+from lockstep.models.lsu.carried import answer_bytes, take_from_line
 from lockstep.models.lsu.clients import next_answer, offer
 from lockstep.models.lsu.faults import fail, fail_at
 from lockstep.models.lsu.gates import cohort_mask
@@ -36,6 +37,7 @@ from lockstep.models.lsu.tokens import VALUES, bytes_of, complete, is_store, lan
 from lockstep.models.lsu.unit import LSU, accepted
 from lockstep.models.memory.fabric import PORT
 from lockstep.models.memory.l1 import ATOMIC_ACCESS, HIT, LOAD_BYPASS
+from lockstep.models.memory.values import IDENTITIES, copy_line, is_global
 from lockstep.models.time import NEVER
 from lockstep.models.warppool import warp_pool
 from lockstep.spec.mapping import LINE_WORDS, Mapping
@@ -44,6 +46,7 @@ from lockstep.spec.warppool.parameters import MAX_METADATA, WarpPool
 
 CONSECUTIVE, RANGE, RANDOM = int(Mapping.CONSECUTIVE), int(Mapping.RANGE), int(Mapping.RANDOM)
 DELIVERIES = 4  # more than a crossbar holds
+assert MAX_METADATA <= IDENTITIES
 ANSWERS = 4  # more than are between their acceptance and their last result
 
 COUNTS = record(
@@ -67,6 +70,7 @@ REQUEST = record(
     ]
 )
 
+LINE = record([("words", "u4", (LINE_WORDS,))])
 DELIVERY = record([("token", "i8"), ("pc", "i8")])  # the token may stand for another instruction when values arrive
 
 STORED = record(
@@ -89,6 +93,7 @@ STATE = record(
         ("counts", COUNTS),
         ("request", REQUEST, (MAX_METADATA,)),  # to the L1, in flight
         ("answer", REQUEST, (ANSWERS,)),  # a ring of those that were answered, ...
+        ("bytes", LINE, (ANSWERS,)),  # the lines of these, where lines have values
         ("first", "i8"),  # ... from this one ...
         ("last", "i8"),  # ... to before this one: running numbers
         ("warp_pool", instance("warppool.warp_pool", warp_pool.STATE)),
@@ -341,7 +346,8 @@ def _result(path, lsu, io, now):
     lanes = i64(result.mask) if result.atomic != 0 else lanes_of(load, i64(path.warp_pool.state.lanes), shift)
     if lanes == 0 or lanes & ~token.pending != 0 or path.first == path.last:
         fail(lsu, Fault.LANES, number)
-    answer = path.answer[path.first % ANSWERS]
+    place = i64(path.first) % ANSWERS
+    answer = path.answer[place]
     line = i64(answer.line)
     wrong = lanes & ~_right(token, result, lanes, line, shift)
     if wrong != 0:
@@ -352,21 +358,27 @@ def _result(path, lsu, io, now):
     if answer.results == 0:
         path.first += 1
     if token.delivered != 0:
-        _deliver(path, lsu, number, line)
+        _deliver(path, lsu, number, line, place)
+    elif token.late != 0 and result.atomic == 0:
+        take_from_line(lsu, number, lanes, addressof(path.bytes[place]))
     token.pending &= ~lanes
     if token.pending == 0:
         complete(lsu, number, now)
 
 
 @inline
-def _deliver(path, lsu, number, line):
+def _deliver(path, lsu, number, line, place):
     """Send a load to the crossbar, which takes its line in the next cycle."""
     load, token = path.line_crossbar.io.i.load, lsu.token[number]
     load.valid = 1
     load.payload.sign = token.sign
     for lane in range(path.warp_pool.state.lanes):
         load.payload.offset[lane] = i64(token.address[lane]) & 3
-    fill_line(lsu, number, line, path.line)
+    if token.late != 0 and is_global(line << lsu.l1.line_shift):
+        for k in range(LINE_WORDS):
+            path.line[k] = path.bytes[place].words[k]
+    else:
+        fill_line(lsu, number, line, path.line)
     delivery = path.delivery[path.delivered % DELIVERIES]
     delivery.token = number
     delivery.pc = token.pc
@@ -427,6 +439,8 @@ def step(path, lsu, port, config, now):
         io.i.answer.payload.id = identity
         answer = path.answer[path.last % ANSWERS]
         assign(answer, path.request[identity])
+        if lsu.carried != 0:
+            copy_line(addressof(path.bytes[path.last % ANSWERS]), answer_bytes(lsu, identity), lsu.l1.line_bytes)
         path.last += 1
         io.i.answer.payload.mask = answer.lanes
         io.i.answer.payload.atomic = answer.lanes != 0

@@ -46,8 +46,10 @@ def _defaults(sections: Iterable[str]) -> dict[str, Any]:
     return {key: f.default for key, f in PARAMETERS.items() if key.split(".")[0] in sections}
 
 
-DEFAULTS: dict[str, Any] = _defaults(registry.SECTIONS)
-"""Parameters that a description may leave out: those of mechanisms. It may also leave out whole sections of others."""
+DEFAULTS: dict[str, Any] = _defaults(registry.SECTIONS) | {
+    key: PARAMETERS[key].default for key in parameters.OPTIONAL_KEYS
+}
+"""Parameters that a description may leave out: those of mechanisms and a few others. Whole sections may be missing."""
 
 
 def names() -> list[str]:

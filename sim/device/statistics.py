@@ -136,6 +136,8 @@ _L1 = (
     counted("l1.local_stores", "lines", "l1.local_stores", "stores to local memory"),
     counted("l1.local_drops", "lines", "l1.local_drops", "lines of registers that are no longer needed"),
     counted("l1.hits", "lines", "l1.hits", "loads and local stores that hit"),
+    counted("l1.stale_hits", "lines", "lsu.stale",
+            "hits of global loads that gave other bytes than memory had then (only where `l1.values` is `lines`)"),
     counted("l1.misses", "lines", "l1.misses", "loads and local stores that missed and took an MSHR"),
     counted("l1.merges", "lines", "l1.merges", "loads and local stores that missed and joined an MSHR"),
     of_sm("l1.miss_rate", RATIO, "(misses + merges) / (loads + local stores)",

@@ -582,7 +582,15 @@ def _ordering(modifiers: Modifiers, semantics: tuple[str, ...]) -> int:
     order, scope = modifiers.take(semantics), modifiers.take(_SCOPES)
     if order in ("volatile", "mmio"):
         return Flag.VOLATILE
-    return Flag.VOLATILE if order not in (None, "weak") and scope != "cta" else 0
+    passes_l1 = order not in (None, "weak") and scope != "cta"
+    return (Flag.VOLATILE if passes_l1 else 0) | _synchronizes(order, scope)
+
+
+def _synchronizes(order: str | None, scope: str | None) -> int:
+    """The flags of an access that acquires, releases, or does both."""
+    flags = Flag.ACQUIRE if order in ("acquire", "acq_rel") else 0
+    flags |= Flag.RELEASE if order in ("release", "acq_rel") else 0
+    return flags | Flag.IN_CTA if flags and scope == "cta" else flags
 
 
 def _cache_policy(instruction: ast.Instruction, modifiers: Modifiers) -> int:
@@ -726,9 +734,9 @@ def atom(scope: Scope, instruction: ast.Instruction) -> Micro:
     op = _ATOMICS.get((operation, kind))
     if op is None or (reduces and op in (Atomic.EXCH, Atomic.CAS)):
         raise UnknownInstruction
-    modifiers.take(("relaxed",) if reduces else ("relaxed", "acquire", "acq_rel"))
-    modifiers.take(("release",))
-    modifiers.take(_SCOPES)
+    order = modifiers.take(("relaxed",) if reduces else ("relaxed", "acquire", "acq_rel"))
+    order = modifiers.take(("release",)) or order
+    flags = _synchronizes(order, modifiers.take(_SCOPES))
     space = _SPACES.get(modifiers.take(("global", "shared", "shared::cta")) or "", Space.GENERIC)
     if kind in ("f16", "f16x2", "bf16x2"):
         modifiers.need(("noftz",))
@@ -748,7 +756,7 @@ def atom(scope: Scope, instruction: ast.Instruction) -> Micro:
     dst = scope.result(target, kind)
     return Micro(
         Group.ATOMIC, op, Category.ATOMIC, sources, space=space, bytes=BITS[kind] // 8, data=BITS[kind] // 8,
-        offset=offset, storage=storage, results={0: dst}, operands=registers,
+        flags=flags, offset=offset, storage=storage, results={0: dst}, operands=registers,
     )  # fmt: skip
 
 
@@ -924,17 +932,18 @@ def simple_control(scope: Scope, instruction: ast.Instruction) -> Micro:
 @handles("membar", "fence")
 def fence(scope: Scope, instruction: ast.Instruction) -> Micro:
     modifiers = Modifiers(instruction)
+    width = None
     if instruction.opcode == "membar":
-        modifiers.need(("cta", "gl", "sys"))
+        width = modifiers.need(("cta", "gl", "sys"))
     elif not modifiers.has("proxy"):
         modifiers.take(("sc", "acq_rel", "acquire", "release"))
-        modifiers.need(_SCOPES)
+        width = modifiers.need(_SCOPES)
     else:
         modifiers.need(("alias", "async", "async.global"))
         modifiers.take(_SPACES)
     modifiers.finish()
     operands(instruction, 0)
-    return Micro(Group.CONTROL, Control.FENCE, Category.SYNCHRONIZATION)
+    return Micro(Group.CONTROL, Control.FENCE, Category.SYNCHRONIZATION, sub=int(width != "cta"))
 
 
 @handles("bar", "barrier")
