@@ -1,0 +1,40 @@
+"""poisson: Chen's Poisson image editing, solved by blocks whose CTAs exchange boundaries without waiting.
+
+Base and Coarse exchange nothing; they are run with two buffers and a barrier after each step, and compared bit for bit.
+What exchanges rows, all sides, or all sides with packed columns updates in place and is launched until the equations
+are solved, so that the values are near the solution. Only discs where four blocks meet are unknown, so that all
+depends on what other CTAs store. full has the thesis's 480 x 480 nodes.
+"""
+
+from __future__ import annotations
+
+from lockstep.sim.kernels import Close
+from lockstep.sim.kernels.problems import Poisson, patches, poisson
+from lockstep.sim.kernels.solvers import NEAR, Blocks, Case, Kernel
+
+TITLE = "Poisson image editing by asynchronous blocks"
+SUITE = "Chen"
+PTX = "poisson.ptx"
+TOLERANCE = dict.fromkeys(
+    NEAR, Close(atol=2e-5, reason="the residual ends below 2e-6; a disc's inverse has a norm of a quarter square radius")
+)
+
+RADIUS = 5  # of the discs
+
+
+def _problem(case: Case, seed: int) -> Poisson:
+    free = patches(case.rows, case.columns, case.blocks.height, case.blocks.width, RADIUS)
+    return poisson(case.rows, case.columns, seed, free)
+
+
+WHOLE = Blocks(32, 60, 16)
+KERNEL = Kernel(
+    _problem,
+    {
+        "tiny": Case(16, 16, Blocks(8, 8, 4), 32),
+        "small": Case(120, 96, WHOLE),
+        "full": Case(480, 480, WHOLE),
+    },
+)
+SIZES = tuple(KERNEL.cases)
+setup, run, reference = KERNEL.setup, KERNEL.run, KERNEL.reference
