@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-__all__ = ["Poisson", "Problem", "ShapeFromShading", "patches", "poisson", "shape_from_shading", "smallest"]
+__all__ = ["Poisson", "Problem", "ShapeFromShading", "curved", "linear", "patches", "poisson", "shape_from_shading", "smallest"]
 
 INSIDE = np.s_[..., 1:-1, 1:-1]
 ROUNDINGS = 8  # of the largest value, that a residual of single precision may have
@@ -148,12 +148,20 @@ class ShapeFromShading(Problem):
         around = fields[:, :-2, 1:-1] + fields[:, 2:, 1:-1]
         around = around + fields[:, 1:-1, :-2]
         around = (around + fields[:, 1:-1, 2:]) * kind(0.25)
-        square = f * f + g * g
-        inverse = kind(1) / (kind(4) + square)
-        brightness = (kind(4) * (s1 * f + s2 * g) + s3 * (kind(4) - square)) * inverse
-        pull = kind(self.STRENGTH) * (constants[0][INSIDE].astype(kind) - brightness) * inverse
-        lean = kind(2) * (s3 + brightness)
+        shown, inverse = self.brightness(fields[INSIDE]), kind(1) / (kind(4) + (f * f + g * g))
+        pull = kind(self.STRENGTH) * (constants[0][INSIDE].astype(kind) - shown) * inverse
+        lean = kind(2) * (s3 + shown)
         return np.stack([around[0] + pull * (kind(4) * s1 - lean * f), around[1] + pull * (kind(4) * s2 - lean * g)])
+
+    @classmethod
+    def brightness(cls, fields: np.ndarray) -> np.ndarray:
+        """Of a surface whose gradient is (f, g)."""
+        f, g = fields
+        kind = fields.dtype.type
+        s1, s2, s3 = (kind(part) for part in cls.LIGHT)
+        square = f * f + g * g
+        shown = kind(4) * (s1 * f + s2 * g) + s3 * (kind(4) - square)
+        return np.asarray(shown * (kind(1) / (kind(4) + square)))
 
 
 
@@ -203,6 +211,26 @@ def shape_from_shading(rows: int, columns: int, seed: int) -> ShapeFromShading:
     return ShapeFromShading(
         np.zeros((2, rows + 2, columns + 2), np.float32), brightness[None].astype(np.float32)
     )
+
+
+def curved(rows: int, columns: int, seed: int, disturbed: np.ndarray) -> ShapeFromShading:
+    """One whose solution is known: f and g are linear, and the brightness is theirs. They begin ``disturbed``."""
+    random = np.random.default_rng(seed)
+    y, x = np.mgrid[: rows + 2, : columns + 2]
+    slopes = random.uniform(-0.5, 0.5, (2, 3))
+    solved = np.stack([a + b * y / rows + c * x / columns for a, b, c in slopes]).astype(np.float32)
+    shown = ShapeFromShading.brightness(solved.astype(np.float64)).astype(np.float32)
+    bumps = disturbed * random.uniform(0, 0.2, solved.shape)
+    return ShapeFromShading((solved + bumps).astype(np.float32), shown[None])
+
+
+def linear(problem: Problem) -> np.ndarray:
+    """The fields of :func:`curved` that solve the equations, from the corners of the ring."""
+    fields = problem.fields.astype(np.float64)
+    _, rows, columns = fields.shape
+    y, x = np.mgrid[:rows, :columns]
+    first, right, down = (fields[:, row, column, None, None] for row, column in ((0, 0), (0, -1), (-1, 0)))
+    return np.asarray(first + (right - first) * x / (columns - 1) + (down - first) * y / (rows - 1))
 
 
 def _normals(rows: int, columns: int) -> np.ndarray:

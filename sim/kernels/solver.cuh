@@ -44,14 +44,14 @@ struct Solver
 
     const Data &data;
     Nodes &nodes;
-    int row, column; // of the block among the blocks
-    int origin;      // of its first node in a plane
+    int origin; // of the block's first node in a plane
+    int line;   // of the columns that are packed for its left side
 
     __device__ Solver(const Data &data, Nodes &nodes) : data(data), nodes(nodes)
     {
         int block = data.order[blockIdx.x];
-        row = block / data.across;
-        column = block % data.across;
+        int row = block / data.across, column = block % data.across;
+        line = 2 * HEIGHT * (column * data.down + row);
         origin = (1 + row * HEIGHT) * data.pitch + LEFT + column * WIDTH;
     }
 
@@ -82,19 +82,17 @@ struct Solver
                 nodes.field[Problem::FIELDS + k][i] = nodes.field[k][i];
     }
 
-    // Column `k` of the packed ones: that of the block itself, or its neighbour's at the same line between blocks.
+    // Where node `y` of the column that side `k` belongs to is packed: the block's own, or its neighbour's beside it.
     __device__ int packed(int k, int y, bool own) const
     {
-        int right = k - 2 * WIDTH >= HEIGHT;
-        return (((column + right) * data.down + row) * 2 + (own ? !right : right)) * HEIGHT + y;
+        bool right = k >= 2 * WIDTH + HEIGHT;
+        return line + (right ? 2 * HEIGHT * data.down : 0) + (own != right ? HEIGHT : 0) + y;
     }
-
-    __device__ int packed_plane() const { return (data.across + 1) * data.down * 2 * HEIGHT; }
 
     __device__ float *place(int field, int k, int y, int x, bool own)
     {
         if (EXCHANGE == COMBINED && k >= 2 * WIDTH)
-            return data.columns + field * packed_plane() + packed(k, y, own);
+            return data.columns + field * 2 * HEIGHT * data.down * (data.across + 1) + packed(k, y, own);
         return data.to + field * data.plane + outside(y, x);
     }
 

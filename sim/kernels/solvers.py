@@ -216,9 +216,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A problem's ``kernel.py``: ``problem`` makes it for a case and a seed."""
+    """A problem's ``kernel.py``: ``problem`` makes it for a case and a seed, ``solution`` is what solves it."""
 
     problem: Callable[[Case, int], Problem]
+    solution: Callable[[Problem], np.ndarray]
+    epsilon: float
     cases: Mapping[str, Case]
 
     def setup(self, size: str, seed: int) -> Data:
@@ -231,7 +233,7 @@ class Kernel:
             scheme = replace(scheme, communicating=case.communicating)
             session = Session(gpu, module, problem, case.blocks, scheme)
             if name in NEAR:
-                outputs[name] = solve(session).fields
+                outputs[name] = solve(session, self.epsilon).fields
             else:
                 for _ in range(EXACT_STEPS // scheme.steps):
                     session.launch()
@@ -244,5 +246,5 @@ class Kernel:
         for _ in range(EXACT_STEPS):
             base = problem.step(base)
         coarse = problem.coarse(problem.fields, blocks.width, blocks.height, EXACT_STEPS)
-        solution = problem.solution().astype(np.float32)
+        solution = self.solution(problem).astype(np.float32)
         return {"base": base, "coarse": coarse, **dict.fromkeys(NEAR, solution)}

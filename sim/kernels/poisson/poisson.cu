@@ -42,7 +42,7 @@ struct Poisson
 
 // How blocks exchange their boundaries, their width and height, steps between exchanges, communicating threads.
 template <int EXCHANGE, int WIDTH, int HEIGHT, int INTERVAL, int COMMUNICATING, bool JACOBI = false, bool PLAIN = false>
-__global__ void poisson(Data data, int steps)
+__global__ void __maxnreg__(32) poisson(Data data, int steps)
 {
     run_solver<Poisson, EXCHANGE, WIDTH, HEIGHT, INTERVAL, COMMUNICATING, JACOBI, PLAIN>(data, steps);
 }

@@ -1,0 +1,41 @@
+"""shape-from-shading: Chen's 3-D shape from shading, solved by blocks whose CTAs exchange boundaries without waiting.
+
+Base and Coarse exchange nothing; they are run with two buffers and a barrier after each step, and compared bit for bit.
+What exchanges rows, all sides, or all sides with packed columns updates in place and is launched until the equations
+are nearly solved. The surface is one whose gradient is linear, so that the solution is known; at first, the gradient is
+wrong where four blocks meet. full has the thesis's 480 x 480 nodes.
+"""
+
+from __future__ import annotations
+
+from lockstep.sim.kernels import Close
+from lockstep.sim.kernels.problems import ShapeFromShading, curved, linear, patches
+from lockstep.sim.kernels.solvers import NEAR, Blocks, Case, Kernel
+
+TITLE = "3-D shape from shading by asynchronous blocks"
+SUITE = "Chen"
+PTX = "shading.ptx"
+TOLERANCE = dict.fromkeys(NEAR, Close(atol=0.02, reason="launches end when the residual is below 1e-3"))
+
+RADIUS = 3  # of the discs
+EPSILON = 1e-3
+
+
+def _problem(case: Case, seed: int) -> ShapeFromShading:
+    disturbed = patches(case.rows, case.columns, case.blocks.height, case.blocks.width, RADIUS)
+    return curved(case.rows, case.columns, seed, disturbed)
+
+
+WHOLE = Blocks(32, 60, 16)
+KERNEL = Kernel(
+    _problem,
+    linear,
+    EPSILON,
+    {
+        "tiny": Case(16, 16, Blocks(8, 8, 4), 32),
+        "small": Case(120, 64, WHOLE),
+        "full": Case(480, 480, WHOLE),
+    },
+)
+SIZES = tuple(KERNEL.cases)
+setup, run, reference = KERNEL.setup, KERNEL.run, KERNEL.reference
