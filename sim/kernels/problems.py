@@ -65,8 +65,8 @@ class Problem(ABC):
 
 
 def smallest(problem: Problem) -> float:
-    """The residual that single precision can be trusted to reach."""
-    return float(ROUNDINGS * np.spacing(np.abs(problem.fields).max().astype(np.float32)))
+    """The residual that single precision can be trusted to reach, with values of about 1 or those of the start."""
+    return float(ROUNDINGS * np.spacing(np.float32(max(1, np.abs(problem.fields).max()))))
 
 
 class Poisson(Problem):
@@ -134,7 +134,10 @@ def guidance(constants: np.ndarray) -> np.ndarray:
 
 
 class ShapeFromShading(Problem):
-    """Stereographic gradients f and g of a surface from its brightness (Horn 1986, chapter 11). Constant: brightness."""
+    """Stereographic gradients f and g of a surface from its brightness (Horn 1986, chapter 11). Constant: brightness.
+
+    What the gradient's brightness lacks is taken at the neighbours' mean, so that a step of all nodes is stable.
+    """
 
     FUNCTION = "shading"
     EPSILON = 2e-6
@@ -144,14 +147,13 @@ class ShapeFromShading(Problem):
     def update(self, fields: np.ndarray, constants: np.ndarray) -> np.ndarray:
         kind = fields.dtype.type
         s1, s2, s3 = (kind(part) for part in self.LIGHT)
-        f, g = fields[INSIDE]
         around = fields[:, :-2, 1:-1] + fields[:, 2:, 1:-1]
         around = around + fields[:, 1:-1, :-2]
-        around = (around + fields[:, 1:-1, 2:]) * kind(0.25)
-        shown, inverse = self.brightness(fields[INSIDE]), kind(1) / (kind(4) + (f * f + g * g))
+        f, g = around = (around + fields[:, 1:-1, 2:]) * kind(0.25)
+        shown, inverse = self.brightness(around), kind(1) / (kind(4) + (f * f + g * g))
         pull = kind(self.STRENGTH) * (constants[0][INSIDE].astype(kind) - shown) * inverse
         lean = kind(2) * (s3 + shown)
-        return np.stack([around[0] + pull * (kind(4) * s1 - lean * f), around[1] + pull * (kind(4) * s2 - lean * g)])
+        return np.stack([f + pull * (kind(4) * s1 - lean * f), g + pull * (kind(4) * s2 - lean * g)])
 
     @classmethod
     def brightness(cls, fields: np.ndarray) -> np.ndarray:

@@ -32,6 +32,7 @@ struct Solver
     static const int SIDES = 2 * (WIDTH + HEIGHT); // boundary nodes, of a block and of its halo; no corners
     static const int MOVED = EXCHANGE == UP_DOWN ? 2 * WIDTH : SIDES;
     static const int MOVING = COMMUNICATING ? COMMUNICATING : COMPUTING;
+    static const int ROUNDS = (MOVED + MOVING - 1) / MOVING;
     static_assert(COMPUTING % 32 == 0 && COMMUNICATING % 32 == 0, "threads of either kind fill their warps");
     static_assert(!JACOBI || EXCHANGE == NONE, "only what exchanges nothing can be exact");
 
@@ -100,19 +101,35 @@ struct Solver
     __device__ void exchange(int thread)
     {
         int y, x;
-#pragma unroll 1
-        for (int k = thread; k < MOVED; k += MOVING) {
+#pragma unroll
+        for (int first = 0; first < MOVED; first += MOVING) {
+            int k = first + thread;
+            if (k >= MOVED)
+                continue;
             side(k, 0, y, x);
             for (int field = 0; field < Problem::FIELDS; field++)
                 *(volatile float *)place(field, k, y, x, true) = ((volatile float *)nodes.field[field])[inside(y, x)];
         }
-#pragma unroll 1
-        for (int k = thread; k < MOVED; k += MOVING) {
+        float values[Problem::FIELDS][ROUNDS];
+#pragma unroll
+        for (int round = 0; round < ROUNDS; round++) {
+            int k = round * MOVING + thread;
+            if (k >= MOVED)
+                continue;
             side(k, 1, y, x);
             for (int field = 0; field < Problem::FIELDS; field++) {
                 float *from = place(field, k, y, x, false);
-                ((volatile float *)nodes.field[field])[inside(y, x)] = PLAIN ? *from : *(volatile float *)from;
+                values[field][round] = PLAIN ? *from : *(volatile float *)from;
             }
+        }
+#pragma unroll
+        for (int round = 0; round < ROUNDS; round++) {
+            int k = round * MOVING + thread;
+            if (k >= MOVED)
+                continue;
+            side(k, 1, y, x);
+            for (int field = 0; field < Problem::FIELDS; field++)
+                ((volatile float *)nodes.field[field])[inside(y, x)] = values[field][round];
         }
     }
 

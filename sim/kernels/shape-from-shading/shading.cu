@@ -19,23 +19,22 @@ struct Shading
         return sum * 0.25f;
     }
 
-    // Rounded after each operation, so that NumPy can do the same.
+    // Rounded after each operation, so that NumPy can do the same. The brightness is that of the neighbours' mean: with
+    // the node's own gradient, a step of all nodes at a time would amplify a checkerboard.
     __device__ static void update(const volatile float *from, volatile float *to, const float *brightness, int plane,
                                   const Node &, int i, int stride)
     {
         const float S1 = 2.0f / 7.0f, S2 = 3.0f / 7.0f, S3 = 6.0f / 7.0f; // where the light comes from
         const float STRENGTH = 0.01f;                                     // 1 / (4 lambda)
-        float f = from[i], g = from[plane + i];
+        float f = mean(from, i, stride), g = mean(from + plane, i, stride);
         float square = __fadd_rn(__fmul_rn(f, f), __fmul_rn(g, g));
         float inverse = __frcp_rn(__fadd_rn(4.0f, square));
         float side = __fmul_rn(4.0f, __fadd_rn(__fmul_rn(S1, f), __fmul_rn(S2, g)));
         float shown = __fmul_rn(__fadd_rn(side, __fmul_rn(S3, __fadd_rn(4.0f, -square))), inverse);
         float pull = __fmul_rn(__fmul_rn(STRENGTH, __fadd_rn(brightness[i], -shown)), inverse);
         float lean = __fmul_rn(2.0f, __fadd_rn(S3, shown));
-        float f_pull = __fmul_rn(pull, __fadd_rn(4.0f * S1, -__fmul_rn(lean, f)));
-        float g_pull = __fmul_rn(pull, __fadd_rn(4.0f * S2, -__fmul_rn(lean, g)));
-        to[i] = __fadd_rn(mean(from, i, stride), f_pull);
-        to[plane + i] = __fadd_rn(mean(from + plane, i, stride), g_pull);
+        to[i] = __fadd_rn(f, __fmul_rn(pull, __fadd_rn(4.0f * S1, -__fmul_rn(lean, f))));
+        to[plane + i] = __fadd_rn(g, __fmul_rn(pull, __fadd_rn(4.0f * S2, -__fmul_rn(lean, g))));
     }
 };
 
