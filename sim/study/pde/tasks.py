@@ -1,0 +1,170 @@
+"""What the chapter about solvers needs: times from the cycle model, step counts from the emulator, both side by side.
+
+A result is kept by what it depends on, so that a chapter that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lockstep.models import cache
+from lockstep.sim.device.gpu import Gpu
+from lockstep.sim.device.module import Module
+from lockstep.sim.kernels import FOLDER
+from lockstep.sim.kernels.problems import Problem, poisson, shape_from_shading
+from lockstep.sim.kernels.solvers import Scheme, Session, Solved, solve
+from lockstep.sim.study.job import Result
+from lockstep.sim.study.pde.emulator import emulate
+from lockstep.sim.study.pde.machines import MACHINES, Machine
+from lockstep.sim.study.sources import code_version
+from lockstep.sim.study.sweep.schedulers import cores
+from lockstep.sim.watch import Watch
+
+__all__ = ["EPSILONS", "Agreement", "Emulation", "Image", "Task", "Timing", "problem_of", "run", "session_of"]
+
+POISSON, SHADING = "Poisson", "3DShape"  # as the thesis calls them
+MAKERS = {POISSON: poisson, SHADING: shape_from_shading}
+FILES = {POISSON: "poisson/poisson.cu", SHADING: "shape-from-shading/shading.cu"}
+EPSILONS = {POISSON: 1e-4, SHADING: 1e-5}
+"""One for all schemes; the fields are between 0 and about 1."""
+
+MOST_STEPS = 200_000
+COUNTED = ("l2.accesses", "l2.miss_rate", "lsu.requests_per_instruction", "dram.read_bytes", "sm.util")
+WAY = 100  # residuals of an emulation that are kept, at most
+
+
+def problem_of(name: str, extent: tuple[int, int]) -> Problem:
+    made: Problem = MAKERS[name](*extent, 1)
+    return made
+
+
+def session_of(problem: str, machine: Machine, extent: tuple[int, int], scheme: Scheme, sms: int = 0) -> Session:
+    """The problem on the model of a GPU, of fewer SMs if ``sms`` says so."""
+    settings = {**machine.settings, **({"core.sms": sms} if sms else {})}
+    gpu = Gpu(machine.gpu, settings=settings)
+    blocks = replace(machine.blocks, resident=sms) if sms else machine.blocks
+    module: Module = gpu.load(FOLDER / FILES[problem])
+    return Session(gpu, module, problem_of(problem, extent), blocks, scheme)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part of the chapter: ``problem`` on ``machine``."""
+
+    problem: str
+    machine: str
+    scheme: Scheme
+    extent: tuple[int, int] = (480, 480)
+
+    MODEL: ClassVar[bool] = False  # whether the result depends on the cycle model
+
+    def result(self) -> Result:
+        raise NotImplementedError
+
+    @property
+    def key(self) -> str:
+        files = [FOLDER / "problems.py", FOLDER / "solvers.py", *sorted(Path(__file__).parent.glob("*.py"))]
+        if self.MODEL:
+            files += [FOLDER / "solver.cuh", FOLDER / FILES[self.problem]]
+        digest = hashlib.sha256(f"{self!r} {code_version() if self.MODEL else np.__version__}".encode())
+        for file in files:
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Timing(Task):
+    """Cycles of a launch in the model, after one that brings what is used often into the L2."""
+
+    MODEL: ClassVar[bool] = True
+
+    def result(self) -> Result:
+        session = session_of(self.problem, MACHINES[self.machine], self.extent, self.scheme)
+        session.scheme = replace(self.scheme, steps=1)
+        session.launch()
+        session.scheme = self.scheme
+        run = session.launch()
+        return {"cycles": run.cycles, "instructions": run.warp_instructions,
+                **{name: float(run.stats[name]) for name in COUNTED}}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Emulation(Task):
+    """Steps until the residual is below the problem's epsilon, in the emulator."""
+
+    def result(self) -> Result:
+        problem = problem_of(self.problem, self.extent)
+        found = emulate(problem, MACHINES[self.machine].blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
+        every = max(1, len(found.residuals) // WAY)
+        return {"steps": found.steps, "converged": found.converged, "seconds": found.seconds,
+                "residual": problem.residual(found.fields), "way": found.residuals[::every],
+                "way_steps": found.steps // len(found.residuals) * every}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Agreement(Task):
+    """The model, on few SMs, until the residual is below ``epsilon``, and the emulator with as many CTAs at a time."""
+
+    sms: int = 2
+    epsilon: float = 1e-3
+    MODEL: ClassVar[bool] = True
+
+    def result(self) -> Result:
+        session = session_of(self.problem, MACHINES[self.machine], self.extent, self.scheme, self.sms)
+        solved: Solved = solve(session, self.epsilon, MOST_STEPS)
+        found = emulate(session.problem, session.blocks, self.scheme, self.epsilon, MOST_STEPS)
+        apart = np.abs(solved.fields - found.fields).max()
+        return {"model": solved.steps, "emulator": found.steps, "converged": solved.converged, "cycles": solved.cycles,
+                "apart": float(apart), "residual": solved.residuals[-1]}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Image(Task):
+    """What the emulator makes of the images, every ``coarser``-th pixel."""
+
+    coarser: int = 2
+
+    def result(self) -> Result:
+        problem = problem_of(self.problem, self.extent)
+        solved = emulate(problem, MACHINES[self.machine].blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
+        parts = np.s_[:, 1 : -1 : self.coarser, 1 : -1 : self.coarser]
+        images = {"constants": problem.constants[parts], "fields": solved.fields[parts]}
+        return {name: np.round(planes.astype(float), 3).tolist() for name, planes in images.items()}
+
+
+def _made(task: Task) -> Result:
+    found: Result = json.loads(cache.kept(f"pde/{task.key}", lambda: json.dumps(task.result()).encode()))
+    return found
+
+
+def run(tasks: Mapping[str, Any], watch: Watch, processes: int | None = None) -> dict[str, Result]:
+    """The results by the tasks' names, made in several processes; the longest begin first."""
+    watch.phase("solvers: times from the model, step counts from the emulator")
+    found: dict[str, Result] = {}
+    count = processes or cores()
+    if count == 1:
+        for name, task in tasks.items():
+            found[name] = _made(task)
+            watch.runs(len(found), len(tasks), 0)
+        return found
+    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(_made, task): name for name, task in tasks.items()}
+        try:
+            for future in as_completed(futures):
+                found[futures[future]] = future.result()
+                watch.runs(len(found), len(tasks), 0)
+        except BaseException:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return {name: found[name] for name in tasks}
