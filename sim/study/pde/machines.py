@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lockstep.sim.kernels.solvers import Blocks
 
-__all__ = ["C1060", "GTX580", "MACHINES", "Machine"]
+__all__ = ["C1060", "GTX580", "MACHINES", "SMALL", "Machine"]
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,10 @@ C1060 = Machine(
 """Settings of ``gtx580``, not a description: requests are those of whole warps and lines of 128 bytes, not of half-warps,
 and latencies are Fermi's."""
 
-MACHINES = {machine.name: machine for machine in (GTX580, C1060)}
+FEW = 4
+SMALL = replace(
+    GTX580, name=f"gtx580, {FEW} SMs", settings={**GTX580.settings, "core.sms": FEW}, blocks=Blocks(32, 60, FEW)
+)
+"""As many CTAs for each SM of a smaller grid."""
+
+MACHINES = {machine.name: machine for machine in (GTX580, C1060, SMALL)}

@@ -20,16 +20,18 @@ from lockstep.models import cache
 from lockstep.sim.device.gpu import Gpu
 from lockstep.sim.device.module import Module
 from lockstep.sim.kernels import FOLDER
+from lockstep.sim.kernels.breadth_first import graph, search
 from lockstep.sim.kernels.problems import Problem, poisson, shape_from_shading
 from lockstep.sim.kernels.solvers import Scheme, Session, Solved, solve
 from lockstep.sim.study.job import Result
 from lockstep.sim.study.pde.emulator import emulate
-from lockstep.sim.study.pde.machines import MACHINES, Machine
+from lockstep.sim.study.pde.machines import GTX580, MACHINES, Machine
 from lockstep.sim.study.sources import code_version
 from lockstep.sim.study.sweep.schedulers import cores
 from lockstep.sim.watch import Watch
 
-__all__ = ["EPSILONS", "Agreement", "Emulation", "Image", "Task", "Timing", "problem_of", "run", "session_of"]
+__all__ = ["EPSILONS", "Agreement", "Emulation", "Image", "Search", "Task", "Timing", "problem_of", "run",
+           "session_of"]  # fmt: skip
 
 POISSON, SHADING = "Poisson", "3DShape"  # as the thesis calls them
 MAKERS = {POISSON: poisson, SHADING: shape_from_shading}
@@ -141,7 +143,33 @@ class Image(Task):
         return {name: np.round(planes.astype(float), 3).tolist() for name, planes in images.items()}
 
 
-def _made(task: Task) -> Result:
+@dataclass(frozen=True)
+class Search:
+    """Breadth-first search by one CTA, in the model: cycles with barriers, and with a launch for each level."""
+
+    degree: float
+    vertices: int = 3072
+
+    @property
+    def key(self) -> str:
+        files = [FOLDER / "breadth_first.py", FOLDER / "bfs-levels" / "bfs_levels.ptx", Path(__file__)]
+        digest = hashlib.sha256(f"{self!r} {code_version()}".encode())
+        for file in files:
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
+
+    def result(self) -> Result:
+        data = graph(self.vertices, self.degree, 1)
+        found = {}
+        for barriers in (True, False):
+            gpu = Gpu(GTX580.gpu, settings=dict(GTX580.settings))
+            module = gpu.load(FOLDER / "bfs-levels" / "bfs_levels.ptx")
+            cost, runs = search(gpu, module, data, barriers)
+            found["barriers" if barriers else "launches"] = sum(run.cycles for run in runs)
+        return {**found, "levels": len(runs), "reached": int((cost >= 0).sum()), "edges": len(data["target"])}
+
+
+def _made(task: Task | Search) -> Result:
     found: Result = json.loads(cache.kept(f"pde/{task.key}", lambda: json.dumps(task.result()).encode()))
     return found
 
