@@ -30,7 +30,8 @@ def graph(vertices: int, degree: float, seed: int) -> Data:
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
     first = np.searchsorted(ends[:, 0], np.arange(vertices + 1))
-    return {"first": first.astype(np.int32), "target": ends[:, 1].astype(np.int32)}
+    source = int(np.argmax(np.diff(first)))  # where most edges begin
+    return {"first": first.astype(np.int32), "target": ends[:, 1].astype(np.int32), "source": source}
 
 
 def setup_of(sizes: Mapping[str, tuple[int, float]]) -> Callable[[str, int], Data]:
@@ -39,10 +40,10 @@ def setup_of(sizes: Mapping[str, tuple[int, float]]) -> Callable[[str, int], Dat
 
 
 def search(gpu: Gpu, module: Module, data: Data, barriers: bool) -> tuple[np.ndarray, list[Run]]:
-    """Edges from vertex 0 to each, and the launches."""
+    """Edges from the source to each vertex, and the launches."""
     vertices = len(data["first"]) - 1
     start = np.zeros(vertices, np.int32)
-    start[0] = 1
+    start[data["source"]] = 1
     buffers = [gpu.to_device(each) for each in (data["first"], data["target"], start - 1, start, 0 * start)]
     record = np.array([(*(buffer.address for buffer in buffers), vertices)], GRAPH)[0]
     if barriers:
@@ -61,7 +62,8 @@ def run(gpu: Gpu, module: Module, data: Data) -> Outputs:
 def reference(data: Data) -> Outputs:
     first, target = data["first"], data["target"]
     cost = np.full(len(first) - 1, -1, np.int32)
-    cost[0], level, frontier = 0, 0, [0]
+    level, frontier = 0, [data["source"]]
+    cost[frontier] = 0
     while frontier:
         level += 1
         near = {int(target[edge]) for vertex in frontier for edge in range(first[vertex], first[vertex + 1])}

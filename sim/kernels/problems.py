@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-__all__ = ["Poisson", "Problem", "ShapeFromShading", "curved", "linear", "patches", "poisson", "shape_from_shading", "smallest"]
+__all__ = ["Poisson", "Problem", "ShapeFromShading", "curved", "linear", "patches", "poisson",
+           "shape_from_shading", "smallest"]  # fmt: skip
 
 INSIDE = np.s_[..., 1:-1, 1:-1]
 ROUNDINGS = 8  # of the largest value, that a residual of single precision may have
@@ -70,7 +71,10 @@ def smallest(problem: Problem) -> float:
 
 
 class Poisson(Problem):
-    """Seamless cloning with mixed gradients (Perez, Gangnet and Blake 2003). Constants: source, background, mask."""
+    """Seamless cloning with mixed gradients (Perez, Gangnet and Blake 2003). Constants: source, background, mask.
+
+    Where the mask is 0, the field begins as the background, and stays.
+    """
 
     FUNCTION = "poisson"
     EPSILON = 2e-6

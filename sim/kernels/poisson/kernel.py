@@ -8,8 +8,10 @@ depends on what other CTAs store. full has the thesis's 480 x 480 nodes.
 
 from __future__ import annotations
 
+import numpy as np
+
 from lockstep.sim.kernels import Close
-from lockstep.sim.kernels.problems import Poisson, patches, poisson
+from lockstep.sim.kernels.problems import Poisson, Problem, patches, poisson
 from lockstep.sim.kernels.solvers import NEAR, Blocks, Case, Kernel
 
 TITLE = "Poisson image editing by asynchronous blocks"
@@ -28,10 +30,15 @@ def _problem(case: Case, seed: int) -> Poisson:
     return poisson(case.rows, case.columns, seed, free)
 
 
+def _solution(problem: Problem) -> np.ndarray:
+    assert isinstance(problem, Poisson)
+    return problem.solution()
+
+
 WHOLE = Blocks(32, 60, 16)
 KERNEL = Kernel(
     _problem,
-    Poisson.solution,
+    _solution,
     EPSILON,
     {
         "tiny": Case(16, 16, Blocks(8, 8, 4), 32),

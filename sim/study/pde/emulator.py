@@ -10,6 +10,7 @@ Jacobi step, as with two buffers.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -180,7 +181,8 @@ def poisson_residual(whole, constants, _light):
     most = f64(0)
     for y in range(1, whole.shape[1] - 1):
         for x in range(1, whole.shape[2] - 1):
-            total = f64(whole[0, y - 1, x]) + f64(whole[0, y + 1, x]) + f64(whole[0, y, x - 1]) + f64(whole[0, y, x + 1])
+            total = f64(whole[0, y - 1, x]) + f64(whole[0, y + 1, x])
+            total += f64(whole[0, y, x - 1]) + f64(whole[0, y, x + 1])
             left = abs(total + f64(constants[1, y, x]) - 4 * f64(whole[0, y, x]))
             if constants[0, y, x] != f32(0):
                 most = max(most, left)
@@ -285,10 +287,10 @@ def emulate(
     """Launch until the residual is below ``epsilon``, as :func:`lockstep.sim.kernels.solvers.solve` does."""
     epsilon = problem.EPSILON if epsilon is None else epsilon
     check_epsilon(problem, epsilon)
-    start, residuals, steps = time.perf_counter(), [], 0
-    for whole, residual in launches(problem, blocks, scheme, parts, delay):
+    start, residuals, steps, fields = time.perf_counter(), [math.inf], 0, problem.fields
+    tested = launches(problem, blocks, scheme, parts, delay)
+    while residuals[-1] >= epsilon and steps < most_steps:
+        fields, residual = next(tested)
         steps += scheme.steps * -(-TESTED // scheme.steps)
         residuals.append(residual)
-        if residual < epsilon or steps >= most_steps:
-            break
-    return Emulated(whole.copy(), residuals, steps, residuals[-1] < epsilon, time.perf_counter() - start)
+    return Emulated(fields.copy(), residuals[1:], steps, residuals[-1] < epsilon, time.perf_counter() - start)

@@ -13,7 +13,7 @@ __all__ = ["C1060", "GTX580", "MACHINES", "SMALL", "Machine"]
 
 @dataclass(frozen=True)
 class Machine:
-    """A description, what is set in it, and the blocks, communicating threads and best number of steps of the thesis."""
+    """A description, what is set in it, and the thesis's blocks, communicating threads and best number of steps."""
 
     name: str
     gpu: str
@@ -54,8 +54,8 @@ C1060 = Machine(
     60,
     1296e6,
 )
-"""Settings of ``gtx580``, not a description: requests are those of whole warps and lines of 128 bytes, not of half-warps,
-and latencies are Fermi's."""
+"""Settings of ``gtx580``, not a description: requests are those of whole warps, not of half-warps, and latencies are
+Fermi's."""
 
 FEW = 4
 SMALL = replace(

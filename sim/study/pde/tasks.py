@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ __all__ = ["EPSILONS", "Agreement", "Emulation", "Image", "Search", "Task", "Tim
            "session_of"]  # fmt: skip
 
 POISSON, SHADING = "Poisson", "3DShape"  # as the thesis calls them
-MAKERS = {POISSON: poisson, SHADING: shape_from_shading}
+MAKERS: dict[str, Callable[[int, int, int], Problem]] = {POISSON: poisson, SHADING: shape_from_shading}
 FILES = {POISSON: "poisson/poisson.cu", SHADING: "shape-from-shading/shading.cu"}
 EPSILONS = {POISSON: 1e-4, SHADING: 1e-5}
 """One for all schemes; the fields are between 0 and about 1."""
@@ -45,8 +45,7 @@ WAY = 100  # residuals of an emulation that are kept, at most
 
 
 def problem_of(name: str, extent: tuple[int, int]) -> Problem:
-    made: Problem = MAKERS[name](*extent, 1)
-    return made
+    return MAKERS[name](*extent, 1)
 
 
 def session_of(problem: str, machine: Machine, extent: tuple[int, int], scheme: Scheme, sms: int = 0) -> Session:

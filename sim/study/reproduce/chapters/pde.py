@@ -259,8 +259,9 @@ def _schemes(
         counts = [f"{found.steps(case):,}" if found.converged(case) else f"more than {MOST_STEPS:,}" for case in cases]
         times = [found.seconds(case) for case in cases]
         if name.kind == BASE:
-            counts, times = [counts[0], *[""] * (len(steps) - 1)], [times[0], *[None] * (len(steps) - 1)]
-        rows.append((str(name), *counts, *times))
+            counts[1:] = [""] * (len(steps) - 1)
+        shown = [times[0], *[None] * (len(steps) - 1)] if name.kind == BASE else times
+        rows.append((str(name), *counts, *shown))
     columns = ("", *(f"steps, n = {n}" for n in steps), *(f"seconds, n = {n}" for n in steps))
     key = f"{problem}-{machine.name}".lower().replace(", ", "-").replace(" ", "-")
     title = f"{problem} on {machine.name}: steps (emulator) and seconds (model and emulator), by steps of a launch ({figure})"
@@ -315,7 +316,7 @@ def _hosts(found: Results) -> Table:
 
 def _intervals(found: Results) -> Table:
     """Figure 2-11."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for name in EIGHT[2:]:
         for interval in INTERVALS:
             case = Case(SHADING, C1060, name, C1060.best_steps, interval)
