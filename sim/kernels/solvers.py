@@ -6,14 +6,12 @@ After chapter 2 of Chen's thesis. The kernels are in ``solver.cuh``, the equatio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lockstep.sim.errors import UsageError
-from lockstep.sim.kernels import Data, Outputs
 from lockstep.sim.kernels.problems import Problem, smallest
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from lockstep.sim.device.module import Module
     from lockstep.sim.device.run import Run
 
-__all__ = ["EXCHANGES", "ORDERS", "Blocks", "Case", "Kernel", "Scheme", "Session", "Solved", "order_of", "solve"]
+__all__ = ["EXCHANGES", "ORDERS", "Blocks", "Scheme", "Session", "Solved", "check_epsilon", "order_of", "solve"]
 
 LEFT = 32
 """Floats before the first node of a row that changes, so that rows of blocks begin at a line."""
@@ -187,64 +185,3 @@ def solve(session: Session, epsilon: float | None = None, most_steps: int = 1_00
         steps, cycles = steps + session.scheme.steps, cycles + run.cycles
         residuals.append(session.problem.residual(session.fields()))
     return Solved(session.fields(), residuals, steps, cycles, bool(residuals) and residuals[-1] < epsilon, runs)
-
-
-# ------------------------------------------------------------------------------------------------------------ kernel.py
-
-EXACT_STEPS = 7
-LAUNCH_STEPS = 20
-EXACT = {
-    "base": Scheme(steps=1, jacobi=True),
-    "coarse": Scheme(steps=EXACT_STEPS, jacobi=True),
-}
-NEAR = {
-    "up_down": Scheme("up-down", "stripe", LAUNCH_STEPS, 4),
-    "four_way": Scheme("four-way", "stripe", LAUNCH_STEPS, 4),
-    "combined": Scheme("combined", "square", LAUNCH_STEPS, 4),
-}
-
-
-@dataclass(frozen=True)
-class Case:
-    """A size: rows, columns, and how blocks part them."""
-
-    rows: int
-    columns: int
-    blocks: Blocks
-    communicating: int = 64
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A problem's ``kernel.py``: ``problem`` makes it for a case and a seed, ``solution`` is what solves it."""
-
-    problem: Callable[[Case, int], Problem]
-    solution: Callable[[Problem], np.ndarray]
-    epsilon: float
-    cases: Mapping[str, Case]
-
-    def setup(self, size: str, seed: int) -> Data:
-        return {"problem": self.problem(self.cases[size], seed), "case": self.cases[size]}
-
-    def run(self, gpu: Gpu, module: Module, data: Data) -> Outputs:
-        problem, case = data["problem"], data["case"]
-        outputs = {}
-        for name, scheme in {**EXACT, **NEAR}.items():
-            scheme = replace(scheme, communicating=case.communicating)
-            session = Session(gpu, module, problem, case.blocks, scheme)
-            if name in NEAR:
-                outputs[name] = solve(session, self.epsilon).fields
-            else:
-                for _ in range(EXACT_STEPS // scheme.steps):
-                    session.launch()
-                outputs[name] = session.fields()
-        return outputs
-
-    def reference(self, data: Data) -> Outputs:
-        problem, blocks = data["problem"], data["case"].blocks
-        base = problem.fields
-        for _ in range(EXACT_STEPS):
-            base = problem.step(base)
-        coarse = problem.coarse(problem.fields, blocks.width, blocks.height, EXACT_STEPS)
-        solution = self.solution(problem).astype(np.float32)
-        return {"base": base, "coarse": coarse, **dict.fromkeys(NEAR, solution)}

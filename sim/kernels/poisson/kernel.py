@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from lockstep.sim.kernels import Close
+from lockstep.sim.kernels.asynchronous import NEAR, Case, Kernel
 from lockstep.sim.kernels.problems import Poisson, Problem, patches, poisson
-from lockstep.sim.kernels.solvers import NEAR, Blocks, Case, Kernel
+from lockstep.sim.kernels.solvers import Blocks
 
 TITLE = "Poisson image editing by asynchronous blocks"
 SUITE = "Chen"
@@ -37,6 +38,7 @@ def _solution(problem: Problem) -> np.ndarray:
 
 WHOLE = Blocks(32, 60, 16)
 KERNEL = Kernel(
+    Poisson,
     _problem,
     _solution,
     EPSILON,

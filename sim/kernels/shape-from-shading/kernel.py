@@ -9,8 +9,9 @@ wrong where four blocks meet. full has the thesis's 480 x 480 nodes.
 from __future__ import annotations
 
 from lockstep.sim.kernels import Close
+from lockstep.sim.kernels.asynchronous import NEAR, Case, Kernel
 from lockstep.sim.kernels.problems import ShapeFromShading, curved, linear, patches
-from lockstep.sim.kernels.solvers import NEAR, Blocks, Case, Kernel
+from lockstep.sim.kernels.solvers import Blocks
 
 TITLE = "3-D shape from shading by asynchronous blocks"
 SUITE = "Chen"
@@ -28,6 +29,7 @@ def _problem(case: Case, seed: int) -> ShapeFromShading:
 
 WHOLE = Blocks(32, 60, 16)
 KERNEL = Kernel(
+    ShapeFromShading,
     _problem,
     linear,
     EPSILON,
