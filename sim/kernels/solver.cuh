@@ -133,17 +133,20 @@ struct Solver
         }
     }
 
+    // With the number of threads, so that warps which have ended are missed: both kinds must count the same phases.
+    static __device__ void wait_for_all() { asm volatile("bar.sync 0, %0;" : : "n"(COMPUTING + COMMUNICATING) : "memory"); }
+
     static __device__ int phases(int steps) { return (steps + INTERVAL - 1) / INTERVAL; }
 
     __device__ void communicate(int thread, int steps)
     {
         load_halo(thread);
-        __syncthreads();
+        wait_for_all();
         if constexpr (EXCHANGE != NONE) {
 #pragma unroll 1
             for (int phase = phases(steps); phase > 0; phase--) {
                 exchange(thread);
-                __syncthreads();
+                wait_for_all();
             }
         }
     }
@@ -176,7 +179,7 @@ struct Solver
         load(y + HEIGHT / 2, x);
         if (!COMMUNICATING)
             load_halo(thread);
-        __syncthreads();
+        wait_for_all();
 
         typename Problem::Node own[2];
         own[0].set(nodes.constant[0], NODES, first, STRIDE);
@@ -194,10 +197,10 @@ struct Solver
 #pragma unroll 1
                 for (int k = min(left, INTERVAL); k > 0; k--)
                     step(own, first, second, 0);
-                __syncthreads();
+                wait_for_all();
                 if (!COMMUNICATING) {
                     exchange(thread);
-                    __syncthreads();
+                    wait_for_all();
                 }
             }
         }
