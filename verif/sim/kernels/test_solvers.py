@@ -1,4 +1,4 @@
-"""The asynchronous solvers: bit for bit where that can be, the same place everywhere else, and no schedule that hangs."""
+"""The asynchronous solvers: bit for bit where that can be, else the same place, and no schedule that hangs."""
 
 from __future__ import annotations
 
@@ -138,7 +138,13 @@ def test_another_count_of_phases_is_a_deadlock_with_lines(tmp_path: Path) -> Non
     assert planted != text
     (tmp_path / "solver.cuh").write_text(planted, encoding="utf-8")
     gpu = Gpu("gtx580")
-    own = Session(gpu, gpu.load(tmp_path / "poisson" / "poisson.cu"), poisson(16, 16, 1), SMALL, Scheme("combined", "square", 8, 4, 32))
+    own = Session(
+        gpu,
+        gpu.load(tmp_path / "poisson" / "poisson.cu"),
+        poisson(16, 16, 1),
+        SMALL,
+        Scheme("combined", "square", 8, 4, 32),
+    )
     with pytest.raises(KernelFault, match="barrier deadlock") as fault:
         own.launch()
     assert fault.value.source
@@ -147,8 +153,10 @@ def test_another_count_of_phases_is_a_deadlock_with_lines(tmp_path: Path) -> Non
 # ---------------------------------------------------------------------------------------------------------------- shape
 
 
-@pytest.mark.parametrize(("width", "height", "threads", "communicating", "scratchpad", "boundary"),
-                         ((32, 60, 1024, 64, 42_160, 184), (32, 20, 352, 32, 14_960, 104)))  # fmt: skip
+@pytest.mark.parametrize(
+    ("width", "height", "threads", "communicating", "scratchpad", "boundary"),
+    ((32, 60, 1024, 64, 42_160, 184), (32, 20, 352, 32, 14_960, 104)),
+)
 @pytest.mark.parametrize("kind", PTX)
 def test_what_a_cta_takes_is_the_thesis_s(
     kind: str, width: int, height: int, threads: int, communicating: int, scratchpad: int, boundary: int
@@ -187,7 +195,7 @@ def test_an_epsilon_below_what_single_precision_reaches_is_refused() -> None:
     problem = poisson(16, 16, 1)
     own = session(problem, Scheme("combined", "square", 8, 4, 32))
     for epsilon in (smallest(problem) * 0.99, 0.0, float("nan")):
-        with pytest.raises(UsageError, match="epsilon = .*: must be at least 9.5e-07"):
+        with pytest.raises(UsageError, match=r"epsilon = .*: must be at least 9\.5e-07"):
             solve(own, epsilon)
 
 

@@ -58,8 +58,8 @@ THESIS = {
     "31 bpnn_adjust_weights_cuda": "backprop-adjust-weights", "32 heartwall's kernel": "heartwall",
     "33 calculate_temp": "hotspot", "34 particlefilter's kernel": "particlefilter-naive", "35 lud_internal": "lud",
     "36 needle_cuda_shared_1": "nw", "37 needle_cuda_shared_2": "nw", "38 histogram256Kernel": "histogram",
-    "39 MonteCarloOneBlockPerOption": "MonteCarlo", "40-44 3D shape, five kernels": "",
-    "45-49 Poisson image, five kernels": "", "50 kmeansPoint": "kmeans", "51 invert_mapping": "kmeans",
+    "39 MonteCarloOneBlockPerOption": "MonteCarlo", "40-44 3D shape, five kernels": "shape-from-shading",
+    "45-49 Poisson image, five kernels": "poisson", "50 kmeansPoint": "kmeans", "51 invert_mapping": "kmeans",
     "52 likelihood_kernel": "particlefilter",
 }  # fmt: skip
 """The kernels of table 3-2, and which of ours runs each; a kernel of ours is a whole run, with all its functions."""

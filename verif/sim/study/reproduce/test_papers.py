@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 NUMBER = r"\d+(?:[.-]\d+)?[a-z]?"
 MENTION = re.compile(rf"\b(figure|table)s?\s+({NUMBER}(?:(?:,\s+|\s+and\s+){NUMBER})*)")
 PAGES = {
-    "Kloosterman": ("warppool", "regless"), "Jatala": ("sharing",), "Chen": ("power", "scheduling"),
+    "Kloosterman": ("warppool", "regless"), "Jatala": ("sharing",), "Chen": ("pde", "power", "scheduling"),
     "Kayiran": ("dyncta",),
 }  # fmt: skip
 """The chapters of each paper; all others have their own."""

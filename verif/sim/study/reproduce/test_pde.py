@@ -49,7 +49,9 @@ def test_it_has_all_schemes_and_points() -> None:
     found = list(pde.jobs(False).values())
     emulated = {(t.problem, t.machine, t.scheme.order, t.scheme.exchange) for t in found if isinstance(t, Emulation)}
     for problem in (POISSON, SHADING):
-        assert {(problem, "C1060", order, kind) for order in ("stripe", "square") for kind in ("up-down", "four-way")} <= emulated
+        assert {
+            (problem, "C1060", order, kind) for order in ("stripe", "square") for kind in ("up-down", "four-way")
+        } <= emulated
     assert {(SHADING, "gtx580", "random", "none"), (SHADING, "gtx580", "random", "four-way")} <= emulated
     assert len(pde.EIGHT) == 8 and len({*map(str, pde.EIGHT)}) == 8
 
@@ -93,7 +95,9 @@ def test_statements_turn_with_what_they_are_about(results: Results) -> None:
     assert says(results, "Poisson: Base needs the fewest steps")
     order = "3DShape on C1060, n = 60: fastest are"
     assert not says(results, order)
-    for k, name in enumerate((Name(pde.FOUR, "square"), Name(pde.FOUR, "stripe"), Name(pde.UD, "stripe"), Name(pde.COARSE, "stripe"))):
+    for k, name in enumerate(
+        (Name(pde.FOUR, "square"), Name(pde.FOUR, "stripe"), Name(pde.UD, "stripe"), Name(pde.COARSE, "stripe"))
+    ):
         steps(Case(SHADING, C1060, name, 60), 600 + 60 * k)
     assert says(results, order)
     assert says(results, "in random order, communication gains nothing")
@@ -117,7 +121,14 @@ def test_what_has_ended_is_kept(tmp_path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_document_is_the_chapter_s(results: Results) -> None:
     """Its statements are those that the code judges, in their order."""
-    statements = [row[0] for block in pde.page(results).blocks if isinstance(block, Table) and block.key == "statements" for row in block.rows]
+    statements = [
+        row[0]
+        for block in pde.page(results).blocks
+        if isinstance(block, Table) and block.key == "statements"
+        for row in block.rows
+    ]
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert [text.index(f"| {statement} |") for statement in statements] == sorted(text.index(f"| {s} |") for s in statements)
+    assert [text.index(f"| {statement} |") for statement in statements] == sorted(
+        text.index(f"| {s} |") for s in statements
+    )
     assert markdown(pde.page(results), "pde").split("\n", 1)[0] == text.split("\n", 1)[0]
