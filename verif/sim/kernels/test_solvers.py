@@ -121,6 +121,7 @@ def test_all_intervals_and_threads_end_at_the_same_place(interval: int, communic
 # ------------------------------------------------------------------------------------------------------------- progress
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_schedules_converge(seed: int) -> None:
     """``python -m lockstep.verif.solvers`` tries 300."""

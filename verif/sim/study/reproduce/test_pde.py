@@ -111,6 +111,7 @@ def test_a_limit_that_is_reached_is_told(results: Results) -> None:
     assert rows(pde.CHAPTER, results, "3dshape-c1060")["Coarse stripe"][1] == "more than 200,000"
 
 
+@pytest.mark.long
 def test_what_has_ended_is_kept(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_CACHE", str(tmp_path))
     task = Emulation(SHADING, "C1060", pde.scheme(Name(pde.FOUR, "square"), C1060, 20, threads=0), (40, 64))
