@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ EXTENT, BLOCKS = (16, 16), (8, 8)
 EPSILON, MOST_STEPS = 1e-3, 4000
 SCHEDULERS = ("lrr", "gto", "oldest", "greedy-rr", "two-level")
 GPUS = ("gtx580", "gtx480", "tesla-c2050", "dyncta30")
-PROBLEMS = {"poisson": poisson, "shape-from-shading": shape_from_shading}
+PROBLEMS: dict[str, Callable[[int, int, int], Problem]] = {"poisson": poisson, "shape-from-shading": shape_from_shading}
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ class Trial:
     resident: int
 
     def problem(self, seed: int) -> Problem:
-        made: Problem = PROBLEMS[self.kernel](*EXTENT, seed)
-        return made
+        return PROBLEMS[self.kernel](*EXTENT, seed)
 
 
 def trial(seed: int) -> Trial:

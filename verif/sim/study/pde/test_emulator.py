@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -9,13 +10,13 @@ import pytest
 
 from lockstep.sim import Gpu, UsageError
 from lockstep.sim.kernels import find
-from lockstep.sim.kernels.problems import poisson, shape_from_shading
+from lockstep.sim.kernels.problems import Problem, poisson, shape_from_shading
 from lockstep.sim.kernels.solvers import Blocks, Scheme, Session, solve
 from lockstep.sim.study.pde import emulator
 from lockstep.sim.study.pde.emulator import emulate, launches
 
 SMALL = Blocks(8, 8, 2)
-KINDS = {"poisson": poisson, "shape-from-shading": shape_from_shading}
+KINDS: dict[str, Callable[[int, int, int], Problem]] = {"poisson": poisson, "shape-from-shading": shape_from_shading}
 
 
 @pytest.mark.parametrize("make", KINDS.values())
