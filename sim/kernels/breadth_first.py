@@ -51,7 +51,8 @@ def search(gpu: Gpu, module: Module, data: Data, barriers: bool) -> tuple[np.nda
     else:
         any_found, runs = gpu.to_device(np.ones(1, np.int32)), []
         while gpu.from_device(any_found)[0]:
-            runs.append(module.launch("bfs_level", grid=(1,), block=(THREADS,), args=[record, any_found]))
+            args = [record, np.int32(len(runs) + 1), any_found]
+            runs.append(module.launch("bfs_level", grid=(1,), block=(THREADS,), args=args))
     return gpu.from_device(buffers[2]), runs
 
 

@@ -20,18 +20,16 @@ __device__ static void load(const Graph &graph, int *first)
     __syncthreads();
 }
 
-// Whether a level has found any vertex.
-__device__ static bool level(const Graph &graph, const int *first)
+// Whether a level, `cost` edges from the source, has any vertex. What it finds is marked first, and visited later.
+__device__ static bool level(const Graph &graph, const int *first, int cost)
 {
     for (int vertex = threadIdx.x; vertex < graph.vertices; vertex += THREADS)
         if (graph.frontier[vertex]) {
             graph.frontier[vertex] = 0;
             for (int edge = first[vertex]; edge < first[vertex + 1]; edge++) {
                 int next = graph.target[edge];
-                if (graph.cost[next] < 0) {
-                    graph.cost[next] = graph.cost[vertex] + 1;
+                if (graph.cost[next] < 0)
                     graph.found[next] = 1;
-                }
             }
         }
     __syncthreads();
@@ -39,6 +37,7 @@ __device__ static bool level(const Graph &graph, const int *first)
     for (int vertex = threadIdx.x; vertex < graph.vertices; vertex += THREADS)
         if (graph.found[vertex]) {
             graph.found[vertex] = 0;
+            graph.cost[vertex] = cost;
             graph.frontier[vertex] = any = 1;
         }
     return __syncthreads_or(any);
@@ -48,15 +47,15 @@ extern "C" __global__ void bfs_barriers(Graph graph)
 {
     __shared__ int first[MOST_VERTICES + 1];
     load(graph, first);
-    while (level(graph, first))
+    for (int cost = 1; level(graph, first, cost); cost++)
         ;
 }
 
-extern "C" __global__ void bfs_level(Graph graph, int *any)
+extern "C" __global__ void bfs_level(Graph graph, int cost, int *any)
 {
     __shared__ int first[MOST_VERTICES + 1];
     load(graph, first);
-    bool found = level(graph, first);
+    bool found = level(graph, first, cost);
     if (threadIdx.x == 0)
         *any = found;
 }
