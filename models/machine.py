@@ -183,17 +183,16 @@ class Model:
         state["dispatcher_next"] = state["dispatcher_wake"] = state["now"] = self.gpu.launch.overhead
 
     def _place_values(self) -> None:
-        """Tell the SMs where the values of lines are, if they have any."""
+        """Tell the SMs where the values of lines are; 0 if they have none."""
         values, lsu = self.memory.values, self.sms["lsu"]
-        if values is None:
-            return
-        for record, name, array in (
-            (lsu["l1"], "contents", values.lines),
-            (lsu["l1"], "brought", values.brought),
-            (lsu, "carried", values.carried),
-            (lsu, "answers", values.answers),
+        for record, name, of_lines in (
+            (lsu["l1"], "contents", "lines"),
+            (lsu["l1"], "brought", "brought"),
+            (lsu, "carried", "carried"),
+            (lsu, "answers", "answers"),
         ):
-            record[name] = array.ctypes.data + np.arange(len(self.sms)) * array[0].nbytes
+            array = getattr(values, of_lines, None)
+            record[name] = 0 if array is None else array.ctypes.data + np.arange(len(self.sms)) * array[0].nbytes
 
     def _observe(self, observer: Observer, kernel: Kernel) -> None:
         """Let an observer fill its frame slots for the run that begins."""

@@ -142,7 +142,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     seconds: dict[str, dict[str, float]] = {name: defaultdict(float) for name in SLOW}
     for report in itertools.chain(*terminalreporter.stats.values()):
         if isinstance(report, pytest.TestReport):
-            own = dict(report.user_properties)[PROCESSOR]
+            own = dict(report.user_properties).get(PROCESSOR, 0.0)  # a worker that has crashed tells nothing
             assert isinstance(own, float)
             seconds[distance(report.keywords)][report.nodeid] += own
     terminalreporter.section(PROCESSOR)

@@ -24,7 +24,7 @@ from lockstep.sim.traces.read import Trace
 from lockstep.sim.traces.replay import replay
 
 GPUS = ("gtx480", "gtx980", "tesla-c2050")
-MECHANISMS = ("warppool", "register-sharing", "dyncta")
+MECHANISMS = tuple("warppool register-sharing dyncta".split())
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ MOST_MEMORY = 3 << 30  # bytes beyond what the process has
 NUMBERS = (-1, 0, 1, 2, 31, 32, 63, 64, 255, 256, 1023, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64, 10**30)
 NAMES = ("", ".", "..", "../trace.json", "/etc/passwd", "warps-0.bin", "kernel-0.json", "a\0b", "x" * 5000, "\x1b[31m")
 
+PASSES = "rfh "  # a mechanism whose passes change a kernel's code
+
 
 def blocks_of(data: bytes) -> list[tuple[int, list[int]]]:
     """The blocks of a file of warps: where each begins, and the numbers of its head."""
@@ -233,7 +235,7 @@ def tried(folder: Path, device: Gpu) -> str:
 def run(count: int, seed: int, show: Callable[[str], None] = print) -> Counter[str]:
     """Try mutants; how often each outcome came. What must not happen is shown with its seed."""
     found: Counter[str] = Counter()
-    device = Gpu("gtx480", ["rfh"] if seed % 2 == 0 else [])
+    device = Gpu("gtx480", PASSES.split() if seed % 2 == 0 else [])
     with tempfile.TemporaryDirectory() as place:
         good, mutant = Path(place) / "good", Path(place) / "mutant"
         original(good)

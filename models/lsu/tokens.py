@@ -161,6 +161,7 @@ def new_token(lsu, config, context, instruction, mask, warp, pc):
         if i64(context.address[ctz(mask)]) < LOCAL_PHYSICAL:
             token.needed = (popcount(mask) * size + i64(lsu.l1.line_bytes) - 1) >> lsu.l1.line_shift
     token.delivered = 0
+    token.late = 0
     token.texture = 1 if instruction.group == Group.TEXTURE and kind == L1.LOAD else 0
     token.same = _most_on_one_address(context, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
     token.ready = 0

@@ -177,11 +177,12 @@ def solve(session: Session, epsilon: float | None = None, most_steps: int = 1_00
     epsilon = session.problem.EPSILON if epsilon is None else epsilon
     check_epsilon(session.problem, epsilon)
     residuals: list[float] = []
-    steps = cycles = 0
+    steps = 0
     runs = []
     while steps < most_steps and not (residuals and residuals[-1] < epsilon):
         run = session.launch()
         runs.append(run)
-        steps, cycles = steps + session.scheme.steps, cycles + run.cycles
+        steps += session.scheme.steps
         residuals.append(session.problem.residual(session.fields()))
+    cycles = sum(run.cycles for run in runs)
     return Solved(session.fields(), residuals, steps, cycles, bool(residuals) and residuals[-1] < epsilon, runs)

@@ -36,10 +36,12 @@ COMMANDS: dict[str, list[str]] = {
     "verify": ["warppool.writeback", "--jobs", "1"],
     "synth": ["warppool.writeback"],
     "reproduce": ["validation", "--quick"],
+    "trace": ["record", "saxpy", "--size", "tiny", "-o", "recorded"],
+    "litmus": ["mp", "--seeds", "1"],
 }  # fmt: skip
 Shown = list[tuple[Sequence[layout.Column], int]]
 
-LONG = {"compare", "sweep", "cosim", "verify", "synth", "reproduce"}
+LONG = {"compare", "sweep", "cosim", "verify", "synth", "reproduce", "litmus"}
 WITHOUT_TABLES = {"report", "verilog", "completion", "new-mechanism", "new-block"}
 
 
