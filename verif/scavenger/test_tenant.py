@@ -382,6 +382,7 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_lower_target_leaves_more_to_the_secondary() -> None:
     """Two kernels that compute: the primary's speed is its target, within a tenth; controllers begin from above."""
     spent = []
@@ -398,6 +399,7 @@ def test_a_lower_target_leaves_more_to_the_secondary() -> None:
     assert spent == sorted(spent) and spent[2] > 1.8 * spent[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", [40, 100])
 def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
     """Every seven cycles: CTAs that are not told to leave, but for those that a dispatcher had found room for."""
@@ -451,6 +453,7 @@ def test_each_kernel_has_at_most_its_ctas_and_warps(target: int) -> None:
     assert min(left) > 0 and (target == 40 or min(filled) > 10)
 
 
+@pytest.mark.long
 def test_what_the_unit_sees_adds_up() -> None:
     """In every cycle: instructions, lanes, warps and requests, to what the SM and the L1 count of the kernels."""
     pair, sums = Pair(core__sms=1, launch__overhead=600), dict.fromkeys(("issued", "started", "sample"), 0)

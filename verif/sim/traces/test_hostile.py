@@ -75,6 +75,7 @@ def test_links_that_lead_out(folder: Path, tmp_path: Path) -> None:
         replayed(folder)
 
 
+@pytest.mark.long
 def test_a_bomb(folder: Path) -> None:
     """Of 1 GB of zeros, no more is unpacked than the block says it has."""
     machine = zlib.compressobj(9)

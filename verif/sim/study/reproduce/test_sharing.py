@@ -71,6 +71,7 @@ def test_functions_and_registers_are_those_of_the_kernels() -> None:
         assert sharing._needs(name)[0] == application.registers
 
 
+@pytest.mark.long
 def test_resident_ctas_are_the_papers(results: Results) -> None:
     """All 48 cells of table 5."""
     for name, row in table(results, "ctas").items():
