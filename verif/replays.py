@@ -22,9 +22,11 @@ from lockstep.sim import Gpu, kernels
 from lockstep.sim.errors import UsageError
 from lockstep.sim.traces.read import Trace
 from lockstep.sim.traces.replay import replay
+from lockstep.spec import registry
 
 GPUS = ("gtx480", "gtx980", "tesla-c2050")
-MECHANISMS = tuple("warppool register-sharing dyncta".split())
+MECHANISMS = tuple(name for name, each in registry.MECHANISMS.items() if not each.values)
+"""Those with which a trace can be replayed."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lockstep.sim.device.gpu import Gpu
     from lockstep.sim.device.module import Module
 
-__all__ = ["NEAR", "Case", "Kernel"]
+__all__ = ["CASES", "NEAR", "Case", "Kernel"]
 
 EXACT_STEPS = 7
 LAUNCH_STEPS = 20
@@ -41,6 +41,10 @@ class Case:
     communicating: int = 64
 
 
+WHOLE = Blocks(32, 60, 16)
+CASES = {"tiny": Case(16, 16, Blocks(8, 8, 4), 32), "small": Case(120, 64, WHOLE), "full": Case(480, 480, WHOLE)}
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A problem's ``kernel.py``: ``problem`` makes it for a case and a seed, ``solution`` is what solves it.
@@ -53,11 +57,10 @@ class Kernel:
     problem: Callable[[Case, int], Problem]
     solution: Callable[[Problem], np.ndarray]
     launches: Mapping[str, int]
-    cases: Mapping[str, Case]
 
     def setup(self, size: str, seed: int) -> Data:
-        problem = self.problem(self.cases[size], seed)
-        return {"fields": problem.fields, "constants": problem.constants, "case": self.cases[size]}
+        problem = self.problem(CASES[size], seed)
+        return {"fields": problem.fields, "constants": problem.constants, "case": CASES[size]}
 
     def run(self, gpu: Gpu, module: Module, data: Data) -> Outputs:
         problem, case = self.kind(data["fields"], data["constants"]), data["case"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lockstep.sim.device.profile import Profile
     from lockstep.sim.device.run import Run, Share
 
-__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "measured", "profiles"]
+__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "measured", "prepare", "profiles"]
 
 Result = dict[str, Any]  # with the keys of the JSON output
 
@@ -107,10 +107,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     gpu.after_launch.append(runs.append)
     watch.phase(f"{kernel.name}: loading {kernel.ptx.name}")
     module = gpu.load(kernel.ptx, kernel.registers)
-    watch.phase("preparing the model: the first time, it is compiled: about 1 min 40 s on two idle cores")
-    if attach:
-        attach(gpu)
-    _ = gpu.machine
+    prepare(gpu, watch, attach)
     start = time.perf_counter()
     watch.phase(f"{kernel.name}: making input, size {job.size}")
     data = guard(kernel.name, "setup", lambda: kernel.setup(job.size, job.seed))
@@ -121,6 +118,14 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     wall = time.perf_counter() - start
     told = {"checked": check.passed, "compared": check.compared, "message": check.message}
     return {"kernel": kernel.name, "code_version": version, "wall_seconds": wall, **told, **measured(job, gpu, runs)}
+
+
+def prepare(gpu: Gpu, watch: Watch, attach: Callable[[Gpu], None] | None) -> None:
+    """Make the machine of a device, after ``attach`` has been called with it."""
+    watch.phase("preparing the model: the first time, it is compiled: about 1 min 40 s on two idle cores")
+    if attach:
+        attach(gpu)
+    _ = gpu.machine
 
 
 def measured(job: Job, gpu: Gpu, runs: Sequence[Run]) -> Result:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lockstep.sim.device.streams import HostProgram
-from lockstep.sim.study.job import Job, Result, events, guard, profiles
+from lockstep.sim.study.job import Job, Result, events, guard, prepare, profiles
 from lockstep.sim.watch import Watch
 from lockstep.spec.causes import CAUSES
 
@@ -55,10 +55,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         watch.phase(f"{kernel.name}: loading {kernel.ptx.name}, and making input, size {each.size}")
         module, data = gpu.load(kernel.ptx, kernel.registers), _setup(kernel, each)
         inputs.append((module, data))
-    watch.phase("preparing the model: the first time, it is compiled: about 1 min 40 s on two idle cores")
-    if attach:
-        attach(gpu)
-    _ = gpu.machine
+    prepare(gpu, watch, attach)
     start = time.perf_counter()
     names = " and ".join(kernel.name for kernel in found)
     watch.phase(f"{names} on {gpu.description.name}")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lockstep.sim.study.job import Job, Result, measured
+from lockstep.sim.study.job import Job, Result, measured, prepare
 from lockstep.sim.watch import Watch
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ def execute(asked: Job, watch: Watch | None = None, attach: Callable[[Gpu], None
     version = code_version()
     trace = Trace(asked.trace)
     gpu = Gpu(asked.gpu, asked.mechanisms, dict(asked.settings), watch.progress)
-    watch.phase("preparing the model: the first time, it is compiled: about 1 min 40 s on two idle cores")
-    if attach:
-        attach(gpu)
-    _ = gpu.machine
+    prepare(gpu, watch, attach)
     from lockstep.sim.traces.replay import replay
 
     start = time.perf_counter()

@@ -21,6 +21,8 @@ from lockstep.sim.traces.blocks import HEAD, Block, Head, damaged, read_head, re
 
 __all__ = ["Code", "Trace", "Warps", "notes"]
 
+MOST_PIECES = 1 << 24  # of a launch; all their rows stay in memory
+
 
 class Code:
     """A kernel of a trace, with its instructions."""
@@ -81,7 +83,7 @@ class Warps:
     def _scan(self, whole: bool) -> Iterator[Found]:
         """The blocks of the file, of which heads and tables are read; an unfinished one may end within a block."""
         size, at = os.fstat(self._file.fileno()).st_size, 0
-        warps = self.launch.ctas * self.launch.warps_per_cta
+        warps, pieces = self.launch.ctas * self.launch.warps_per_cta, 0
         while at < size:
             self._file.seek(at)
             data = self._file.read(HEAD.size)
@@ -92,6 +94,9 @@ class Warps:
                 if not whole:
                     return
                 raise damaged(self.place, "ends within a block")
+            pieces += head.pieces
+            if pieces > MOST_PIECES:
+                raise damaged(self.place, f"has more than {MOST_PIECES} pieces")
             table = read_table(self._file.read(head.table_bytes), head, self.place)
             if table["warp"][-1] >= warps:
                 raise damaged(self.place, f"has warp {int(table['warp'][-1])}, and the grid {warps} warps")
@@ -167,6 +172,7 @@ def notes(trace: Trace) -> list[str]:
         costs |= trace.code(launch).kernel.costs
     unknown = trace.manifest.provenance.get("unknown")
     counted = unknown.items() if isinstance(unknown, dict) else ()
+    counted = [(name, count) for name, count in counted if name.isprintable() and isinstance(count, int)]
     return [
         "SASS, timing only: no values, no predicates, no uniform registers; sub-cores are not modelled",
         *(f"{name}: {cost}" for name, cost in sorted(costs.items())),

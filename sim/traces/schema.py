@@ -20,9 +20,9 @@ from lockstep.sim.schema import Count, Name, parse
 __all__ = ["FORMAT", "VERSION", "Kernel", "Launch", "Manifest", "Mark", "check_code", "code_of", "columns_of", "read"]
 
 FORMAT, VERSION = "lockstep-trace", 1
-MOST_TEXT = 1 << 28  # bytes of a JSON file
+MOST_TEXT = 1 << 26  # bytes of a JSON file
 MOST_INSTRUCTIONS = 1 << 20
-MOST_WARPS = 1 << 26
+MOST_WARPS = 1 << 24
 RULE = "it must be what `lockstep trace` writes"
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from lockstep.sim.kernels import Close
-from lockstep.sim.kernels.asynchronous import NEAR, Case, Kernel
+from lockstep.sim.kernels.asynchronous import CASES, NEAR, Case, Kernel
 from lockstep.sim.kernels.problems import Poisson, Problem, patches, poisson
-from lockstep.sim.kernels.solvers import Blocks
 
 TITLE = "Poisson image editing by asynchronous blocks"
 SUITE = "Chen"
@@ -35,17 +34,11 @@ def _solution(problem: Problem) -> np.ndarray:
     return problem.solution()
 
 
-WHOLE = Blocks(32, 60, 16)
 KERNEL = Kernel(
     Poisson,
     _problem,
     _solution,
     {"up_down": 26, "four_way": 14, "combined": 14},
-    {
-        "tiny": Case(16, 16, Blocks(8, 8, 4), 32),
-        "small": Case(120, 64, WHOLE),
-        "full": Case(480, 480, WHOLE),
-    },
 )
-SIZES = tuple(KERNEL.cases)
+SIZES = tuple(CASES)
 setup, run, reference = KERNEL.setup, KERNEL.run, KERNEL.reference

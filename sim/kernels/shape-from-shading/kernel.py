@@ -9,9 +9,8 @@ wrong where four blocks meet. full has the thesis's 480 x 480 nodes.
 from __future__ import annotations
 
 from lockstep.sim.kernels import Close
-from lockstep.sim.kernels.asynchronous import NEAR, Case, Kernel
+from lockstep.sim.kernels.asynchronous import CASES, NEAR, Case, Kernel
 from lockstep.sim.kernels.problems import ShapeFromShading, curved, linear, patches
-from lockstep.sim.kernels.solvers import Blocks
 
 TITLE = "3-D shape from shading by asynchronous blocks"
 SUITE = "Chen"
@@ -26,17 +25,11 @@ def _problem(case: Case, seed: int) -> ShapeFromShading:
     return curved(case.rows, case.columns, seed, disturbed)
 
 
-WHOLE = Blocks(32, 60, 16)
 KERNEL = Kernel(
     ShapeFromShading,
     _problem,
     linear,
     {"up_down": 20, "four_way": 10, "combined": 10},
-    {
-        "tiny": Case(16, 16, Blocks(8, 8, 4), 32),
-        "small": Case(120, 64, WHOLE),
-        "full": Case(480, 480, WHOLE),
-    },
 )
-SIZES = tuple(KERNEL.cases)
+SIZES = tuple(CASES)
 setup, run, reference = KERNEL.setup, KERNEL.run, KERNEL.reference

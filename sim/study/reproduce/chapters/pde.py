@@ -96,11 +96,8 @@ INTRODUCTION = (
 
 REASONS = (
     "The rules were written before the first run of the whole page. Poisson's steps grow almost in proportion to n, "
-    "with every scheme ({growth}). That suggests that the residual which ends a run, the largest of all nodes, stands "
-    "on lines between blocks that ran at different times: of those, one moves by n steps while the other stands still, "
-    "and communication reaches only what runs at the same time. Base has no such lines, and needs {fewest} of the "
-    "steps. 3DShape's brightness holds each node near its place; schemes come in the thesis's order, but that both "
-    "orders of 4W take the same time.",
+    "with every scheme ({growth}), and Base needs {fewest} of the steps. Why was not measured. 3DShape's schemes come "
+    "in the thesis's order, but that both orders of 4W take the same time.",
     "A column's nodes are a request each: with l = 1, 4W makes {four:,.0f} requests in {measured} steps and 4W-combine "
     "{packed:,.0f}. Here these take longer than computing, and packed columns gain more than in the thesis. Two graphs "
     "have as many levels and differ by a few cycles, so that the gap does not grow from one to the other.",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any, NamedTuple
@@ -228,17 +229,24 @@ Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
 """Statistics, ``cycles`` and ``launches`` of the function by the application's name and the scheme."""
 
 
+def figures_of(
+    results: Mapping[str, Result], functions: Mapping[str, str], schemes: Iterable[str], run: Callable[[str, str], str]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The figures of ``functions``, by application, in those runs that there are; ``run`` names them."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, scheme in itertools.product(functions, schemes):
+        if (result := results.get(run(name, scheme))) is not None:
+            (each,) = (each for each in result["functions"] if each["name"] == functions[name])
+            own = {"cycles": each["cycles"], "launches": each["launches"]}
+            found.setdefault(name, {})[scheme] = {**each["stats"], **own}
+    return found
+
+
 def _figures(
     results: Mapping[str, Result], applications: Mapping[str, Application]
 ) -> dict[str, dict[str, dict[str, float]]]:
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name, application in applications.items():
-        for scheme in SCHEMES | SECOND:
-            if (run := results.get(_run(name, scheme))) is not None:
-                (each,) = (each for each in run["functions"] if each["name"] == application.function)
-                own = {"cycles": each["cycles"], "launches": each["launches"]}
-                found.setdefault(name, {})[scheme] = {**each["stats"], **own}
-    return found
+    functions = {name: application.function for name, application in applications.items()}
+    return figures_of(results, functions, SCHEMES | SECOND, _run)
 
 
 def speedup(schemes: Mapping[str, Mapping[str, float]], scheme: str, before: str = LRR) -> float:
@@ -256,12 +264,16 @@ def ipc(figures: Mapping[str, float]) -> float:
 
 
 @functools.cache
-def _needs(application: str) -> tuple[int, int]:
+def needs_of(kernel: str, function: str) -> tuple[int, int]:
     """Registers of a thread and bytes of scratchpad of a CTA."""
-    chosen = (LIMITED | OTHERS)[application]
-    kernel = kernels.find(chosen.kernel)
-    found = Gpu(GPU).load(kernel.ptx, kernel.registers).kernel(chosen.function)
+    chosen = kernels.find(kernel)
+    found = Gpu(GPU).load(chosen.ptx, chosen.registers).kernel(function)
     return found.registers, found.shared_bytes
+
+
+def _needs(application: str) -> tuple[int, int]:
+    chosen = (LIMITED | OTHERS)[application]
+    return needs_of(chosen.kernel, chosen.function)
 
 
 PTX = {f"compiler.{each.name}": each.default for each in fields(Compiler)}

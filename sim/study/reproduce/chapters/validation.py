@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+import functools
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +150,7 @@ DIFFERENCES = {
 ALIKE = {key: value for difference in DIFFERENCES.values() for key, value in difference.settings.items()}
 
 
+@functools.cache
 def assumed() -> dict[str, Any]:
     """Of the settings like theirs, those in place of what our description assumes."""
     ours = {each.key for each in description.explain("gtx480") if each.source.startswith("assumed")}
@@ -291,7 +292,7 @@ def page(results: Mapping[str, Result]) -> Page:
         [
             *map(Text, INTRODUCTION),
             _summary(pairs, as_assumed, alike),
-            Plot("cycles", "Cycles of all kernels", partial(_scatter, pairs)),
+            Plot("cycles", "Cycles of all kernels", functools.partial(_scatter, pairs)),
             _cycles(kernels, pairs, alike, results, theirs),
             *(_counts(case, kernels, results, theirs) for case in COUNTS),
             Text(
