@@ -171,8 +171,8 @@ def notes(trace: Trace) -> list[str]:
     for launch in trace.manifest.launches:
         costs |= trace.code(launch).kernel.costs
     unknown = trace.manifest.provenance.get("unknown")
-    counted = unknown.items() if isinstance(unknown, dict) else ()
-    counted = [(name, count) for name, count in counted if name.isprintable() and isinstance(count, int)]
+    told = unknown if isinstance(unknown, dict) else {}
+    counted = [(name, count) for name, count in told.items() if name.isprintable() and isinstance(count, int)]
     return [
         "SASS, timing only: no values, no predicates, no uniform registers; sub-cores are not modelled",
         *(f"{name}: {cost}" for name, cost in sorted(costs.items())),
