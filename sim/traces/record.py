@@ -30,6 +30,8 @@ def started(device: Device, folder: str | os.PathLike[str], provenance: Mapping[
     gpu = device.description
     if device.memory.marks:
         raise UsageError("strict: a trace has no memory to check; record it without")
+    if gpu.l1.values == "lines":
+        raise UsageError("l1.values = lines: stores take effect later than races are looked for; record it without")
     for mechanism in registry.selected(gpu):
         if "operands" in mechanism.tenants or mechanism.passes(gpu):
             why = "changes the code, or when it executes; record without it, and replay with it"

@@ -58,7 +58,7 @@ def check(trace: Trace, device: Device) -> None:
     for mechanism in registry.selected(gpu):
         if mechanism.values:
             raise UsageError(f"{mechanism.name}: {mechanism.values}, and a trace has no values")
-    if getattr(gpu.l1, "values", "memory") == "lines":
+    if gpu.l1.values == "lines":
         raise UsageError("l1.values = lines: lines carry values, and a trace has none")
 
 
