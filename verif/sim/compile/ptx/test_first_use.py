@@ -218,12 +218,12 @@ def test_an_allocation_in_disorder_becomes_the_same(path: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.long
-def test_one_kernel_needs_a_lock_earlier() -> None:
+def test_two_kernels_need_a_lock_earlier() -> None:
     """With our allocation, which gives the lowest free place, and PTX as it is; some need it later, as long values were
     coloured first.
 
     The pass promises neither: a word that fills the hole before a long value takes an early place for a late use. That
-    costs one function three instructions, at one percentage.
+    costs two functions three and seven instructions, at one percentage each.
     """
     earlier, later = set(), set()
     for name in kernels.names():
@@ -235,7 +235,8 @@ def test_one_kernel_needs_a_lock_earlier() -> None:
                     earlier.add((name, listed.name, part.percent, change))
                 elif change > 0:
                     later.add(name)
-    assert earlier == {("pvc", "reduce", 40, -3)}
+    shading = ("shape-from-shading", "shading<3, 32, 60, 4, 64, false, false>", 40, -7)
+    assert earlier == {("pvc", "reduce", 40, -3), shading}
     assert {"b+tree", "lud", "stencil"} <= later
 
 

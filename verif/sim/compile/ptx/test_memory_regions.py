@@ -11,6 +11,7 @@ from lockstep.models.execution.isa import Flag
 from lockstep.sim import kernels
 from lockstep.sim.compile import listing
 from lockstep.sim.compile.ptx.build import build, drafts
+from lockstep.sim.compile.ptx.names import readable
 from lockstep.sim.compile.ptx.parser import parse
 from lockstep.sim.compile.ptx.passes.memory_regions import hints, last, regions
 from lockstep.sim.device import description
@@ -120,14 +121,15 @@ def test_every_kernel_gets_its_hints_once(kernel: str) -> None:
     path = kernels.find(kernel).ptx
     module = parse(path.read_text(encoding="utf-8"), str(path))
     plain, marked = build(module, 63).kernels, build(module, 63, registry.passes(gpu)).kernels
-    for listed in listing.listing(path, gpu).kernels:
-        flags = plain[listed.name].code["flags"] ^ marked[listed.name].code["flags"]
+    for name, listed in zip(plain, listing.listing(path, gpu).kernels, strict=True):
+        assert listed.name == readable(name)
+        flags = plain[name].code["flags"] ^ marked[name].code["flags"]
         assert set(np.unique(flags)) <= {0, int(Flag.HINT)}
         assert np.count_nonzero(flags) == sum(len(region.hints) for region in listed.memory_regions)
         assert np.count_nonzero(flags) >= len(listed.memory_regions)
-        without = marked[listed.name].code.copy()
+        without = marked[name].code.copy()
         without["flags"] ^= flags
-        assert np.array_equal(without, plain[listed.name].code)
+        assert np.array_equal(without, plain[name].code)
 
 
 def test_the_pass_changes_nothing_when_it_runs_again() -> None:
