@@ -119,7 +119,10 @@ struct Solver
             side(k, 1, y, x);
             for (int field = 0; field < Problem::FIELDS; field++) {
                 float *from = place(field, k, y, x, false);
-                values[field][round] = PLAIN ? *from : *(volatile float *)from;
+                if constexpr (PLAIN) // a conditional expression would be volatile on both sides
+                    values[field][round] = *from;
+                else
+                    values[field][round] = *(volatile float *)from;
             }
         }
 #pragma unroll

@@ -8,12 +8,15 @@ from typing import Any
 
 from lockstep.sim.kernels.solvers import Blocks
 
-__all__ = ["C1060", "GTX580", "MACHINES", "SMALL", "Machine"]
+__all__ = ["C1060", "GTX580", "GTX580_L1", "MACHINES", "SMALL", "Machine"]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A description, what is set in it, and the thesis's blocks, communicating threads and best number of steps."""
+    """A description, what is set in it, and the thesis's blocks, communicating threads and best number of steps.
+
+    ``plain``: what is exchanged is loaded as everything else, so that an L1 may serve it.
+    """
 
     name: str
     gpu: str
@@ -22,9 +25,13 @@ class Machine:
     communicating: int
     best_steps: int
     hertz: float
+    plain: bool = False
 
 
 GTX580 = Machine("gtx580", "gtx580", {"l1.data": 0}, Blocks(32, 60, 16), 64, 40, 1544e6)
+
+GTX580_L1 = replace(GTX580, name="gtx580, L1s on", settings={"l1.values": "lines"}, plain=True)
+"""Lines carry values, so that a copy can be stale."""
 
 C1060 = Machine(
     "C1060",
@@ -63,4 +70,4 @@ SMALL = replace(
 )
 """As many CTAs for each SM of a smaller grid."""
 
-MACHINES = {machine.name: machine for machine in (GTX580, C1060, SMALL)}
+MACHINES = {machine.name: machine for machine in (GTX580, GTX580_L1, C1060, SMALL)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,18 +24,23 @@ from lockstep.sim.kernels.breadth_first import graph, search
 from lockstep.sim.kernels.problems import Problem, poisson, shape_from_shading
 from lockstep.sim.kernels.solvers import Scheme, Session, Solved, solve
 from lockstep.sim.study.job import Result
+from lockstep.sim.study.pde import ages
 from lockstep.sim.study.pde.emulator import emulate
 from lockstep.sim.study.pde.machines import GTX580, MACHINES, Machine
 from lockstep.sim.study.sources import code_version
 from lockstep.sim.study.sweep.schedulers import cores
 from lockstep.sim.watch import Watch
 
-__all__ = ["EPSILONS", "Agreement", "Emulation", "Image", "Search", "Task", "Timing", "problem_of", "run",
-           "session_of"]  # fmt: skip
+__all__ = ["AGED", "EPSILONS", "Aging", "Agreement", "Emulation", "Image", "Search", "Solving", "Task", "Thresholds",
+           "Timing", "problem_of", "run", "session_of"]  # fmt: skip
 
 POISSON, SHADING = "Poisson", "3DShape"  # as the thesis calls them
-MAKERS: dict[str, Callable[[int, int, int], Problem]] = {POISSON: poisson, SHADING: shape_from_shading}
-FILES = {POISSON: "poisson/poisson.cu", SHADING: "shape-from-shading/shading.cu"}
+AGED = "ages"
+FILES = {
+    POISSON: FOLDER / "poisson" / "poisson.cu",
+    SHADING: FOLDER / "shape-from-shading" / "shading.cu",
+    AGED: ages.SOURCE,
+}
 EPSILONS = {POISSON: 2e-4, SHADING: 1e-5}
 """One for all schemes; the fields are between 0 and about 1."""
 
@@ -44,8 +49,10 @@ COUNTED = ("l2.accesses", "l2.miss_rate", "lsu.requests_per_instruction", "dram.
 WAY = 100  # residuals of an emulation that are kept, at most
 
 
-def problem_of(name: str, extent: tuple[int, int]) -> Problem:
-    return MAKERS[name](*extent, 1)
+def problem_of(name: str, machine: Machine, extent: tuple[int, int]) -> Problem:
+    if name == AGED:
+        return ages.ages(*extent, machine.blocks.height, machine.blocks.width)
+    return poisson(*extent, 1) if name == POISSON else shape_from_shading(*extent, 1)
 
 
 def session_of(problem: str, machine: Machine, extent: tuple[int, int], scheme: Scheme, sms: int = 0) -> Session:
@@ -53,8 +60,8 @@ def session_of(problem: str, machine: Machine, extent: tuple[int, int], scheme: 
     settings = {**machine.settings, **({"core.sms": sms} if sms else {})}
     gpu = Gpu(machine.gpu, settings=settings)
     blocks = replace(machine.blocks, resident=sms) if sms else machine.blocks
-    module: Module = gpu.load(FOLDER / FILES[problem])
-    return Session(gpu, module, problem_of(problem, extent), blocks, scheme)
+    module: Module = gpu.load(FILES[problem])
+    return Session(gpu, module, problem_of(problem, machine, extent), blocks, scheme)
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class Task:
     def key(self) -> str:
         files = [FOLDER / "problems.py", FOLDER / "solvers.py", *sorted(Path(__file__).parent.glob("*.py"))]
         if self.MODEL:
-            files += [FOLDER / "solver.cuh", FOLDER / FILES[self.problem]]
+            files += [FOLDER / "solver.cuh", FILES[self.problem]]
         digest = hashlib.sha256(f"{self!r} {code_version() if self.MODEL else np.__version__}".encode())
         for file in files:
             digest.update(file.read_bytes())
@@ -103,12 +110,61 @@ class Emulation(Task):
     """Steps until the residual is below the problem's epsilon, in the emulator."""
 
     def result(self) -> Result:
-        problem = problem_of(self.problem, self.extent)
-        found = emulate(problem, MACHINES[self.machine].blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
+        machine = MACHINES[self.machine]
+        problem = problem_of(self.problem, machine, self.extent)
+        found = emulate(problem, machine.blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
         every = max(1, len(found.residuals) // WAY)
         return {"steps": found.steps, "converged": found.converged, "seconds": found.seconds,
                 "residual": problem.residual(found.fields), "way": found.residuals[::every],
                 "way_steps": found.steps // len(found.residuals) * every}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Thresholds(Task):
+    """Steps in the emulator until the residual is below each of ``epsilons``, which fall."""
+
+    epsilons: tuple[float, ...] = ()
+    most_steps: int = 0
+
+    def result(self) -> Result:
+        machine = MACHINES[self.machine]
+        problem = problem_of(self.problem, machine, self.extent)
+        found = emulate(problem, machine.blocks, self.scheme, self.epsilons[-1], self.most_steps)
+        tested = found.steps // len(found.residuals)
+        first = (next((k for k, left in enumerate(found.residuals, 1) if left < each), None) for each in self.epsilons)
+        return {"steps": [k and k * tested for k in first]}
+
+
+@dataclass(frozen=True)
+class Solving(Task):
+    """Steps in the model, on few SMs, until the residual is below ``epsilon``."""
+
+    sms: int = 2
+    epsilon: float = 1e-3
+    MODEL: ClassVar[bool] = True
+
+    def result(self) -> Result:
+        session = session_of(self.problem, MACHINES[self.machine], self.extent, self.scheme, self.sms)
+        solved: Solved = solve(session, self.epsilon, MOST_STEPS)
+        stale = sum(int(run.stats["l1.stale_hits"]) for run in solved.runs)
+        return {"steps": solved.steps, "converged": solved.converged, "cycles": solved.cycles, "stale": stale}
+
+
+@dataclass(frozen=True)
+class Aging(Task):
+    """How old the values are that CTAs read of their neighbours, in a launch of the model that follows another."""
+
+    MODEL: ClassVar[bool] = True
+
+    def result(self) -> Result:
+        session = session_of(AGED, MACHINES[self.machine], self.extent, self.scheme)
+        session.scheme = replace(self.scheme, steps=1)
+        session.launch()
+        before = ages.seen(session.fields())
+        session.scheme = self.scheme
+        run = session.launch()
+        counts = ages.seen(session.fields()) - before
+        return {"counts": counts.tolist(), "cycles": run.cycles, "stale": int(run.stats["l1.stale_hits"])}
 
 
 @dataclass(frozen=True)
@@ -135,8 +191,9 @@ class Image(Task):
     coarser: int = 2
 
     def result(self) -> Result:
-        problem = problem_of(self.problem, self.extent)
-        solved = emulate(problem, MACHINES[self.machine].blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
+        machine = MACHINES[self.machine]
+        problem = problem_of(self.problem, machine, self.extent)
+        solved = emulate(problem, machine.blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
         parts = np.s_[:, 1 : -1 : self.coarser, 1 : -1 : self.coarser]
         images = {"constants": problem.constants[parts], "fields": solved.fields[parts]}
         return {name: np.round(planes.astype(float), 3).tolist() for name, planes in images.items()}

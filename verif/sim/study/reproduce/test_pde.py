@@ -10,7 +10,18 @@ from lockstep.models import cache
 from lockstep.sim.study.page import Table, markdown
 from lockstep.sim.study.pde import tasks
 from lockstep.sim.study.pde.machines import C1060, GTX580
-from lockstep.sim.study.pde.tasks import POISSON, SHADING, Agreement, Emulation, Image, Search, Timing
+from lockstep.sim.study.pde.tasks import (
+    POISSON,
+    SHADING,
+    Aging,
+    Agreement,
+    Emulation,
+    Image,
+    Search,
+    Solving,
+    Thresholds,
+    Timing,
+)
 from lockstep.sim.study.reproduce.chapters import pde
 from lockstep.sim.study.reproduce.chapters.pde import Case, Name
 from lockstep.sim.watch import Watch
@@ -31,6 +42,12 @@ def result(task: Any) -> dict[str, Any]:
         return {"model": 100, "emulator": 110, "apart": 0.001}
     if isinstance(task, Image):
         return {"constants": [[[0.0, 1.0]]] * 3, "fields": [[[0.5, 0.5]]] * 2}
+    if isinstance(task, Thresholds):
+        return {"steps": [600 * k for k in range(1, len(task.epsilons))] + [None]}
+    if isinstance(task, Solving):
+        return {"steps": 100, "converged": True, "cycles": 5, "stale": 0}
+    if isinstance(task, Aging):
+        return {"counts": [1, 2, 3, 4], "cycles": 5, "stale": 0}
     assert isinstance(task, Search)
     return {"barriers": 100, "launches": 200, "levels": int(task.degree), "reached": 3, "edges": 4}
 
@@ -103,6 +120,30 @@ def test_statements_turn_with_what_they_are_about(results: Results) -> None:
     assert says(results, "in random order, communication gains nothing")
     steps(Case(SHADING, GTX580, Name(pde.COMBINED, "random"), 40), 500)
     assert not says(results, "in random order, communication gains nothing")
+
+
+def test_l1s_that_are_on(results: Results) -> None:
+    """More steps in every case, of which each takes as long, to two per cent."""
+    lines = [task for task in pde.jobs(False).values() if isinstance(task, Solving) and task.scheme.plain]
+    timed = [task for task in pde.jobs(False).values() if isinstance(task, Timing) and task.scheme.plain]
+    assert len(lines) == 6 and {task.machine for task in lines + timed} == {"gtx580, L1s on"}
+    more, slower, alike = "with L1s on, more steps", "so that L1s make it slower", "with L1s on, a step takes as long"
+    assert (says(results, more), says(results, slower), says(results, alike)) == (False, False, True)
+    for task in lines:
+        results[repr(task)]["steps"] = 101
+    assert (says(results, more), says(results, slower)) == (True, True)
+    for task in timed:
+        results[repr(task)]["cycles"] = 1000 + 103 * task.scheme.steps
+    assert (says(results, more), says(results, alike)) == (True, False)
+    results[repr(lines[0])]["steps"] = 100
+    assert not says(results, more)
+
+
+def test_thresholds_and_ages(results: Results) -> None:
+    table = rows(pde.CHAPTER, results, "thresholds")
+    assert table["0.0005"][:2] == ("600", "600") and table["2e-06"][0] == "more than 400,000"
+    shares = rows(pde.CHAPTER, results, "ages")
+    assert shares["gtx580, L1s on"] == ("square", 0.1, 0.2, 0.3, 0.4)
 
 
 def test_a_limit_that_is_reached_is_told(results: Results) -> None:
