@@ -12,7 +12,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table, write_json, write_text
 from lockstep.sim.sizes import SIZES
 from lockstep.spec.words import closest
-from lockstep.verif import levels, soak
+from lockstep.verif import combinations, levels, modes, soak
 
 
 def arguments(to: ArgumentParser) -> None:
@@ -33,8 +33,8 @@ def arguments(to: ArgumentParser) -> None:
     to.add_argument("--gpu", metavar="NAME|FILE.toml", help="with kernels: what they run on "
                     "(default: gtx480)")  # fmt: skip
     to.add_argument("--size", choices=SIZES, help="with kernels: of their input (default: tiny)")
-    to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="with kernels: a parameter: "
-                    "regless.registers=128")  # fmt: skip
+    to.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="with kernels, combinations "
+                    "and modes: a parameter: l1.values=lines")  # fmt: skip
     to.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
     to.add_argument("--coverage", metavar="DIR", help="with random: write lcov files, and the Verilog that they "
                     "are about")  # fmt: skip
@@ -47,8 +47,11 @@ def command(options: Namespace) -> int:
     for name in ("seeds", "mutants", "launches", "moments"):
         if getattr(options, name) < 1:
             raise UsageError(f"--{name} must be at least 1")
-    if options.level != "kernels" and (options.gpu or options.size or options.set):
-        raise UsageError("--gpu, --size and --set work with --level kernels only: others have the benches' sizes")
+    if options.level != "kernels":
+        if options.gpu or options.size:
+            raise UsageError("--gpu and --size work with --level kernels only: others have the benches' sizes")
+        if options.set and not {*options.targets} <= {combinations.TARGET, modes.TARGET}:
+            raise UsageError("--set works with --level kernels, combinations and modes only: benches have parameters")
     folder = None
     if options.coverage:
         folder = Path(options.coverage)

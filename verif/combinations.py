@@ -58,9 +58,9 @@ def run(
     return Observed(gpu, raw, "" if check.passed else f"{name} with {', '.join(mechanisms)}: {check.message}")
 
 
-def differences(name: str, pair: Pair) -> list[str]:
+def differences(name: str, pair: Pair, settings: Mapping[str, Any] | None = None) -> list[str]:
     """What is wrong with a kernel under a pair, a line each."""
-    one, other = run(name, pair), run(name, pair[::-1])
+    one, other = (run(name, order, settings=settings) for order in (pair, pair[::-1]))
     errors = [observed.wrong for observed in (one, other) if observed.wrong]
     if one.raw != other.raw:
         launches = zip(one.raw, other.raw, strict=True)
@@ -69,6 +69,6 @@ def differences(name: str, pair: Pair) -> list[str]:
     return errors
 
 
-def check(pair: Pair) -> list[str]:
+def check(pair: Pair, settings: Mapping[str, Any] | None = None) -> list[str]:
     """What is wrong with a pair on all kernels."""
-    return [error for name in kernels.names() for error in differences(name, pair)]
+    return [error for name in kernels.names() for error in differences(name, pair, settings)]

@@ -83,7 +83,7 @@ class Options:
     A soak makes so many ``launches``, and strikes each command at so many ``moments`` with each signal.
 
     ``replays`` of kernels are played to mutants, beside the random runs. Kernels of ``size`` run on ``gpu`` with
-    ``settings``.
+    ``settings``, which combinations and modes take, too.
     """
 
     level: str
@@ -269,33 +269,32 @@ def _combinations(options: Options) -> Iterator[tuple[str, Job]]:
     if options.level == "random":
         yield "pairs", lambda: Check(combinations.TARGET, "", [], combinations.summary())
         for pair in combinations.pairs():
-            yield "+".join(pair), partial(_pair, pair)
+            yield "+".join(pair), partial(_pair, pair, options.settings)
 
 
-def _pair(pair: combinations.Pair) -> Check:
-    return Check(combinations.TARGET, "", combinations.check(pair), f"{len(kernels.names())} kernels")
+def _pair(pair: combinations.Pair, settings: Mapping[str, Any]) -> Check:
+    return Check(combinations.TARGET, "", combinations.check(pair, settings), f"{len(kernels.names())} kernels")
 
 
 def _modes(options: Options) -> Iterator[tuple[str, Job]]:
     if options.level == "random":
         names = kernels.names()
         for name in names:
-            yield f"interpreted, {name}", partial(_interpreted, name)
-        yield "with bounds checks", partial(_checked, names)
+            yield f"interpreted, {name}", partial(_mode, modes.interpreting, [name], options)
+        yield "with bounds checks", partial(_mode, modes.checking, names, options)
         for mechanism in MECHANISMS:
-            yield f"without skipping, {mechanism}", partial(_unskipped, mechanism, names)
+            yield f"without skipping, {mechanism}", partial(_unskipped, mechanism, names, options)
 
 
-def _interpreted(name: str) -> Check:
-    return Check(modes.TARGET, "", modes.interpreting([name]))
+Mode = Callable[[Sequence[str], Mapping[str, Any]], list[str]]
 
 
-def _checked(names: Sequence[str]) -> Check:
-    return Check(modes.TARGET, "", modes.checking(names), f"{len(names)} kernels")
+def _mode(mode: Mode, names: Sequence[str], options: Options) -> Check:
+    return Check(modes.TARGET, "", mode(names, options.settings), f"{len(names)} kernels")
 
 
-def _unskipped(mechanism: str, names: Sequence[str]) -> Check:
-    return Check(modes.TARGET, "", modes.skipping(names, mechanism), f"{len(names)} kernels")
+def _unskipped(mechanism: str, names: Sequence[str], options: Options) -> Check:
+    return Check(modes.TARGET, "", modes.skipping(names, mechanism, options.settings), f"{len(names)} kernels")
 
 
 def _netlist(declared: Declaration) -> Check:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,16 +24,19 @@ CHECKED = dict(NUMBA_BOUNDSCHECK="1")
 Observation = dict[str, Any]
 
 
+Settings = Mapping[str, Any]
+
+
 def observe(
-    names: Iterable[str], skip: bool = True, mechanisms: Sequence[str] = (), refusals: int = 0
+    names: Iterable[str], skip: bool = True, mechanisms: Sequence[str] = (), settings: Settings = MappingProxyType({})
 ) -> dict[str, Observation]:
     """Run kernels at size tiny on two SMs. Per kernel: every raw count, and hashes of outputs and of device memory."""
-    return {name: _observe(name, skip, mechanisms, refusals) for name in names}
+    return {name: _observe(name, skip, mechanisms, settings) for name in names}
 
 
-def _observe(name: str, skip: bool, mechanisms: Sequence[str], refusals: int) -> Observation:
+def _observe(name: str, skip: bool, mechanisms: Sequence[str], settings: Settings) -> Observation:
     kernel = kernels.find(name)
-    gpu = Gpu("gtx480", mechanisms, core_sms=2, core_write_refusals=refusals, warppool_quantum=64)
+    gpu = Gpu("gtx480", mechanisms, {"core.sms": 2, "warppool.quantum": 64, **settings})
     gpu.machine.skip = skip
     outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
     return {
@@ -62,16 +66,21 @@ def _differences(left: Observation, right: Observation) -> list[str]:
     return wrong
 
 
-def interpreting(names: Sequence[str]) -> list[str]:
+def interpreting(names: Sequence[str], settings: Settings = MappingProxyType({})) -> list[str]:
     """What interpreting changes in kernels."""
-    return differences(elsewhere(observe, names), elsewhere(observe, names, **INTERPRETED))
+    return differences(*(_elsewhere(names, settings, **environment) for environment in ({}, INTERPRETED)))
 
 
-def checking(names: Sequence[str]) -> list[str]:
+def checking(names: Sequence[str], settings: Settings = MappingProxyType({})) -> list[str]:
     """What bounds checks change in kernels; the model is compiled anew for them."""
-    return differences(elsewhere(observe, names), elsewhere(observe, names, **CHECKED))
+    return differences(*(_elsewhere(names, settings, **environment) for environment in ({}, CHECKED)))
 
 
-def skipping(names: Sequence[str], mechanism: str) -> list[str]:
+def skipping(names: Sequence[str], mechanism: str, settings: Settings = MappingProxyType({})) -> list[str]:
     """What a run that does not skip idle cycles changes in kernels with a mechanism."""
-    return differences(*(elsewhere(observe, names, skip, [mechanism]) for skip in (True, False)))
+    return differences(*(elsewhere(observe, names, skip, [mechanism], dict(settings)) for skip in (True, False)))
+
+
+def _elsewhere(names: Sequence[str], settings: Settings, **environment: str) -> dict[str, Observation]:
+    found: dict[str, Observation] = elsewhere(observe, names, True, [], dict(settings), **environment)
+    return found

@@ -62,7 +62,7 @@ def test_mechanisms(mechanism: str) -> None:
 def test_verify_runs_the_modes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(kernels, "names", lambda: ["saxpy"])
     monkeypatch.setattr(modes, "elsewhere", elsewhere_with_a_fault)
-    assert main(["verify", "modes", "--level", "random"]) == 1
+    assert main(["verify", "modes", "--level", "random", "--set", "core.sms=1"]) == 1
     told = capsys.readouterr()
     assert "without skipping, warppool" in told.out
     assert [line for line in told.err.splitlines() if "warppool" not in line] == []
@@ -71,8 +71,9 @@ def test_verify_runs_the_modes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 def elsewhere_with_a_fault(*arguments: Any, **environment: str) -> dict[str, Observation]:
     """WarpPool counts no cycle without skipping."""
-    names, skip, mechanisms = (*arguments[1:], True, [])[:3]
-    found = observe(names, skip, mechanisms)
+    _, names, skip, mechanisms, settings = arguments
+    assert settings == {"core.sms": 1}
+    found = observe(names, skip, mechanisms, settings)
     if mechanisms == ["warppool"] and not skip:
         found["saxpy"]["counts"][0]["gpu.cycles"] = [0]
     return found
@@ -87,14 +88,15 @@ def elsewhere_with_a_fault(*arguments: Any, **environment: str) -> dict[str, Obs
 def test_a_register_file_that_refuses_results(mechanism: str) -> None:
     """Results come at other times, and are as right; skipping and interpreting change nothing."""
     named = [mechanism] if mechanism else []
-    reference, stepped = (observe(SHORT, skip, named, 12) for skip in (True, False))
+    refusing = {"core.write_refusals": 12}
+    reference, stepped = (observe(SHORT, skip, named, refusing) for skip in (True, False))
     assert differences(reference, stepped) == []
     free = observe(SHORT, True, named)
     for name in SHORT:
         assert [key for key in ("outputs", "memory") if reference[name][key] != free[name][key]] == []
         refused, taken = ([launch["gpu.cycles"] for launch in runs[name]["counts"]] for runs in (reference, free))
         assert refused != taken, name
-    found = elsewhere(observe, ["transpose-naive"], True, named, 12, **INTERPRETED)
+    found = elsewhere(observe, ["transpose-naive"], True, named, refusing, **INTERPRETED)
     assert differences(found, reference) == []
 
 

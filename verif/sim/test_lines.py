@@ -284,7 +284,7 @@ def test_lanes_of_different_spaces(mechanisms: str) -> None:
 # ---------------------------------------------------------------------------------------- what does not race is as ever
 
 FEW = ["saxpy", "bfs", "histogram-atomics", "convolutionTexture", "lud"]
-RACING = ["poisson", "shape-from-shading"]  # what a CTA reads of its neighbours depends on when their stores take effect
+RACING = ["poisson", "shape-from-shading"]  # when a store takes effect decides what the neighbours read
 TWO = ["gtx480", "dyncta56"]
 
 

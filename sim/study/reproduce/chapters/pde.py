@@ -69,7 +69,13 @@ STEPS, SHORT, QUICK_STEPS, MEASURED = (10, 20, 60, 100), (20, 40, 60), (20, 40),
 INTERVALS, USUAL_INTERVAL, THREADS = (1, 2, 4, 10), 4, (0, 32, 64, 128)
 DEGREES = (1.5, 2, 3, 4, 8, 16, 32)
 THRESHOLDS, MOST_TRIED = (5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6, 2e-6), 400_000
-TRIED = ((THE_BASE, 1), (Name(COARSE, STRIPE), 20), (Name(UD, STRIPE), 60), (Name(FOUR, SQUARE), 20), (Name(FOUR, SQUARE), 60))
+TRIED = (
+    (THE_BASE, 1),
+    (Name(COARSE, STRIPE), 20),
+    (Name(UD, STRIPE), 60),
+    (Name(FOUR, SQUARE), 20),
+    (Name(FOUR, SQUARE), 60),
+)
 CHEN_BASE = 53.6  # seconds of Poisson on the C1060
 FEW_SMS, FEW_EPSILONS = 2, {SHADING: 1e-3, POISSON: 5e-3}
 HOST = 10e-6  # seconds of a launch and its test on the host
@@ -179,7 +185,7 @@ def _agreements(quick: bool) -> list[Agreement]:
     for name in names:
         how = scheme(name, GTX580, 20)
         for problem in (SHADING, POISSON):
-            if problem == SHADING or not quick and name.kind != BASE:
+            if problem == SHADING or (not quick and name.kind != BASE):
                 epsilon = FEW_EPSILONS[problem]
                 found.append(Agreement(problem, GTX580.name, how, FEW_EXTENT, FEW_SMS, epsilon))
     return found
