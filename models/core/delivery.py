@@ -88,8 +88,7 @@ def take_values(lsu, warp, instruction, number):
 def _poison(warp, register, mask):
     words = words_u32(register_address(warp, register), LANES)
     for lane in range(LANES):
-        if (mask >> lane) & 1:
-            words[lane] = u32(POISON)
+        words[lane] = u32(POISON) if (mask >> lane) & 1 else words[lane]
 
 
 @inline

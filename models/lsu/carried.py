@@ -23,7 +23,7 @@ from lockstep.models.jit import (
     words_u64,
 )
 from lockstep.models.lsu.performed import counter_of
-from lockstep.models.lsu.tokens import lanes_of_line
+from lockstep.models.lsu.tokens import is_run, lanes_of_line
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.fabric import memory_at
 from lockstep.models.memory.values import CARRIED_WORDS, LINE_BYTES, cargo_of, copy_line, in_memory, is_global, recall
@@ -53,6 +53,13 @@ def answer_bytes(lsu, identity):
 
 
 @inline
+def _copy_run(to, first, words, at, count):
+    """Copy words that lie together, from place ``at`` to place ``first`` on."""
+    for k in range(count):
+        to[first + k] = words[at + k]
+
+
+@inline
 def _take_few(lsu, token, number, lanes, words, last):
     """The same, lane by lane, of elements of at least four bytes."""
     rows = words_u32(rows_of(lsu, number), CARRIED_WORDS * LANES)
@@ -74,6 +81,11 @@ def take_from_line(lsu, number, lanes, where):
     last = (i64(lsu.l1.line_bytes) >> 2) - 1
     size = i64(token.bytes)
     if size >= 4:
+        if size == 4 and lanes != 0 and is_run(token, lanes):
+            first = ctz(lanes)
+            at = i64(token.address[first]) >> 2 & last
+            _copy_run(row_of(lsu, number, i64(0)), first, words, at, popcount(lanes))
+            return
         if popcount(lanes) <= FEW:
             _take_few(lsu, token, number, lanes, words, last)
             return
@@ -97,6 +109,10 @@ def _put_in_line(lsu, number, lanes, words):
     size, within = i64(token.bytes), i64(lsu.l1.line_bytes) - 1
     keep = (i64(1) << 8 * min(size, i64(4))) - 1
     first = row_of(lsu, number, i64(0))
+    if size == 4 and is_run(token, lanes):
+        lane = ctz(lanes)
+        _copy_run(words, (i64(token.address[lane]) & within) >> 2, first, lane, popcount(lanes))
+        return
     while lanes != 0:
         lane = ctz(lanes)
         lanes = without_lowest(lanes)

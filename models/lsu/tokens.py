@@ -211,6 +211,17 @@ def lanes_of_line(lsu, number, line):
 
 
 @inline
+def is_run(token, lanes):
+    """Whether some lanes, at least one, stand together and access one element behind the other."""
+    first = ctz(lanes)
+    run = lanes >> first
+    if run & run + 1 != 0:
+        return False
+    element = i64(token.address[first]) >> token.size
+    return lanes & ~lanes_equal(addressof(token), i64(token.size), 1, element - first) == 0
+
+
+@inline
 def bytes_of(lsu, number, lanes):
     """Which bytes of their line some lanes of a token access (``memory.masks``), if that matters to the L1."""
     token = lsu.token[number]
@@ -218,12 +229,8 @@ def bytes_of(lsu, number, lanes):
     if token.kind == L1.LOAD or token.kind == L1.LOCAL_LOAD or lanes == 0:
         return low, high
     within = i64(lsu.l1.line_bytes) - 1
-    thread = ctz(lanes)
-    run = lanes >> thread
-    if run & run + 1 == 0:
-        word = i64(token.address[thread]) >> token.size
-        if lanes & ~lanes_equal(addressof(token), i64(token.size), 1, word - thread) == 0:  # one word behind the other
-            return span(i64(token.address[thread]) & within, popcount(lanes) * i64(token.bytes))
+    if is_run(token, lanes):
+        return span(i64(token.address[ctz(lanes)]) & within, popcount(lanes) * i64(token.bytes))
     each = ones(i64(token.bytes))
     while lanes != 0:
         first = i64(token.address[ctz(lanes)]) & within

@@ -119,6 +119,9 @@ def _write(memory, where, cargo, packet):
     """Enter the bytes of a write."""
     target = words_u32(where, LINE_WORDS)
     low, high = i64(packet.mask.low), i64(packet.mask.high)
+    if low & high == -1:
+        copy_line(where, addressof(cargo), memory.line_bytes)
+        return
     for k in range(memory.line_bytes >> 2):
         enabled = ((low if k < 16 else high) >> 4 * (k & 15)) & 15
         if enabled == 15:
