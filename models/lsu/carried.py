@@ -139,10 +139,10 @@ def _is_stale(lsu, memory, line, where):
 @jit
 def _count_stale(lsu, memory, number, line, where):
     """Count a hit that gives the lanes of a load other bytes than memory has now."""
-    if not _is_stale(lsu, memory, line, where):
-        return
     token = lsu.token[number]
     lanes = i64(token.late) & lanes_of_line(lsu, number, line)
+    if popcount(lanes) > FEW and not _is_stale(lsu, memory, line, where):
+        return
     size, within = i64(token.bytes), i64(lsu.l1.line_bytes) - 1
     keep = (i64(1) << 8 * min(size, i64(4))) - 1
     here = words_u32(where, LINE_WORDS)
