@@ -115,7 +115,10 @@ REASONS = (
     "the thesis's: with {loose:g}, Base needs {base_loose} steps and 4W square {best_loose}; with {tight:g}, "
     "{base_tight} and {best_tight}. A step of Base takes {per_step:.3g} ms, so that the thesis's {chen} s would be "
     "{chen_steps:,} steps. The statements keep the threshold with which they were written.",
-    "3DShape's schemes come in the thesis's order, but that both orders of 4W take the same time.",
+    "3DShape's schemes come in the thesis's order, but that both orders of 4W take the same time. In stripes, {stripe} "
+    "of the values that a CTA reads of others are more than 8 steps old, in squares {square}. With L1s that are on, "
+    "{stale} are: loads hit lines that are stale, and more steps are needed. A step of Poisson is {shorter} shorter "
+    "there than without L1s.",
     "A column's nodes are a request each: with l = 1, 4W makes {four:,.0f} requests in {measured} steps and 4W-combine "
     "{packed:,.0f}. Here these take longer than computing, and packed columns gain more than in the thesis. Two graphs "
     "have as many levels and differ by a few cycles, so that the gap does not grow from one to the other.",
@@ -622,11 +625,21 @@ def _reasons(found: Results) -> list[Text | Table | Plot]:
         "growth": f"4W square: {found.steps(square[0]):,} at n = {STEPS[1]}, {found.steps(square[1]):,} at {STEPS[-1]}",
         "fewest": f"{found.steps(base) / found.steps(best):.1%}",
         **_at_thresholds(found),
+        **_old(found),
         "four": four,
         "packed": packed,
         "measured": MEASURED[1],
     }
     return [Text(text.format(**words)) for text in REASONS]
+
+
+def _old(found: Results) -> dict[str, Any]:
+    """How much of what CTAs read is old, and what an L1 saves of a step of Poisson."""
+    stripe, square, _, stale = (np.array(found.of(task)["counts"]) for task in _agings())
+    (_, off), (_, on) = (_l1(POISSON, machine, SHORT[0]) for machine in (GTX580, GTX580_L1))
+    shares = zip(("stripe", "square", "stale"), (stripe, square, stale), strict=True)
+    old = {name: f"{counts[-1] / counts.sum():.0%}" for name, counts in shares}
+    return {**old, "shorter": f"{1 - found.slope(on) / found.slope(off):.0%}"}
 
 
 def _at_thresholds(found: Results) -> dict[str, Any]:

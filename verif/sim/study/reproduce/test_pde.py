@@ -132,8 +132,8 @@ def test_l1s_that_are_on(results: Results) -> None:
     for task in lines:
         results[repr(task)]["steps"] = 101
     assert (says(results, more), says(results, slower)) == (True, True)
-    for task in timed:
-        results[repr(task)]["cycles"] = 1000 + 103 * task.scheme.steps
+    for timing in timed:
+        results[repr(timing)]["cycles"] = 1000 + 103 * timing.scheme.steps
     assert (says(results, more), says(results, alike)) == (True, False)
     results[repr(lines[0])]["steps"] = 100
     assert not says(results, more)
