@@ -96,6 +96,7 @@ _ISSUE = (
       for index, category in enumerate(CATEGORIES)),
     counted("control.branches", "instructions", "sm.branches", "branches executed"),
     counted("control.divergent_branches", "instructions", "sm.divergent_branches", "branches that split their warp"),
+    counted("control.divergent_half_warps", "half-warps", "sm.divergent_halves", "half-warps that branches split"),
     counted("control.barriers", "instructions", "sm.barriers", "barrier instructions, per warp"),
     counted("control.fences", "instructions", "sm.fences", "memory fences, per warp"),
     counted("registers.reads", "registers", "sm.register_reads", "warp registers read"),

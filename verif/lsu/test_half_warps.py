@@ -163,6 +163,9 @@ def test_branches_split_halves() -> None:
         body = f"{condition}\n@%p2 bra THERE;\nst.global.u32 [%rd1], %r1;\nst.global.u32 [%rd1+4], %r1;\nTHERE:"
         stats = Bench(body, {"compiler.predication": 0}, gpu="gtx280")().stats
         assert (stats["chen.D.Branch"], stats["control.divergent_branches"]) == (expected, 1)
+        jump = "TO: .branchtargets HERE, THERE;\nselp.u32 %r5, 1, 0, %p2;\nbrx.idx %r5, TO;\nHERE:"
+        stats = Bench(body.replace("@%p2 bra THERE;", jump), gpu="gtx280")().stats
+        assert (stats["control.divergent_half_warps"], stats["control.divergent_branches"]) == (expected, 1)
 
 
 @pytest.mark.parametrize(("stride", "conflicts"), [(1, 0), (2, 2), (3, 0), (8, 14), (16, 30), (32, 30)])
