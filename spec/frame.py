@@ -23,6 +23,13 @@ def coalescer(gpu: Gpu) -> Parameters:
     return {COALESCER: instructions(gpu)}
 
 
+def whole_warps(gpu: Gpu, mechanism: str) -> list[str]:
+    """The error of a mechanism that merges the lanes of whole warps, where a description has half-warps."""
+    if gpu.core.coalescing == "warp":
+        return []
+    return [f'core.coalescing = "{gpu.core.coalescing}": {mechanism} merges the lanes of whole warps']
+
+
 def hidden_by(gpu: Gpu) -> dict[str, int]:
     """The latency of a load in core cycles, and the warps that hide it: l and w of Chen section 4.4."""
     return dict(latency=gpu.dram.latency, warps=gpu.core.region_warps or gpu.core.warps)

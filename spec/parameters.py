@@ -58,6 +58,10 @@ DISPATCHERS = ("round-robin", "load-balanced")
 PLACEMENTS = ("shared", "spatial", "temporal")
 READ_MODES = ("perfect", "finite")
 L1_VALUES = ("memory", "lines")
+COALESCINGS = ("warp", "half-warp")
+WARP, HALF_WARP = range(len(COALESCINGS))
+BROADCASTS = ("all", "one")
+ALL_WORDS, ONE_WORD = range(len(BROADCASTS))
 L1_INDEXES = ("linear", "fold", "fermi")
 LINEAR, FOLD, FERMI = range(len(L1_INDEXES))
 
@@ -118,6 +122,9 @@ class Core:
     fetches: int = integer(2, 1, 4, "warps", "warps fetched for per cycle")
     instruction_buffer: int = integer(4, 1, 16, "instructions", "buffer per warp")
     reconvergence_stack: int = integer(64, 4, 64, "entries", "per warp")
+    coalescing: str = choice(
+        "warp", COALESCINGS, "whose lanes share a request: those of a warp, or of each half of it, by segments"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +155,7 @@ class Scratchpad:
     unit: int = integer(128, 1, 4096, "bytes", "allocation granularity")
     banks: int = integer(32, 1, 32, "banks", "a conflict serialises")
     bank_bytes: int = integer(4, 4, 8, "bytes", "width of a bank")
+    broadcasts: str = choice("all", BROADCASTS, "words that go to several lanes in one cycle")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +244,7 @@ class L2:
     atomics: int = integer(1, 1, 32, "L2 cycles", "per atomic operation on one address")
     acknowledges: int = integer(0, 0, 1, "", "1: a slice answers each write with a packet that is a header")
     sector_bytes: int = integer(128, 32, 128, "bytes", "what is fetched and written back by itself; at most the line")
+    data: int = integer(1, 0, 1, "", "0: global and local memory has no cache; each of its requests goes to DRAM")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,7 +335,7 @@ SECTIONS: dict[str, type] = dict(
 """The sections of the frame, which every description has, but for those in :data:`OPTIONAL`."""
 
 OPTIONAL = ("mesh", "compiler")
-OPTIONAL_KEYS = ("l1.values",)
+OPTIONAL_KEYS = ("core.coalescing", "scratchpad.broadcasts", "l1.values", "l2.data")
 """Parameters that a description may leave out, though it has the others of their sections."""
 
 
@@ -399,6 +408,8 @@ def check(gpu: Gpu) -> list[str]:
             errors.append(f"{name} = {value}: must be a power of two")
     if gpu.compiler.addresses not in (32, 64):
         errors.append(f"compiler.addresses = {gpu.compiler.addresses}: must be 32 or 64")
+    if gpu.l1.data > gpu.l2.data:
+        errors.append("l2.data = 0: nothing caches global memory then, so l1.data must be 0, too")
     for category, pipeline in gpu.pipelines.items():
         memory = CATEGORIES.index(category) >= CATEGORIES.index("shared")
         if (pipeline.pipe == "lsu") != memory:

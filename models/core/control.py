@@ -12,8 +12,9 @@ from lockstep.models.core.placement import give_back
 from lockstep.models.core.state import stop
 from lockstep.models.execution.isa import LANES, Control, Fault, at_grid
 from lockstep.models.execution.operands import register_address
-from lockstep.models.jit import ctz, i64, jit, words_i32, words_u32
+from lockstep.models.jit import ctz, i64, inline, jit, words_i32, words_u32
 from lockstep.models.lsu.performed import leave_fence
+from lockstep.models.lsu.tokens import FIRST_HALF
 from lockstep.models.memory.l1 import l1_invalidate
 
 
@@ -59,6 +60,16 @@ def _synchronise(sm, config, context, instruction, slot, now):
     return i64(Fault.NONE)
 
 
+@inline
+def _split_halves(mask, active, apart):
+    """How many half-warps a branch splits: of their active lanes some do not take it, or are ``apart`` from others."""
+    count = i64(0)
+    for half in (FIRST_HALF, ~FIRST_HALF):
+        taken = mask & half
+        count += i64(taken != 0 and (taken != active & half or apart & half != 0))
+    return count
+
+
 @jit
 def _branch(sm, config, context, instruction, slot):
     warp = sm.warps[slot]
@@ -68,12 +79,14 @@ def _branch(sm, config, context, instruction, slot):
     if instruction.op == Control.BRANCH:
         if mask != 0 and mask != warp.mask:
             sm.counters.divergent_branches += 1
+            sm.counters.divergent_halves += _split_halves(mask, i64(warp.mask), i64(0))
         return W.branch(warp, i64(instruction.target), i64(instruction.reconverge), mask, limit)
     entries = i64(instruction.imm[3])
     table = words_i32(i64(at_grid(context.grid).branch_table) + i64(instruction.target) * 4, entries)
     index = words_u32(register_address(context, i64(instruction.src[0])), LANES)
     targets = context.address
     splits = mask != 0 and mask != warp.mask
+    apart = i64(0)  # lanes whose target is not that of the first lane of their half
     for lane in range(LANES):
         if (mask >> lane) & 1 != 0:
             if i64(index[lane]) >= entries:
@@ -81,8 +94,11 @@ def _branch(sm, config, context, instruction, slot):
                 return i64(Fault.BAD_BRANCH_INDEX)
             targets[lane] = table[i64(index[lane])]
             splits |= targets[lane] != targets[ctz(mask)]
+            first = ctz(mask & FIRST_HALF << (lane & LANES // 2))
+            apart |= i64(targets[lane] != targets[first]) << lane
     if splits:
         sm.counters.divergent_branches += 1
+        sm.counters.divergent_halves += _split_halves(mask, i64(warp.mask), apart)
     return W.branch_indexed(warp, targets, i64(instruction.reconverge), mask, limit)
 
 

@@ -13,6 +13,7 @@ from lockstep.models.core.scoreboard import hold, refresh
 from lockstep.models.core.state import BY_INSTRUCTION, address_of, at_instruction, is_access, stop
 from lockstep.models.execution.isa import (
     GLOBAL_BASE,
+    LANES,
     LOCAL_PHYSICAL,
     PT,
     Category,
@@ -25,7 +26,7 @@ from lockstep.models.execution.operands import read_predicate
 from lockstep.models.jit import addressof, call, ctz, i64, inline, inline_once, jit, popcount, without_lowest
 from lockstep.models.lsu.queue import NEAR, queue_constants, queue_memory
 from lockstep.models.lsu.unit import issue_memory
-from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree
+from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree, least_degree
 from lockstep.models.share import exclude, include
 from lockstep.models.time import NEVER
 
@@ -234,10 +235,12 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
         if instruction.group == Group.ATOMIC:
             cycles = atomic_degree(context, banks, bank_bytes, i64(instruction.bytes))
         else:
-            cycles = conflict_degree(context, banks, bank_bytes, i64(instruction.bytes), i64(instruction.vec))
-        counters.scratchpad_conflict_cycles += cycles - 1
+            broadcasts, vec = i64(config.scratchpad.broadcasts), i64(instruction.vec)
+            cycles = conflict_degree(context, banks, bank_bytes, broadcasts, i64(instruction.bytes), vec)
+        beyond = cycles - (least_degree(context, banks) if banks < LANES else i64(1))
+        counters.scratchpad_conflict_cycles += beyond
         if sm.tenants & HAS_LISTENERS != 0:
-            emit_of_warp(sm.frame.events, CONFLICT, i64(context.now), slot, pc, in_scratchpad, cycles - 1)
+            emit_of_warp(sm.frame.events, CONFLICT, i64(context.now), slot, pc, in_scratchpad, beyond)
         latency = i64(config.pipelines[Category.SHARED].latency)
     constants = instruction.space == Space.CONST or instruction.space == Space.PARAM
     if constants:

@@ -49,6 +49,7 @@ COUNTERS = record(
         ("added_instructions", "i8"),  # warp instructions that a mechanism's pass has added: in no other count
         ("branches", "i8"),
         ("divergent_branches", "i8"),
+        ("divergent_halves", "i8"),  # half-warps that a branch splits
         ("barriers", "i8"),
         ("fences", "i8"),
         ("register_reads", "i8"),  # warp registers

@@ -6,9 +6,10 @@ from lockstep.models.core.frame import CLIENT, MAX_TENANTS
 from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.jit import addressof, call, i64, inline, jit, popcount, record
 from lockstep.models.lsu.carried import accepted_line, line_has_come
+from lockstep.models.lsu.tokens import is_store
 from lockstep.models.memory import l1 as L1
-from lockstep.models.memory.masks import count_of, span
-from lockstep.spec.parameters import TICKETS
+from lockstep.models.memory.masks import block_of, count_of, span
+from lockstep.spec.parameters import HALF_WARP, TICKETS
 
 NOBODY = -1
 PORT_TAKEN = -100
@@ -28,7 +29,8 @@ CLIENTS = record(
 def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
     """Offer a line of a token's ``lanes`` to the L1, which answers with ``identity``. Returns the L1's code.
 
-    ``low`` and ``high`` are the bytes that they access, as ``lsu.tokens.bytes_of`` says.
+    ``low`` and ``high`` are the bytes that they access, as ``lsu.tokens.bytes_of`` says. By half-warps, a load asks for
+    the whole block of 32, 64 or 128 bytes in which these lie, and a store's packet has as much.
     """
     if lsu.clients.accessed > 0:
         lsu.refused = PORT_TAKEN
@@ -39,6 +41,11 @@ def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
     size = count_of(low, high)
     if token.kind == L1.ATOMIC_ACCESS:  # an operand for each lane, also on one address
         size = min(count * i64(token.bytes), i64(config.l1.line_bytes))
+    elif config.core.coalescing == HALF_WARP:
+        block_low, block_high = block_of(low, high)
+        size = count_of(block_low, block_high)
+        if not is_store(token.kind):
+            low, high = block_low, block_high
     same = min(i64(token.same), count)
     address, grid = line << lsu.l1.line_shift, (i64(lsu.second) >> number // TICKETS) & 1
     code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, low, high, size, same, identity, grid)

@@ -28,6 +28,7 @@ from lockstep.spec.parameters import MAX_WARPS, TICKETS
 
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
+FIRST_HALF = (1 << LANES // 2) - 1  # of a warp's lanes
 COMPLETIONS = 16  # the most instructions that complete in one cycle
 
 TOKEN = record(
@@ -94,9 +95,10 @@ def request_kind(config, instruction):
         return i64(L1.ATOMIC_ACCESS)
     if instruction.group == Group.TEXTURE:
         return i64(L1.STORE) if instruction.op == Texture.SURFACE_STORE else i64(L1.LOAD)
+    local = instruction.space == Space.LOCAL and config.l2.data != 0
     if instruction.op == Memory.STORE:
-        return i64(L1.LOCAL_STORE) if instruction.space == Space.LOCAL else i64(L1.STORE)
-    if instruction.space == Space.LOCAL:
+        return i64(L1.LOCAL_STORE) if local else i64(L1.STORE)
+    if local:
         return i64(L1.LOCAL_LOAD)
     bypass = (i64(instruction.flags) & (Flag.VOLATILE | Flag.CACHE_GLOBAL)) != 0 or config.l1.data == 0
     return i64(L1.LOAD_BYPASS) if bypass else i64(L1.LOAD)

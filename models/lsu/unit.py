@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from lockstep.models.core.frame import SENT, emit_of_warp
 from lockstep.models.execution.isa import LANES
-from lockstep.models.jit import addressof, call, clear, i64, inline, jit, popcount, record
+from lockstep.models.jit import addressof, call, clear, ctz, i64, inline, jit, lanes_equal, pointer_to, popcount, record
 from lockstep.models.lsu.clients import CLIENTS, NOBODY, PORT_TAKEN, ask_clients, clients_wake, pass_turn, serve_clients
 from lockstep.models.lsu.faults import FAULT
 from lockstep.models.lsu.gates import GATES, all_sent, enter, gates_reset
@@ -29,6 +29,7 @@ from lockstep.models.lsu.performed import PERFORMED
 from lockstep.models.lsu.queue import QUEUE, for_path, head_start
 from lockstep.models.lsu.tokens import (
     COMPLETED,
+    FIRST_HALF,
     TICKETS_TAKEN,
     TOKEN,
     TOKENS,
@@ -40,9 +41,11 @@ from lockstep.models.lsu.tokens import (
 from lockstep.models.memory import l1 as L1
 from lockstep.models.share import exclude, include, share_of, words_of
 from lockstep.spec.mapping import REGISTERS
-from lockstep.spec.parameters import MAX_WARPS, TICKETS
+from lockstep.spec.parameters import CONFIG, HALF_WARP, MAX_WARPS, TICKETS
 
 WORD = 0xFFFF_FFFF
+
+at_config = pointer_to(CONFIG)
 
 PATH = record(
     [
@@ -187,8 +190,32 @@ def _accepted(lsu, number, lanes, line, code):
     if token.sent > 1:
         counts.uncoalesced += 1
         if token.needed != 0 and token.sent > token.needed:
-            counts.uncoalesced_lanes += popcount(i64(token.mask))
+            counts.uncoalesced_lanes += _uncoalesced(lsu, token)
     return True
+
+
+@inline
+def _lines(lsu, token, lanes):
+    """The lines that some lanes of a token access."""
+    shift = i64(lsu.l1.line_shift)
+    lines = i64(0)
+    while lanes != 0:
+        lanes &= ~lanes_equal(addressof(token), shift, 0, i64(token.address[ctz(lanes)]) >> shift)
+        lines += 1
+    return lines
+
+
+@jit
+def _uncoalesced(lsu, token):
+    """The lanes of a token that needs more requests than its bytes would: all of them, or those of a half that does."""
+    mask = i64(token.mask)
+    if at_config(lsu.config).core.coalescing != HALF_WARP:
+        return popcount(mask)
+    found = i64(0)
+    for half in (mask & FIRST_HALF, mask & ~FIRST_HALF):
+        if _lines(lsu, token, half) > (popcount(half) * token.bytes + lsu.l1.line_bytes - 1) >> lsu.l1.line_shift:
+            found += popcount(half)
+    return found
 
 
 @inline

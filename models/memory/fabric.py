@@ -38,7 +38,7 @@ PACKET = record(
         ("bytes", "u1"),  # data: read, written, or of an atomic
         ("sm", "u1"),
         ("slice", "u1"),
-        ("lanes", "u1"),  # of an atomic: lanes on one address; of a store: 1 if its port counts it
+        ("lanes", "u1"),  # of an atomic: lanes on one address; 1: a store that its port counts, or a read past the L1
         ("kind", "u1"),
         ("grid", "u1"),  # on whose behalf
     ]
@@ -145,6 +145,7 @@ MEMORY = record(
         ("header_bytes", "i8"),
         ("flit_bytes", "i8"),
         ("uncached", "i8"),  # address inside a slice from which on no line stays in the L2
+        ("data", "i8"),  # 0: nor does one that L1s do not keep
         ("line", BYTES),  # the bytes of a whole one
         ("line_bytes", "i8"),
         ("line_shift", "i8"),

@@ -3,7 +3,8 @@
 * Global loads: LRU, a miss reserves its way at once, allocates an MSHR and sends a request; further loads of the line
   merge into the MSHR. ``LOAD_BYPASS`` (``.cg``, volatile, and all global loads when ``l1.data`` is 0) uses the MSHRs
   but neither looks up nor fills the cache. It asks for the sectors that it needs (``l2.sector_bytes``), all others for
-  the whole line; a load merges with one that has asked for all that it would ask for.
+  the whole line; a load merges with one that has asked for all that it would ask for. Where global memory has no cache
+  at all (``l2.data`` is 0), loads past the L1 do not merge: each asks for itself. The L1 then has texture fetches.
 * Global stores: write-through, no allocate; a hit line is evicted. A line on its way is not filled when a store passes
   it, and later loads fetch it anew, behind the store.
 * Atomics go to the L2 like stores, hold an MSHR of their own until the reply, and evict as stores do.
@@ -114,7 +115,8 @@ L1 = record(
         ("mshrs", "i8"),
         ("merges", "i8"),
         ("queue", "i8"),
-        ("data", "i8"),
+        ("fetched", "i8"),  # texture fetches look up
+        ("alone", "i8"),  # loads past the L1 do not merge
         ("hit_delay", "i8"),
         ("refusal", "i8"),  # code of the access that waits; 0: none
         ("refused_at", "i8"),
@@ -160,7 +162,8 @@ def l1_reset(l1, config, answers):
     l1.mshrs = config.l1.mshrs
     l1.merges = config.l1.merges
     l1.queue = config.l1.queue
-    l1.data = config.l1.data
+    l1.alone = config.l2.data == 0
+    l1.fetched = config.l1.data | l1.alone
     l1.hit_delay = config.l1.latency - FRONT_END - BACK_END
     l1.ring = 32
     while l1.ring < answers * (l1.hit_delay + 32):
@@ -434,7 +437,7 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
     entry.asked.low = low
     entry.asked.high = high
     stats.fetches += 1
-    _request(l1, port, now, READ, line, low, high, count_of(low, high), 0, index)
+    _request(l1, port, now, READ, line, low, high, count_of(low, high), i64(kind == LOAD_BYPASS), index)
     if kind == LOCAL_STORE:
         entry.dirty = 1
         return STORED
@@ -473,7 +476,7 @@ def _access(l1, port, now, kind, address, low, high, size, lanes, token):
         _forget(l1, line)
         l1.stats.local_drops += 1
         return STORED
-    if kind == LOAD and l1.data == 0:
+    if kind == LOAD and l1.fetched == 0:
         kind = LOAD_BYPASS
     if kind == STORE or kind == ATOMIC_ACCESS:
         return _write_through(l1, port, now, kind, line, low, high, size, lanes, token)
@@ -493,7 +496,7 @@ def _load(l1, port, now, kind, line, low, high, size, token):
         if place >= 0 and l1.lines[place] & RESERVED == 0:
             return _hit(l1, port, now, kind, line, place, token)
         low, high = span(i64(0), l1.line_bytes)
-    entry = _pending(l1, line, low, high)
+    entry = i64(-1) if kind == LOAD_BYPASS and l1.alone != 0 else _pending(l1, line, low, high)
     if entry >= 0:
         return _merge(l1, port, now, kind, entry, token)
     return _miss(l1, port, now, kind, line, low, high, size, token)

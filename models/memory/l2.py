@@ -12,6 +12,7 @@ Requests name the bytes of their line, and the slice knows which bytes of a line
 Where requests have values (``values.py``), they take effect when they are looked up, whether they hit or miss.
 
 Lines from ``memory.uncached`` on take no way: each of their reads and writes, of whole sectors, goes to DRAM at once.
+So does all that has passed the L1 where ``l2.data`` is 0; an atomic then reads its sectors and writes them.
 
 Replies leave when they are ready, in the order of their service if that is at once; those to instruction and constant
 caches are ready sooner by ``l2.read_only_lead``.
@@ -102,6 +103,7 @@ MSHR = record(
         ("since", "i8"),
         ("asked", "i4"),  # sectors ...
         ("left", "i4"),  # ... and the requests for them whose answers are to come
+        ("passes", "i8"),  # the line takes no way
         ("requests", QUEUE),
     ]
 )
@@ -342,6 +344,12 @@ def _merge(memory, cache, line, place, word, missing, dirty, index, now):
 
 
 @inline
+def _passes(memory, packet):
+    """Whether a request's line takes no way."""
+    return packet.address >= memory.uncached or (memory.data == 0 and packet.lanes != 0)
+
+
+@inline
 def _allocate(memory, cache, line, index, now):
     """A request waits for its line in a free MSHR; returns which."""
     cache.free_count -= 1
@@ -351,6 +359,7 @@ def _allocate(memory, cache, line, index, now):
     entry.since = now
     entry.asked = 0
     entry.left = 0
+    entry.passes = _passes(memory, packet_of(memory, index))
     push(memory, entry.requests, index)
     enter(cache.in_flight, now)
     return owner
@@ -401,7 +410,7 @@ def _read(memory, cache, line, place, word, packet, index, now):
 
 @inline
 def _pass(memory, cache, line, packet, index, now):
-    """Look up a read or a write of a line that is not to stay; returns why it cannot go on, or GO_ON."""
+    """Look up a request for a line that is not to stay; returns why it cannot go on, or GO_ON."""
     sectors = sectors_of(packet.mask.low, packet.mask.high, memory.sector_shift)
     if packet.kind == WRITE:
         if memory.acknowledges != 0 and (cache.served.head != 0 or _full(cache)):
@@ -414,9 +423,11 @@ def _pass(memory, cache, line, packet, index, now):
     else:
         if cache.free_count == 0:
             return NO_MSHR
-        if not _room(memory, cache, 1):
+        if not _room(memory, cache, 2 if packet.kind == ATOMIC else 1):
             return NO_DRAM
         _fetch(memory, cache, line, sectors, _allocate(memory, cache, line, index, now), packet.grid, now)
+        if packet.kind == ATOMIC:
+            cache.stats.written += _ask_dram(memory, cache, WRITE, line, sectors, 0, packet.grid, now)
     cache.stats.misses += 1
     return GO_ON
 
@@ -428,7 +439,7 @@ def _fill(memory, cache, gate, now):
     packet = packet_of(memory, index)
     owner = packet.entry
     entry = cache.entries[owner]
-    passes = entry.line << memory.line_shift >= memory.uncached
+    passes = entry.passes != 0
     place = -1 if passes else _find(cache, entry.line)
     words = _words(cache)
     if not passes:
@@ -468,7 +479,7 @@ def _stuck(memory, cache, gate):
 def _look_up_one(memory, cache, gate, index, packet, now):
     """Look up a request, the first of a slice; returns why it cannot go on, GO_ON, or HIT."""
     line = packet.address >> memory.line_shift
-    passes = packet.address >= memory.uncached
+    passes = _passes(memory, packet)
     place = -1 if passes else _find(cache, line)
     word = _words(cache)[place] if place >= 0 else 0
     if passes:

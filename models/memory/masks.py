@@ -46,6 +46,17 @@ def bytes_of(sectors, shift):
 
 
 @inline
+def block_of(low, high):
+    """The smallest aligned block, of 32, 64 or 128 bytes, in which some bytes lie."""
+    if low != 0 and high != 0:
+        return i64(-1), i64(-1)
+    word = low | high
+    lower, upper = word & HALF != 0, word & ~HALF != 0
+    block = (HALF if lower else i64(0)) | (~HALF if upper else i64(0))
+    return (block, i64(0)) if low != 0 else (i64(0), block)
+
+
+@inline
 def count_of(low, high):
     """How many bytes there are."""
     return popcount(low) + popcount(high)

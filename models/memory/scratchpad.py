@@ -5,6 +5,10 @@ A request covers as many lanes as the banks can serve at best: with 32 banks of 
 to 4 bytes, a half-warp for 8 and a quarter-warp for 16 bytes, as the CUDA programming guide says; with 16 banks a
 half-warp for 4 bytes. A request takes as many cycles as the most different words that it has in one bank. Stores to one
 word do not conflict. Atomics do: they are performed one after the other, so every lane counts.
+
+With ``scratchpad.broadcasts = "one"`` a request is for four bytes (``bank_bytes``) of as many lanes as there are banks,
+and is served in steps, as the programming guide says of compute capability 1.x: a step gives the word of the lowest
+lane that is left to all lanes that want it, and each other bank serves one lane.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 from lockstep.models.execution.isa import LANES
 from lockstep.models.execution.operands import ALL, scratch_address
 from lockstep.models.jit import ctz, i64, jit, lanes_equal, popcount, u32, without_lowest, words_i64, words_u32
+from lockstep.spec.parameters import ONE_WORD
 
 
 @jit
@@ -64,6 +69,38 @@ def _words_degree(x, lanes, banks, shift):
 
 
 @jit
+def _steps(x, lanes, banks, shift, offset):
+    """Cycles of one request of single words, at an offset from those of the addresses, of which one is broadcast."""
+    cycles = i64(0)
+    while lanes != 0:
+        broadcast = (i64(x.address[ctz(lanes)]) >> shift) + offset
+        busy = i64(0)  # banks
+        rest = lanes
+        while rest != 0:
+            lane = ctz(rest)
+            rest = without_lowest(rest)
+            word = (i64(x.address[lane]) >> shift) + offset
+            bank = i64(1) << word % banks
+            if word == broadcast or busy & bank == 0:
+                lanes &= ~(i64(1) << lane)
+            busy |= bank
+        cycles += 1
+    return cycles
+
+
+@jit
+def _one_broadcast(x, banks, bank_bytes, size):
+    """Cycles of an access, a request for each group of as many lanes as there are banks and each word of a lane."""
+    shift = i64(2 if bank_bytes == 4 else 3)
+    cycles = i64(0)
+    for first in range(0, LANES, banks):
+        group = i64(x.touched_shared) & ((i64(1) << banks) - 1) << first
+        for offset in range(max(size >> shift, 1)):
+            cycles += _steps(x, group, banks, shift, i64(offset))
+    return max(cycles, i64(1))
+
+
+@jit
 def _degree(x, banks, bank_bytes, size, atomic):
     lanes = x.touched_shared
     shift = 2 if bank_bytes == 4 else 3
@@ -100,11 +137,13 @@ def _degree(x, banks, bank_bytes, size, atomic):
 
 
 @jit
-def conflict_degree(x, banks, bank_bytes, bytes_, vec):
+def conflict_degree(x, banks, bank_bytes, broadcasts, bytes_, vec):
     """Cycles in which the scratchpad serves a load or a store of the lanes ``touched_shared``, at least 1.
 
     Each lane accesses ``vec`` elements of ``bytes_`` bytes at ``address``. The operand scratch of the context is used.
     """
+    if broadcasts == ONE_WORD:
+        return _one_broadcast(x, banks, bank_bytes, bytes_ * vec)
     return _degree(x, banks, bank_bytes, bytes_ * vec, i64(0))
 
 
@@ -112,3 +151,12 @@ def conflict_degree(x, banks, bank_bytes, bytes_, vec):
 def atomic_degree(x, banks, bank_bytes, bytes_):
     """The same for an atomic: as many cycles as the most lanes that use one bank."""
     return _degree(x, banks, bank_bytes, bytes_, i64(1))
+
+
+@jit
+def least_degree(x, banks):
+    """Cycles of an access without conflicts: one for each group of as many lanes as there are banks."""
+    cycles = i64(0)
+    for first in range(0, LANES, banks):
+        cycles += i64(i64(x.touched_shared) >> first & (i64(1) << banks) - 1 != 0)
+    return max(cycles, i64(1))

@@ -179,6 +179,7 @@ def _configure(memory: Memory) -> None:
     record["line"] = span(0, gpu.l1.line_bytes)
     record["chunk_shift"] = gpu.dram.interleave.bit_length() - 1
     record["uncached"] = UNCACHED_PHYSICAL // gpu.dram.interleave // gpu.l2.slices * gpu.dram.interleave
+    record["data"] = gpu.l2.data
     record["row_shift"] = gpu.dram.row_bytes.bit_length() - 1
     record["banks"] = gpu.dram.banks
     record["crossbar_latency"] = gpu.crossbar.latency

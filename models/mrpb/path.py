@@ -86,11 +86,11 @@ def step(buffer, lsu, port, config, now):
         answered(lsu, number, now)
     io = buffer.coalescing.intra_warp_coalescer.io
     lsu.gates.entered = 0
-    work = buffer.filled != 0 and _drain(buffer, lsu, port, config, now)
+    work = buffer.filled != 0 and (_drain(buffer, lsu, port, config, now) or lsu.refused == 0)
     io.i.line.ready = 1
     if io.o.line.valid != 0:
         io.i.line.ready = _push(buffer, io.o.line.payload)
-    if coalesce(buffer.coalescing, lsu, now) or work:
+    if coalesce(buffer.coalescing, lsu, config, now) or work:
         lsu.path.wake = now + 1
     else:
         lsu.path.wake = NEVER

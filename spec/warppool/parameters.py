@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep.spec.frame import COALESCER, CROSSBAR, STORE_CROSSBAR, instructions
+from lockstep.spec.frame import COALESCER, CROSSBAR, STORE_CROSSBAR, instructions, whole_warps
 from lockstep.spec.mechanism import Parameters
 from lockstep.spec.parameters import L1_INDEXES, LANES, MAX_MAPS, MAX_WARPS, Gpu, choice, integer
 
@@ -97,7 +97,7 @@ def copies(gpu: Gpu) -> dict[str, int]:
 def check(gpu: Gpu) -> list[str]:
     """What contradicts itself: one line per error."""
     pool = gpu.sections["warppool"]
-    errors = []
+    errors = whole_warps(gpu, "warppool")
     if pool.queues & (pool.queues - 1):
         errors.append(f"warppool.queues = {pool.queues}: must be a power of two")
     if pool.queues * pool.tags > MAX_TAGS:

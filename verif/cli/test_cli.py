@@ -146,7 +146,7 @@ def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = lockstep(capsys, "gpus", "--json", "-")
     gpus = {row["name"]: row for row in json.loads(out)}
-    assert code == 0 and len(gpus) == 7 and gpus["gtx480"]["core.sms"] == 15
+    assert code == 0 and len(gpus) == 8 and gpus["gtx480"]["core.sms"] == 15
     code, out, _ = lockstep(capsys, "kernels", "--json", "-")
     kernels = {row["name"]: row for row in json.loads(out)}
     assert code == 0 and len(kernels) >= 14 and set(kernels["saxpy"]) >= {"name", "title", "suite"}

@@ -396,7 +396,10 @@ def race(seed: int, skip: bool = True) -> str:
         "core.sms": 2, "l1.mshrs": rng.choice([2, 32]), "l1.ways": rng.choice([1, 4]),
         "core.scheduler": rng.choice(["lrr", "gto", "two-level"]), **LINES,
     }  # fmt: skip
-    gpu = Gpu(rng.choice(names()), [mechanism] if mechanism else [], settings)
+    name = rng.choice(names())
+    if description.load(name).core.coalescing == "half-warp" and mechanism in ("banked-l1", "warppool"):
+        mechanism = ""
+    gpu = Gpu(name, [mechanism] if mechanism else [], settings)
     gpu.machine.skip = skip
     buffers = [gpu.to_device(np.zeros(words, np.uint32)), gpu.to_device(np.zeros(8, np.uint32)), gpu.to_device(steps)]
     out = gpu.to_device(np.zeros((threads, count), np.uint32))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from lockstep.sim import Gpu
-from lockstep.sim.device.description import names
-from lockstep.spec.parameters import DISPATCHERS, L1_INDEXES, SCHEDULERS
+from lockstep.sim.device.description import load, names, values
+from lockstep.spec.parameters import BROADCASTS, COALESCINGS, DISPATCHERS, L1_INDEXES, SCHEDULERS
 from lockstep.spec.warppool.parameters import MAP_PER
 from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.modes import INTERPRETED
@@ -34,6 +34,9 @@ def settings(rng: random.Random) -> dict[str, Any]:
         "core.registers_per_thread": [32, 63],
         "l1.mshrs": [1, 4, 32],
         "l1.data": [0, 1],
+        "l2.data": [0, 1],
+        "core.coalescing": COALESCINGS,
+        "scratchpad.broadcasts": BROADCASTS,
         "l1.index": L1_INDEXES,
         "l2.mshrs": [1, 32],
         "crossbar.buffers": [1, 8],
@@ -70,6 +73,15 @@ def mechanisms(rng: random.Random) -> tuple[list[str], dict[str, Any]]:
     return [path] if path else [], sizes
 
 
+def fitting(name: str, selected: list[str], chosen: dict[str, Any]) -> tuple[str, list[str], dict[str, Any]]:
+    """Without what excludes each other: L1s of data without an L2, half-warps and what merges whole warps."""
+    described = values(load(name)) | chosen
+    if described["core.coalescing"] == "half-warp" and selected != ["mrpb"]:
+        selected = []
+    least = {"l1.data": "l2.data", "warppool.queues": "l1.sets"}
+    return name, selected, chosen | {key: min(described[key], described[most]) for key, most in least.items()}
+
+
 def simulate(seed: int, skip: bool = True, fixed: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Run a random program and compare it with the reference; returns everything that must not depend on the mode.
 
@@ -80,7 +92,7 @@ def simulate(seed: int, skip: bool = True, fixed: Mapping[str, Any] | None = Non
     program = maker.program()
     regions, counters = maker.regions(program), maker.counters()
     selected, sizes = mechanisms(rng)
-    gpu = Gpu(rng.choice(names()), selected, {**settings(rng), **sizes, **(fixed or {})})
+    gpu = Gpu(*fitting(rng.choice(names()), selected, {**settings(rng), **sizes, **(fixed or {})}))
     gpu.machine.skip = skip
     buffers = gpu.empty((program.threads, RESULT), np.uint8), gpu.to_device(regions), gpu.to_device(counters)
     args = [*buffers, *program.words, program.long]

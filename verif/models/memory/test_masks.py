@@ -31,6 +31,27 @@ def count_of(low, high):
     return masks.count_of(i64(low), i64(high))
 
 
+@jit
+def block_of(low, high):
+    return masks.block_of(i64(low), i64(high))
+
+
+def test_blocks() -> None:
+    """The smallest of the aligned blocks that hold all bytes, of those there are."""
+    blocks = [(first, size) for size in (32, 64, 128) for first in range(0, 128, size)]
+    for first in range(128):
+        for count in range(129 - first):
+            holding = [((1 << size) - 1) << at for at, size in blocks if at <= first and first + count <= at + size]
+            assert block_of(*words((1 << count) - 1 << first)) == words(holding[0] if count else 0)
+    rng = seeded()
+    for _ in range(300):
+        bytes_of_line = mask(rng, 128)
+        if bytes_of_line:
+            lowest = (bytes_of_line & -bytes_of_line).bit_length() - 1
+            whole = (1 << bytes_of_line.bit_length()) - (1 << lowest)
+            assert block_of(*words(bytes_of_line)) == block_of(*words(whole))
+
+
 def test_spans() -> None:
     for first in range(128):
         for count in range(129 - first):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,13 +42,19 @@ def refused(gpu: object, overrides: dict | None, *words: str) -> None:
 
 
 def test_names() -> None:
-    assert description.names() == ["dyncta110", "dyncta30", "dyncta56", "gtx480", "gtx580", "gtx980", "tesla-c2050"]
+    assert description.names() == [
+        "dyncta110", "dyncta30", "dyncta56", "gtx280", "gtx480", "gtx580", "gtx980", "tesla-c2050",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_value_has_a_source(file: Path) -> None:
     values = [line for line in lines(file) if "=" in line and not line.startswith(("#", "name", "source"))]
     written = description.PARAMETERS.keys() - description.DEFAULTS.keys()
+    for key in parameters.OPTIONAL_KEYS:
+        section, name = key.split(".")
+        if name in tomllib.loads(file.read_text(encoding="utf-8")).get(section, {}):
+            written |= {key}
     for section in parameters.OPTIONAL:
         if f"[{section}]" not in lines(file):
             written = {key for key in written if not key.startswith(f"{section}.")}
@@ -93,6 +100,23 @@ def test_what_the_papers_fix() -> None:
     assert (ka.core.sms, ka.core.threads, ka.core.issue_interval, ka.l1.line_bytes) == (30, 1024, 4, 64)
     assert (l1_bytes(ka), l2_bytes(ka), ka.crossbar.concentration) == (32 << 10, 8 * 256 << 10, 3)
     assert (ka.dram.tRC, ka.dram.tRCD, ka.dram.queue, ka.dram.banks) == (35, 12, 128, 4)
+
+
+def test_what_gtx280_is() -> None:
+    """Chen table 1-1, and what makes the chip one of compute capability 1.3."""
+    gpu = description.load("gtx280")
+    core, scratchpad = gpu.core, gpu.scratchpad
+    assert (core.sms, core.warps, core.threads, core.ctas, core.threads_per_cta) == (30, 32, 1024, 8, 512)
+    assert (core.registers, scratchpad.bytes, scratchpad.banks, gpu.compute_capability) == (16384, 16384, 16, "1.3")
+    assert (core.coalescing, scratchpad.broadcasts, gpu.l1.data, gpu.l2.data) == ("half-warp", "one", 0, 0)
+    # Eight lanes at 1296 MHz: a warp in four of their cycles, and one f64 unit.
+    assert core.issue_interval * 1296 == 4 * gpu.clocks.core == 2 * 1296
+    assert gpu.pipelines["float"].interval * 1296 // gpu.clocks.core == 4
+    assert gpu.pipelines["double"].interval == 8 * gpu.pipelines["float"].interval
+    for clock, bandwidth in ((1107, 141.7), (800, 102.4)):
+        dram = description.load("gtx280", {"clocks.dram": clock})
+        moved = dram.dram.channels * dram.dram.bus_bytes * 2 * dram.clocks.dram / 1000
+        assert moved == pytest.approx(bandwidth, abs=0.1)  # GB/s of a GTX 280 and of a Tesla C1060
 
 
 @pytest.mark.parametrize(("name", "side", "cores", "controllers"), [("dyncta56", 8, 56, 8), ("dyncta110", 11, 110, 11)])
