@@ -115,7 +115,6 @@ L1 = record(
         ("mshrs", "i8"),
         ("merges", "i8"),
         ("queue", "i8"),
-        ("fetched", "i8"),  # texture fetches look up
         ("alone", "i8"),  # loads past the L1 do not merge
         ("hit_delay", "i8"),
         ("refusal", "i8"),  # code of the access that waits; 0: none
@@ -163,7 +162,6 @@ def l1_reset(l1, config, answers):
     l1.merges = config.l1.merges
     l1.queue = config.l1.queue
     l1.alone = config.l2.data == 0
-    l1.fetched = config.l1.data | l1.alone
     l1.hit_delay = config.l1.latency - FRONT_END - BACK_END
     l1.ring = 32
     while l1.ring < answers * (l1.hit_delay + 32):
@@ -476,8 +474,6 @@ def _access(l1, port, now, kind, address, low, high, size, lanes, token):
         _forget(l1, line)
         l1.stats.local_drops += 1
         return STORED
-    if kind == LOAD and l1.fetched == 0:
-        kind = LOAD_BYPASS
     if kind == STORE or kind == ATOMIC_ACCESS:
         return _write_through(l1, port, now, kind, line, low, high, size, lanes, token)
     code = _load(l1, port, now, kind, line, low, high, size, token)

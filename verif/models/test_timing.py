@@ -131,10 +131,11 @@ def test_latency_of_several_lines(lines: int) -> None:
     assert slope(chain(CHASE, own), 40, 60, stride=128, block=lines) == 35 + lines - 1
 
 
+@pytest.mark.parametrize("data", [0, 1])
 @pytest.mark.parametrize("latency", [20, 40, 100])
-def test_latency_of_a_texture_hit(latency: int) -> None:
-    """The larger of the texture pipeline's latency and the L1's."""
-    settings = {"l1.latency": 40, "pipelines.texture.latency": latency}
+def test_latency_of_a_texture_hit(latency: int, data: int) -> None:
+    """The larger of the texture pipeline's latency and the L1's, which textures go through also if data does not."""
+    settings = {"l1.latency": 40, "pipelines.texture.latency": latency, "l1.data": data}
     fetch = chain("tex.1d.v4.u32.s32 {%r3, %r4, %r5, %r6}, [%rd2, {%r3}];", BEFORE)
     assert slope(fetch, 10, 30, settings) == max(latency, 40)
 
