@@ -474,7 +474,7 @@ def test_verify_finds_pairs_and_what_is_wrong_with_them(monkeypatch: pytest.Monk
     assert not combinations.differences("saxpy", ("mrpb", "trial-gate"))
     left = iter([({"a": 1, "b": 2}, "wrong"), ({"a": 1, "b": 3}, "")])
 
-    def observed(*_: object) -> combinations.Observed:
+    def observed(*_: object, **_settings: object) -> combinations.Observed:
         raw, wrong = next(left)
         return combinations.Observed(Gpu("gtx480"), [raw], wrong)
 

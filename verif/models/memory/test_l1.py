@@ -143,11 +143,11 @@ def test_a_store_passes_a_fetch(kind: int) -> None:
     assert old + 1 < new and again["code"][3] == MERGED
 
 
-@pytest.mark.parametrize("data,kind", [(0, LOAD), (1, LOAD_BYPASS)])
-def test_bypass(data: int, kind: int) -> None:
+@pytest.mark.parametrize("data", [0, 1])
+def test_bypass(data: int) -> None:
     """Loads that bypass merge, but neither hit nor fill."""
     traffic = Traffic(gpu(l1__data=data))
-    result = run(traffic, script([line(0, 0, 0, 0)], kind=kind, at=[[0, 5, 2000, 4000]]))
+    result = run(traffic, script([line(0, 0, 0, 0)], kind=LOAD_BYPASS, at=[[0, 5, 2000, 4000]]))
     assert result["code"].tolist() == [MISS, MERGED, MISS, MISS]
     assert traffic.l1["stats"]["bypass_loads"][0] == 4
     assert traffic.l1["stats"]["evictions"][0] == 0
