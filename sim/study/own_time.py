@@ -15,7 +15,8 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from lockstep.sim.study.job import Job, Result, execute
+from lockstep.sim.study.execution import execute
+from lockstep.sim.study.job import Job, Result
 
 if TYPE_CHECKING:
     from lockstep.sim.device.gpu import Gpu
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["INTERVAL", "Shares", "during", "sampled"]
 
 INTERVAL = 0.001  # seconds
+ABBREVIATED = ("LSU", "L1", "L2", "DRAM")
 
 
 class Shares(TypedDict):
@@ -78,17 +80,17 @@ def during(counts: dict[str, int]) -> Iterator[None]:
     from lockstep.models import marks
 
     libc = ctypes.CDLL(None)
-    libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
     marks.WORDS[:] = 0
-    before = libc.signal(signal.SIGALRM, marks.sample.address)
+    libc.signal(signal.SIGALRM, marks.sample.address)  # for good: a signal that comes late would end the process
     signal.setitimer(signal.ITIMER_REAL, INTERVAL, INTERVAL)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        libc.signal(signal.SIGALRM, before)
         for part in marks.Part:
-            counts[part.name] = counts.get(part.name, 0) + int(marks.WORDS[1 + part])
+            name = part.name if part.name in ABBREVIATED else part.name.lower()
+            counts[name] = counts.get(name, 0) + int(marks.WORDS[1 + part])
 
 
 def shares(counts: Mapping[str, int]) -> Shares:
