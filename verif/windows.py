@@ -2,7 +2,7 @@
 
 ::
 
-    $ python -m lockstep.verif.windows [KERNEL...] [--size small] [--gpu GPU] [--with M,...] [--barrier NANOSECONDS]
+    $ python -m lockstep.verif.windows [KERNEL...] [--size small] [--gpu GPU] [--with M,...] [--set KEY=VALUE]
     $ python -m lockstep.verif.windows --measure-barrier
 
 A *window* is some cycles through which two threads step their SMs without looking at each other. The run loop is the
@@ -14,9 +14,11 @@ beside
     One thread steps the memory system through the window before, while SMs are in this one. One barrier.
 
 SMs are divided once for a run, so that the two threads have as much to do in all; the loop is divided in two; CTAs are
-dispatched by one thread. *Adaptive*: a window is stepped by one thread, without a barrier, where that takes less; it is
-known in advance where. Other costs of threads are left out (caches that lose lines to the other core, the other half of
-a core): a bound can only be too high.
+dispatched by one thread. An SM does not know what has left its queue to the interconnect since a window began. If it
+may have no room there for a request, it is *full*: it stays behind, and one thread steps it with the memory system,
+cycle by cycle, when the others are through. *Adaptive*: a window is stepped by one thread, without a barrier, where
+that takes less; it is known in advance where. Other costs of threads are left out, such as lines of the host's caches
+that move from core to core.
 """
 
 from __future__ import annotations
@@ -43,13 +45,16 @@ from lockstep.models.observe.intervals import ROOM, take
 from lockstep.models.run import _dispatch, _due, _none_left, _quiet, _step, _watch
 from lockstep.models.time import NEVER
 from lockstep.sim import Gpu, kernels
+from lockstep.sim.device import description
 from lockstep.spec.parameters import MAX_SMS
 
 WINDOW = 4  # cycles of a row; longer windows are several rows
 WINDOWS = (4, 8, 16, 32)
 ROWS = 6_000_000
-NUMBER, DISPATCH, LOOP, MEMORY, FIRST_SM = range(5)
-"""Columns of a row: of which window it is, and ticks."""
+BITS = 31
+INTERRUPTED = 300.0  # microseconds of one part in a row
+NUMBER, FULL, LONG_FULL, DISPATCH, LOOP, MEMORY, FIRST_SM = range(7)
+"""Columns of a row: of which window it is, full SMs in that and in the one of twice the length, as bits; ticks."""
 
 
 @intrinsic
@@ -67,10 +72,10 @@ def _ticks(_context: Any) -> Any:
 
 
 @entry
-def _timed(state, sms, memory, launch, settings, context, rows, until, log, place):
+def _timed(state, sms, memory, launch, settings, context, rows, until, log, place, held):
     """``models.run.run``, with the ticks of its parts in ``log``, from row ``place[0]`` on."""
     while state.now < until and rows.taken < ROOM:
-        _advance(state, sms, memory, launch, settings, context, min(until, i64(rows.due)), log, place)
+        _advance(state, sms, memory, launch, settings, context, min(until, i64(rows.due)), log, place, held)
         if state.cycles != 0:
             take(sms, state.sms, rows, i64(state.cycles))
         if state.cycles | state.fault | state.over != 0:
@@ -81,16 +86,21 @@ def _timed(state, sms, memory, launch, settings, context, rows, until, log, plac
 
 
 @inline_once
-def _advance(state, sms, memory, launch, settings, context, until, log, place):
-    """``models.run._advance``."""
+def _advance(state, sms, memory, launch, settings, context, until, log, place, held):
+    """``models.run._advance``; ``held``: requests in an SM's queue if none left it since the window began."""
     count = i64(state.sms)
     wakes = memory.sm_wake
+    room = i64(settings.l1.queue)
     at = _ticks()
     while state.now < until:
         now = i64(state.now)
         if log[place[0], NUMBER] != now // WINDOW + 1 and place[0] + 1 < len(log):
             place[0] += 1
             log[place[0], NUMBER] = now // WINDOW + 1
+            for s in range(count):
+                held[0, s] = memory.ports[s].requests.count
+                if log[place[0] - 1, NUMBER] - 1 >> 1 != now // WINDOW >> 1:
+                    held[1, s] = held[0, s]
         row = log[place[0]]
         following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
         if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
@@ -107,7 +117,13 @@ def _advance(state, sms, memory, launch, settings, context, until, log, place):
                 due = without_lowest(due)
                 new = _ticks()
                 row[LOOP] += new - at - place[1]
+                before = i64(memory.ports[s].requests.count)
                 following = min(following, _step(state, sms[s], memory, s, launch, settings, context, now))
+                sent = i64(memory.ports[s].requests.count) - before
+                for k in range(2):
+                    held[k, s] += sent
+                    full = held[k, s] > room or (held[k, s] == room and memory.ports[s].full != 0)
+                    row[FULL + k] |= i64(full) << s % BITS
                 at = _ticks()
                 row[FIRST_SM + s] += at - new - place[1]
                 if state.fault != 0:
@@ -145,13 +161,14 @@ class Log:
     def __init__(self) -> None:
         self._rows = np.zeros((ROWS, FIRST_SM + MAX_SMS), np.int32)
         self._place = np.zeros(2, np.int64)
+        self._held = np.zeros((2, MAX_SMS), np.int64)
         self._place[1] = _calibrated(1000)[0]
 
     @contextmanager
     def of_runs(self) -> Iterator[None]:
         """Let runs write here."""
         before = session.run
-        setattr(session, "run", lambda *arguments: _timed(*arguments, self._rows, self._place))  # noqa: B010
+        setattr(session, "run", lambda *arguments: _timed(*arguments, self._rows, self._place, self._held))  # noqa: B010
         try:
             yield
         finally:
@@ -190,7 +207,10 @@ def joined(rows: np.ndarray, window: int) -> np.ndarray:
     """Rows of longer windows."""
     keys = (rows[:, NUMBER] - 1) // (window // WINDOW)
     begins = np.flatnonzero(np.diff(keys, prepend=-1))
-    return np.add.reduceat(rows.astype(np.float64), begins, axis=0)
+    found = np.add.reduceat(rows, begins, axis=0)
+    full = rows[:, FULL if window == WINDOW else LONG_FULL].astype(np.int64)
+    found[:, FULL] = np.bitwise_or.reduceat(full, begins)
+    return found
 
 
 def divided(loads: Sequence[float], beside: float = 0.0) -> np.ndarray:
@@ -204,30 +224,39 @@ def divided(loads: Sequence[float], beside: float = 0.0) -> np.ndarray:
 
 
 def bounds(rows: np.ndarray, barrier: float) -> dict[str, float]:
-    """How many times as fast two threads are, at most; ``rows`` and ``barrier`` in one unit."""
+    """How many times as fast two threads are, at most; the barrier in microseconds."""
     sms, half = rows[:, FIRST_SM:], rows[:, LOOP] / 2
     memory, dispatch = rows[:, MEMORY], rows[:, DISPATCH]
     alone = sms.sum(1) + rows[:, LOOP] + memory + dispatch
+    bits = rows[:, FULL].astype(np.int64)
+    full = (bits[:, None] >> np.arange(sms.shape[1]) % BITS & 1).astype(bool)
+    behind, sms = (sms * full).sum(1), sms * ~full
     second = divided(sms.sum(0))
-    after = np.maximum(sms[:, second].sum(1), sms[:, ~second].sum(1)) + half + memory + dispatch + 2 * barrier
-    second = divided(sms.sum(0), memory.sum())
-    before = np.concatenate([[0.0], memory[:-1]])
+    after = np.maximum(sms[:, second].sum(1), sms[:, ~second].sum(1)) + half + behind + memory + dispatch + 2 * barrier
+    at_once = full.any(1)  # the memory system is stepped in the window itself, with SMs that have stayed behind
+    before = np.concatenate([[0.0], np.where(at_once, 0.0, memory)[:-1]])
+    second = divided(sms.sum(0), before.sum())
     beside = np.maximum(sms[:, second].sum(1) + before, sms[:, ~second].sum(1) + dispatch) + half + barrier
-    one = alone - memory + before
+    beside += np.where(at_once, behind + memory + barrier, 0.0)
+    one = alone - memory + np.where(at_once, memory, 0.0) + before
     ways = {"after": after, "beside": beside, "after, adaptive": np.minimum(after, alone),
             "beside, adaptive": np.minimum(beside, one)}  # fmt: skip
     return {name: float(alone.sum() / each.sum()) for name, each in ways.items()}
 
 
-def logged(name: str, gpu: str, mechanisms: Sequence[str], size: str) -> np.ndarray:
+def logged(name: str, gpu: str, mechanisms: Sequence[str], settings: dict[str, Any], size: str) -> np.ndarray:
     """The rows of a kernel, in microseconds."""
     kernel, log = kernels.find(name), Log()
-    device = Gpu(gpu, mechanisms)
+    device = Gpu(gpu, mechanisms, settings)
     device.on_print = None
     with log.of_runs():
         kernel.run(device, device.load(kernel.ptx, kernel.registers), kernel.setup(size, 1))
     rows = log.rows[:, : FIRST_SM + device.description.core.sms].astype(np.float64)
-    rows[:, NUMBER + 1 :] *= tick()
+    times = rows[:, DISPATCH:]
+    times *= tick()
+    for column in times.T:  # in what is longer, the thread has waited for another process
+        usual = column[column < INTERRUPTED]
+        column[column >= INTERRUPTED] = usual[usual > 0].mean() if (usual > 0).any() else 0.0
     return rows
 
 
@@ -287,20 +316,19 @@ def barrier(batches: int = 3000, batch: int = 200) -> tuple[float, float]:
 
 def line(name: str, rows: np.ndarray, cost: float) -> str:
     """A kernel's line of the table."""
-    total = rows[:, NUMBER + 1 :].sum()
+    total = rows[:, DISPATCH:].sum()
     cells = [f"{total / 1e6:.2f}", f"{rows[:, MEMORY].sum() / total:.2f}"]
     by_window = [joined(rows, window) for window in WINDOWS]
     cells += [f"{total / len(each):.1f}" for each in by_window]
-    found = [bounds(each, cost) for each in by_window]
-    cells += [f"{found[1][name]:.2f}" for name in ("after", "after, adaptive")]
-    cells += [f"{found[0][name]:.2f}" for name in ("beside", "beside, adaptive")]
-    cells += [f"{found[k]['after, adaptive']:.2f}" for k in (2, 3)] + [f"{found[1]['beside, adaptive']:.2f}"]
-    cells += [f"{max(bounds(by_window[1], 0.0)['after'], bounds(by_window[0], 0.0)['beside']):.2f}"]
+    for rows, way in ((by_window[1], "after"), (by_window[0], "beside")):
+        found = bounds(rows, cost)
+        cells += [f"{np.mean(rows[:, FULL] > 0):.2f}", f"{found[way]:.2f}", f"{found[f'{way}, adaptive']:.2f}"]
+        cells += [f"{bounds(rows, 0.0)[way]:.2f}"]
     return f"| {name} | {' | '.join(cells)} |"
 
 
-HEAD = ("kernel", "seconds", "memory", *(f"us in {window}" for window in WINDOWS), "after, 8", "adaptive", "beside, 4",
-        "adaptive", "after, 16", "after, 32", "beside, 8", "no barrier")  # fmt: skip
+HEAD = ("kernel", "seconds", "memory", *(f"us in {window}" for window in WINDOWS), "full, 8", "after, 8", "adaptive",
+        "no barrier", "full, 4", "beside, 4", "adaptive", "no barrier")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -309,7 +337,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", default="small")
     parser.add_argument("--gpu", default="gtx480")
     parser.add_argument("--with", dest="mechanisms", metavar="M,...", default="")
-    parser.add_argument("--barrier", type=float, default=200.0, metavar="NS", help="what a barrier costs (200)")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument("--barrier", type=float, default=250.0, metavar="NS", help="what a barrier costs (250)")
     parser.add_argument("--measure-barrier", action="store_true", help="measure that instead")
     options = parser.parse_args(arguments)
     if options.measure_barrier:
@@ -317,9 +346,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"a barrier of two threads: {1000 * least:.0f} ns at least, {1000 * median:.0f} ns in the median")
         return
     mechanisms = [each for each in options.mechanisms.split(",") if each]
+    settings = dict(description.parse_setting(text) for text in options.set)
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     for name in options.kernels:
-        rows = logged(name, options.gpu, mechanisms, options.size)
+        rows = logged(name, options.gpu, mechanisms, settings, options.size)
         print(line(name, rows, options.barrier / 1000), flush=True)
 
 
