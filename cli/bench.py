@@ -63,12 +63,11 @@ def show_profile(results: list[dict[str, Any]]) -> None:
     """Print the share of each part that has one, in per cent."""
     own = [result["own_time"] for result in results]
     parts = [part for part in own[0]["parts"] if any(each["parts"][part] > 0 for each in own)]
-    error = max((50 / max(each["samples"], 1) ** 0.5 for each in own), default=0.0)
-    table(f"Per cent of the launches' time, sampled; the standard error is {error:.1f} or less",
-          ("kernel", "samples", *parts), [
-              (result["kernel"], each["samples"], *(f"{100 * each['parts'][part]:.1f}" for part in parts))
-              for result, each in zip(results, own, strict=True)
-          ])  # fmt: skip
+    error = max(50 / max(each["samples"], 1) ** 0.5 for each in own)
+    rows = [(each["samples"], *(round(100 * each["parts"][part]) for part in parts)) for each in own]
+    kernels = [result["kernel"] for result in results]
+    table(f"per cent of the launches' time, sampled; the standard error is {error:.1f} or less",
+          ("kernel", "samples", *parts), [(kernel, *row) for kernel, row in zip(kernels, rows, strict=True)])  # fmt: skip
 
 
 def machine() -> str:

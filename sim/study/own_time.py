@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INTERVAL", "Shares", "during", "sampled"]
 
-INTERVAL = 0.001  # seconds
+INTERVAL = 0.001  # seconds; a sample takes up to 20 microseconds
 ABBREVIATED = ("LSU", "L1", "L2", "DRAM")
 
 
