@@ -65,9 +65,9 @@ def show_profile(results: list[dict[str, Any]]) -> None:
     parts = [part for part in own[0]["parts"] if any(each["parts"][part] > 0 for each in own)]
     error = max(50 / max(each["samples"], 1) ** 0.5 for each in own)
     rows = [(each["samples"], *(round(100 * each["parts"][part]) for part in parts)) for each in own]
-    kernels = [result["kernel"] for result in results]
-    table(f"per cent of the launches' time, sampled; the standard error is {error:.1f} or less",
-          ("kernel", "samples", *parts), [(kernel, *row) for kernel, row in zip(kernels, rows, strict=True)])  # fmt: skip
+    named = [(result["kernel"], *row) for result, row in zip(results, rows, strict=True)]
+    what = f"per cent of the launches' time, sampled; the standard error is {error:.1f} or less"
+    table(what, ("kernel", "samples", *parts), named)
 
 
 def machine() -> str:

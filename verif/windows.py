@@ -13,12 +13,12 @@ after
 beside
     One thread steps the memory system through the window before, while SMs are in this one. One barrier.
 
-SMs are divided once for a run, so that the two threads have as much to do in all; the loop is divided in two; CTAs are
-dispatched by one thread. An SM does not know what has left its queue to the interconnect since a window began. If it
-may have no room there for a request, it is *full*: it stays behind, and one thread steps it with the memory system,
-cycle by cycle, when the others are through. *Adaptive*: a window is stepped by one thread, without a barrier, where
-that takes less; it is known in advance where. Other costs of threads are left out, such as lines of the host's caches
-that move from core to core.
+SMs are divided once for a run, so that the two threads have as much to do in all; the loop is divided in two; CTAs
+are dispatched by one thread. An SM does not know what has left its queue to the interconnect since a window began. If
+it may have no room there for a request, or one of its CTAs has ended and another may come, it stays *behind*: one
+thread steps it with the memory system and the dispatchers, cycle by cycle, when the others are through. *Adaptive*: a
+window is stepped by one thread, without a barrier, where that takes less; it is known in advance where. Other costs
+of threads are left out, such as lines of the host's caches that move from core to core.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ WINDOWS = (4, 8, 16, 32)
 ROWS = 6_000_000
 BITS = 31
 INTERRUPTED = 300.0  # microseconds of one part in a row
-NUMBER, FULL, LONG_FULL, DISPATCH, LOOP, MEMORY, FIRST_SM = range(7)
-"""Columns of a row: of which window it is, full SMs in that and in the one of twice the length, as bits; ticks."""
+NUMBER, BEHIND, LONG_BEHIND, DISPATCH, LOOP, MEMORY, FIRST_SM = range(7)
+"""Columns of a row: of which window it is; SMs that stay behind in that and in the one of twice the length; ticks."""
 
 
 @intrinsic
@@ -120,10 +120,11 @@ def _advance(state, sms, memory, launch, settings, context, until, log, place, h
                 before = i64(memory.ports[s].requests.count)
                 following = min(following, _step(state, sms[s], memory, s, launch, settings, context, now))
                 sent = i64(memory.ports[s].requests.count) - before
+                takes = sms[s].ended[0] != 0 and state.cta_dispatcher[0].io.o.remaining != 0
                 for k in range(2):
                     held[k, s] += sent
                     full = held[k, s] > room or (held[k, s] == room and memory.ports[s].full != 0)
-                    row[FULL + k] |= i64(full) << s % BITS
+                    row[BEHIND + k] |= i64(full or takes) << s % BITS
                 at = _ticks()
                 row[FIRST_SM + s] += at - new - place[1]
                 if state.fault != 0:
@@ -208,8 +209,8 @@ def joined(rows: np.ndarray, window: int) -> np.ndarray:
     keys = (rows[:, NUMBER] - 1) // (window // WINDOW)
     begins = np.flatnonzero(np.diff(keys, prepend=-1))
     found = np.add.reduceat(rows, begins, axis=0)
-    full = rows[:, FULL if window == WINDOW else LONG_FULL].astype(np.int64)
-    found[:, FULL] = np.bitwise_or.reduceat(full, begins)
+    behind = rows[:, BEHIND if window == WINDOW else LONG_BEHIND].astype(np.int64)
+    found[:, BEHIND] = np.bitwise_or.reduceat(behind, begins)
     return found
 
 
@@ -228,12 +229,12 @@ def bounds(rows: np.ndarray, barrier: float) -> dict[str, float]:
     sms, half = rows[:, FIRST_SM:], rows[:, LOOP] / 2
     memory, dispatch = rows[:, MEMORY], rows[:, DISPATCH]
     alone = sms.sum(1) + rows[:, LOOP] + memory + dispatch
-    bits = rows[:, FULL].astype(np.int64)
-    full = (bits[:, None] >> np.arange(sms.shape[1]) % BITS & 1).astype(bool)
-    behind, sms = (sms * full).sum(1), sms * ~full
+    bits = rows[:, BEHIND].astype(np.int64)
+    late = (bits[:, None] >> np.arange(sms.shape[1]) % BITS & 1).astype(bool)
+    behind, sms = (sms * late).sum(1), sms * ~late
     second = divided(sms.sum(0))
     after = np.maximum(sms[:, second].sum(1), sms[:, ~second].sum(1)) + half + behind + memory + dispatch + 2 * barrier
-    at_once = full.any(1)  # the memory system is stepped in the window itself, with SMs that have stayed behind
+    at_once = late.any(1)  # the memory system is stepped in the window itself, with SMs that have stayed behind
     before = np.concatenate([[0.0], np.where(at_once, 0.0, memory)[:-1]])
     second = divided(sms.sum(0), before.sum())
     beside = np.maximum(sms[:, second].sum(1) + before, sms[:, ~second].sum(1) + dispatch) + half + barrier
@@ -322,13 +323,13 @@ def line(name: str, rows: np.ndarray, cost: float) -> str:
     cells += [f"{total / len(each):.1f}" for each in by_window]
     for rows, way in ((by_window[1], "after"), (by_window[0], "beside")):
         found = bounds(rows, cost)
-        cells += [f"{np.mean(rows[:, FULL] > 0):.2f}", f"{found[way]:.2f}", f"{found[f'{way}, adaptive']:.2f}"]
+        cells += [f"{np.mean(rows[:, BEHIND] > 0):.2f}", f"{found[way]:.2f}", f"{found[f'{way}, adaptive']:.2f}"]
         cells += [f"{bounds(rows, 0.0)[way]:.2f}"]
     return f"| {name} | {' | '.join(cells)} |"
 
 
-HEAD = ("kernel", "seconds", "memory", *(f"us in {window}" for window in WINDOWS), "full, 8", "after, 8", "adaptive",
-        "no barrier", "full, 4", "beside, 4", "adaptive", "no barrier")  # fmt: skip
+HEAD = ("kernel", "seconds", "memory", *(f"us in {window}" for window in WINDOWS), "behind, 8", "after, 8", "adaptive",
+        "no barrier", "behind, 4", "beside, 4", "adaptive", "no barrier")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
