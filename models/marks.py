@@ -42,7 +42,7 @@ WORDS = np.zeros(COUNT, np.int64)
 """The part that is at work, and how often each was when :func:`sample` was called."""
 
 if MARKED:
-    from lockstep.models.jit import put, slot, symbol, words_i64
+    from lockstep.models.jit import put, slot, symbol, words_i64  # type: ignore[attr-defined]
 
     _words = symbol("lockstep_marks", WORDS.ctypes.data)
 

@@ -78,11 +78,12 @@ def follow(gpu: Gpu, counts: dict[str, int]) -> None:
 def during(counts: dict[str, int]) -> Iterator[None]:
     """Add to ``counts`` how often each part is at work, as long as this lasts."""
     from lockstep.models import marks
+    from lockstep.models.jit import address
 
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
     marks.WORDS[:] = 0
-    libc.signal(signal.SIGALRM, marks.sample.address)  # for good: a signal that comes late would end the process
+    libc.signal(signal.SIGALRM, address(marks.sample))  # for good: a signal that comes late would end the process
     signal.setitimer(signal.ITIMER_REAL, INTERVAL, INTERVAL)
     try:
         yield

@@ -42,7 +42,7 @@ def _instructions(assembly: str) -> list[str]:
 
 def _twice(job: Job) -> Result:
     """Run a job, then again with an L2 whose every visit takes a microsecond or so more. In a process with marks."""
-    from lockstep.models.jit import call, put, slot, symbol, words_i64
+    from lockstep.models.jit import call, put, slot, symbol, words_i64  # type: ignore[attr-defined]
 
     words = np.zeros(2, np.int64)  # the address of the L2's function, and a word to write to
     place = symbol("lockstep_test_slow", words.ctypes.data)
