@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import platform
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from lockstep.cli import options as shared
+from lockstep.sim.errors import UsageError
 from lockstep.sim.output import Display, check_writable, table
-from lockstep.sim.study.job import execute
+from lockstep.sim.study.job import Job, execute
+from lockstep.sim.watch import Watch
 from lockstep.spec.statistics import ratio
 
 BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
@@ -17,6 +20,7 @@ BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
 def arguments(to: ArgumentParser) -> None:
     to.add_argument("kernels", metavar="KERNEL", nargs="*")
     shared.one_gpu(to)
+    to.add_argument("--profile", action="store_true", help="show which parts of the model take the time")
     shared.json(to)
 
 
@@ -26,7 +30,7 @@ def command(options: Namespace) -> int:
     with Display(options.json) as watch:
         for kernel in options.kernels or BENCHMARK:
             job = shared.job(options, kernel)
-            results.append(execute(job, watch))
+            results.append(_profiled(job, watch) if options.profile else execute(job, watch))
     for result in results:
         result["machine"] = machine()
         seconds = ratio(result["warp_instructions"], 1000 * result["kwips"])
@@ -39,8 +43,31 @@ def command(options: Namespace) -> int:
              1000 * r["seconds_per_launch"], r["checked"])
             for r in results
         ])  # fmt: skip
+        if options.profile:
+            show_profile(results)
         print(machine())
     return shared.finish(options, results, results)
+
+
+def _profiled(job: Job, watch: Watch) -> dict[str, Any]:
+    """A result with the shares of the model's parts, from a process of its own."""
+    from lockstep.sim.study import own_time
+
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        raise UsageError("--profile: is for compiled code, which NUMBA_DISABLE_JIT leaves out")
+    watch.phase(f"{job.kernel} with marks in the model: the first time, it is compiled once more")
+    return own_time.sampled(job)
+
+
+def show_profile(results: list[dict[str, Any]]) -> None:
+    """Print the share of each part that has one, in per cent."""
+    own = [result["own_time"] for result in results]
+    parts = [part for part in own[0]["parts"] if any(each["parts"][part] > 0 for each in own)]
+    error = max(50 / max(each["samples"], 1) ** 0.5 for each in own)
+    rows = [(each["samples"], *(round(100 * each["parts"][part]) for part in parts)) for each in own]
+    named = [(result["kernel"], *row) for result, row in zip(results, rows, strict=True)]
+    what = f"per cent of the launches' time, sampled; the standard error is {error:.1f} or less"
+    table(what, ("kernel", "samples", *parts), named)
 
 
 def machine() -> str:

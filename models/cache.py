@@ -188,7 +188,8 @@ def stamp(path: Path) -> str:
     import numpy
 
     digest = hashlib.sha256(f"{numba.__version__} {numpy.__version__}".encode())
-    digest.update(os.environ.get("NUMBA_BOUNDSCHECK", "").encode())
+    for variable in ("NUMBA_BOUNDSCHECK", "LOCKSTEP_MARKS"):
+        digest.update(os.environ.get(variable, "").encode())
     texts = {source: source.read_bytes() for source in closure(path, without=[Path(__file__).resolve()])}
     for source, text in texts.items():
         digest.update(str(source.relative_to(ROOT)).encode() + text)
@@ -261,9 +262,10 @@ def install() -> None:
     class ImportAwareLocator(caching.UserProvidedCacheLocator):
         def __init__(self, function, file):
             super().__init__(function, file)
-            # One index per variant: runs with and without bounds checks must not evict each other's code.
+            # One index per variant: runs with and without bounds checks or marks must not evict each other's code.
             variant = "checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else "plain"
-            self._cache_path = os.path.join(self._cache_path, variant)
+            marked = "-marked" if os.environ.get("LOCKSTEP_MARKS", "0") not in ("", "0") else ""
+            self._cache_path = os.path.join(self._cache_path, variant + marked)
 
         def get_source_stamp(self):
             return stamp(Path(self._py_file).resolve())

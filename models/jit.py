@@ -348,6 +348,33 @@ if COMPILED:
 
         return types.int64(types.int64, types.int64, types.int64), codegen
 
+    def symbol(name: str, where: int) -> Any:
+        """A function that returns an address of this process, which code that has been cached finds by a name."""
+        _llvm.add_symbol(name, where)
+
+        @intrinsic
+        def place(_context: Any) -> Any:
+            def codegen(_ctx: Any, builder: Any, _sig: Any, _args: Any) -> Any:
+                word = _ir.IntType(64)
+                found = builder.module.globals.get(name) or _ir.GlobalVariable(builder.module, word, name)
+                return builder.ptrtoint(found, word)
+
+            return types.int64(), codegen
+
+        return place
+
+    @intrinsic
+    def put(_context: Any, _where: Any, _value: Any) -> Any:
+        """Store a word at an address, at this place of the code, and return what was there."""
+
+        def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            place = builder.inttoptr(args[0], _ir.IntType(64).as_pointer())
+            before = builder.load_atomic(place, "monotonic", 8)
+            builder.store_atomic(args[1], place, "monotonic", 8)
+            return before
+
+        return types.int64(types.int64, types.int64), codegen
+
     @intrinsic
     def _pointer(_context: Any, _address: Any) -> Any:
         def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
@@ -459,6 +486,7 @@ if COMPILED:
 
         return at
 
+    import llvmlite.binding as _llvm
     import llvmlite.ir as _ir
 
     def _bits(source: Any, target: Any) -> Any:

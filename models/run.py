@@ -20,6 +20,7 @@ from lockstep.models.cta import cta_dispatcher
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, ctz, entry, i64, inline, inline_once, jit, record, u64, without_lowest
 from lockstep.models.lsu.unit import lsu_end
+from lockstep.models.marks import Part, mark
 from lockstep.models.memory import system
 from lockstep.models.memory.l1 import l1_invalidate
 from lockstep.models.observe.intervals import ROOM, take
@@ -297,6 +298,14 @@ def run(state, sms, memory, launch, settings, context, rows, until):
     Stops early when all grids have ended (``cycles`` set) or one of two (``over``), at a fault, or when there is no
     room for another row.
     """
+    mark(Part.LOOP)
+    _run(state, sms, memory, launch, settings, context, rows, until)
+    mark(Part.HOST)
+
+
+@inline_once
+def _run(state, sms, memory, launch, settings, context, rows, until):
+    """The same, but for marks."""
     while state.now < until and rows.taken < ROOM:
         _advance(state, sms, memory, launch, settings, context, min(until, i64(rows.due)))
         if state.cycles != 0:
@@ -321,7 +330,9 @@ def _advance(state, sms, memory, launch, settings, context, until):
         now = i64(state.now)
         following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
         if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
+            mark(Part.DISPATCH)
             _dispatch(state, sms, launch, settings, wakes, now)
+            mark(Part.LOOP)
         following = min(following, i64(state.dispatcher_wake))
         for first in range(0, count, 64):
             due = _due(wakes, first, min(first + 64, count), now if state.skip != 0 else i64(NEVER))

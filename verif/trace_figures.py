@@ -3,10 +3,13 @@
 ::
 
     $ python -m lockstep.verif.trace_figures [KERNEL...] [--size small] [--gpu gtx480] [--rounds 5]
+    $ python -m lockstep.verif.trace_figures [KERNEL...] [--size small] [--gpu gtx480] --shares
 
 The text is what Accel-Sim's tracer would write of the same warp instructions, after the description of its format, with
 PTX's opcodes in the place of SASS's; xz is what its users pack it with. Executions and replays take turns; of each the
-fastest counts. A recording is timed once.
+fastest counts. A recording is timed once. *Shares* are sampled (``lockstep bench --profile``): of an execution, what
+computing values takes, and how many times as fast a replay would be that did all else and nothing more; of a replay,
+what its trace takes, and accesses to memory.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ import numpy as np
 
 from lockstep.models.execution.isa import PT, RZ, Group
 from lockstep.sim import Gpu
+from lockstep.sim.study import replayed as replays
+from lockstep.sim.study.job import Job
+from lockstep.sim.study.own_time import sampled
 from lockstep.sim.traces import schema
 from lockstep.sim.traces.read import Trace
 from lockstep.verif.replays import executed, replayed
@@ -105,14 +111,32 @@ def row(name: str, gpu: str, size: str, rounds: int) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
 
+def shares(name: str, gpu: str, size: str) -> str:
+    """A kernel's line of the table of shares."""
+    execution = sampled(Job(name, gpu, size))["own_time"]["parts"]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "trace"
+        executed(name, gpu, [], size, folder)
+        replay = sampled(replays.job(str(folder)))["own_time"]["parts"]
+    cells = [f"{100 * execution['execution']:.0f}", f"{1 / (1 - execution['execution']):.2f}"]
+    return f"| {name} | {' | '.join([*cells, *(f'{100 * replay[part]:.0f}' for part in ('trace', 'execution'))])} |"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lockstep.verif.trace_figures", description="Sizes and speeds.")
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(KERNELS))
     parser.add_argument("--size", default="small")
     parser.add_argument("--gpu", default="gtx480")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--shares", action="store_true", help="what execution and trace take, instead")
     options = parser.parse_args(arguments)
     executed("saxpy", options.gpu, [], "tiny")  # so that nothing is compiled while time runs
+    if options.shares:
+        print("| kernel | execution: values, % | at most | replay: trace, % | accesses, % |\n|---|---|---|---|---|")
+        shares("saxpy", options.gpu, "tiny")  # so that nothing is compiled while samples are taken
+        for name in options.kernels:
+            print(shares(name, options.gpu, options.size), flush=True)
+        return
     print("| kernel | warp instructions | bytes each | text | text, xz | execution, kwips | replay, kwips | "
           "replay / execution | recording / execution |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
     for name in options.kernels:

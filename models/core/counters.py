@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockstep.models.core.frame import HAS_MONITORS
 from lockstep.models.core.state import ALL_WAIT, EMPTY, IDLE, ISSUED, SOME_WAIT, STALLED
 from lockstep.models.jit import addressof, call, ctz, i64, inline, jit, popcount, without_lowest
+from lockstep.models.marks import Part, mark
 
 FIRST, SECOND = 1, 2  # grids, as bits
 
@@ -90,4 +91,6 @@ def _show(sm, first, cycles, issuing):
     seen.outcome = sm.outcome
     for k in range(frame.monitors):
         monitor = frame.monitor[k]
+        before = mark(Part.MECHANISMS)
         monitor.wake = call(monitor.see, monitor.handle, addressof(sm))
+        mark(before)

@@ -59,6 +59,7 @@ from __future__ import annotations
 
 from lockstep.models.execution.isa import LANES
 from lockstep.models.jit import call, i64, jit, record
+from lockstep.models.marks import Part, mark
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_CTAS, MAX_SCHEDULERS, MAX_WARPS
 
@@ -233,7 +234,9 @@ def emit(events, kind, now, slot, cta, pc, lanes, flags):
     events.flags = flags
     for k in range(events.count):
         listener = events.listener[k]
+        before = mark(Part.MECHANISMS)
         call(listener.hear, listener.handle, events.sm)
+        mark(before)
 
 
 @jit

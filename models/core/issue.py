@@ -26,6 +26,7 @@ from lockstep.models.execution.operands import read_predicate
 from lockstep.models.jit import addressof, call, ctz, i64, inline, inline_once, jit, popcount, without_lowest
 from lockstep.models.lsu.queue import NEAR, queue_constants, queue_memory
 from lockstep.models.lsu.unit import issue_memory
+from lockstep.models.marks import Part, mark
 from lockstep.models.memory.scratchpad import atomic_degree, conflict_degree, least_degree
 from lockstep.models.share import exclude, include
 from lockstep.models.time import NEVER
@@ -77,6 +78,7 @@ def _include(sm):
 @jit
 def issue(sm, launch, config, context, k, now):
     """Issue the instruction that scheduler ``k`` has granted, and execute it if its sources are there."""
+    mark(Part.ISSUE)
     slot = i64(sm.warp_scheduler[k].io.c.grant.warp)
     grid = (i64(sm.second) >> slot) & 1
     sm.issued_of |= 1 << grid
@@ -97,7 +99,9 @@ def _issue(sm, launch, config, context, k, slot, now):
     instruction = at_instruction(where)
     show(sm, launch, context, instruction, slot, now)
     if launch.guide != 0:
+        mark(Part.TRACE)
         fault = call(i64(launch.guide), addressof(context), addressof(warp))
+        mark(Part.ISSUE)
         if fault != Fault.NONE:
             stop(sm, fault, slot, pc)
     mask = i64(context.mask)
@@ -162,11 +166,15 @@ def _execute(sm, launch, config, context, where, slot, pc, ready, now):
     context.touched = 0
     context.touched_shared = 0
     if context.mask != 0:
+        mark(Part.EXECUTION)
         fault = call(i64(launch.execute[instruction.group]), addressof(context), where)
+        mark(Part.ISSUE)
         if fault != Fault.NONE:
             stop(sm, fault, slot, pc)
     if is_access(instruction):
+        mark(Part.LSU)
         _access(sm, config, context, instruction, slot, pc, ready, now)
+        mark(Part.ISSUE)
         return i64(NEVER)
     start = reserve_pipeline(sm, config, instruction, ready)
     written = hold(sm.warps[slot], instruction, False)
@@ -266,6 +274,7 @@ def _access(sm, config, context, instruction, slot, pc, ready, now):
 @jit
 def deliver(sm, launch, config, context, slot, now):
     """Execute the oldest instruction of a warp that waits for its sources: they are there now."""
+    mark(Part.ISSUE)
     grid = (i64(sm.second) >> slot) & 1
     if grid != 0:
         _exclude(sm)

@@ -15,6 +15,7 @@ from lockstep.models.core.frame import HAS_OPERANDS, LATER
 from lockstep.models.core.state import PIPE_LSU, instruction_of
 from lockstep.models.jit import addressof, call, i64, inline, jit
 from lockstep.models.lsu.queue import lsu_full
+from lockstep.models.marks import Part, mark
 from lockstep.models.time import NEVER
 
 
@@ -60,13 +61,16 @@ def read(sm, config, instruction, slot, pc, lanes, now):
 
 @jit
 def _asked(sm, function, instruction, slot, pc, lanes, now):
+    before = mark(Part.MECHANISMS)
     operand = sm.frame.operand
     operand.slot = slot
     operand.pc = pc
     operand.instruction = addressof(instruction)
     operand.lanes = lanes
     operand.now = now
-    return call(function, i64(sm.frame.operands.handle), addressof(sm))
+    answer = call(function, i64(sm.frame.operands.handle), addressof(sm))
+    mark(before)
+    return answer
 
 
 @inline

@@ -16,10 +16,11 @@ from lockstep.models.core.frame import (
 from lockstep.models.core.state import instruction_of, is_access
 from lockstep.models.core.warp import PUT_OFF
 from lockstep.models.execution.isa import Control, Flag, Group, Space
-from lockstep.models.jit import i64, inline, jit, popcount
+from lockstep.models.jit import i64, inline, inline_once, jit, popcount
 from lockstep.models.lsu.gates import closed
 from lockstep.models.lsu.performed import all_performed
 from lockstep.models.lsu.tokens import is_load, is_store, request_kind
+from lockstep.models.marks import Part, mark
 
 
 @inline
@@ -49,6 +50,14 @@ def _fence_waits(sm, instruction, slot):
 @jit
 def refresh(sm, config, slot):
     """Find out anew what a warp waits for: after an issue, a write-back, a fetch or a jump."""
+    before = mark(Part.SCOREBOARD)
+    _refresh(sm, config, slot)
+    mark(before)
+
+
+@inline_once
+def _refresh(sm, config, slot):
+    """The same, but for marks."""
     bit = i64(1) << slot
     sm.select_wake = 0
     sm.ready = i64(sm.ready) & ~bit

@@ -16,6 +16,7 @@ from lockstep.models.core.scoreboard import held_by_lsu
 from lockstep.models.core.state import EMPTY, IDLE, ISSUED, PIPE_KINDS, PIPE_LSU, STALLED
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, i64, inline, jit
+from lockstep.models.marks import Part, mark
 from lockstep.models.time import NEVER
 
 
@@ -35,7 +36,9 @@ def select(sm, launch, config, context, now):
     granted, wake, different = _choose(sm, launch, config, context, held, now)
     refused = i64(0)
     if granted != 0 and sm.tenants & HAS_CLAIMS != 0:
+        mark(Part.MECHANISMS)
         refused = ask(sm, granted)
+        mark(Part.SCHEDULERS)
         _issue_all(sm, launch, config, context, granted & ~refused, now)
     if sm.passed_over >= 0:
         sm.first = sm.passed_over
@@ -100,6 +103,7 @@ def _choose(sm, launch, config, context, held, now):
             granted |= i64(1) << k
             if sm.tenants & HAS_CLAIMS == 0:
                 issue(sm, launch, config, context, k, now)
+                mark(Part.SCHEDULERS)
             else:
                 note_grant(sm, launch, config, context, k, now)
     return granted, wake, different
@@ -165,6 +169,7 @@ def _issue_all(sm, launch, config, context, granted, now):
         k = (i64(sm.first) + turn) % schedulers
         if (granted >> k) & 1 != 0:
             issue(sm, launch, config, context, k, now)
+            mark(Part.SCHEDULERS)
 
 
 @jit

@@ -53,6 +53,7 @@ from lockstep.models.lsu.performed import advance, answered
 from lockstep.models.lsu.queue import head_start, near_start, start_near
 from lockstep.models.lsu.tokens import is_store, take_completed
 from lockstep.models.lsu.unit import lsu_reset, lsu_step, lsu_wake
+from lockstep.models.marks import Part, mark
 from lockstep.models.memory.l1 import NONE, QUEUE_FULL
 from lockstep.models.memory.read_cache import CODE, CONSTANTS, arrived, invalidate, read_cache_reset
 from lockstep.models.memory.timing import BACK_END
@@ -71,9 +72,12 @@ def sm_step(sm, port, launch, config, context, now):
     for g in range(MAX_GRIDS):
         sm.ended[g] = 0
     if sm.wheel.count != 0:
+        mark(Part.SCOREBOARD)
         _events(sm, config, now)
     if sm.fetch_count != 0:
+        mark(Part.FETCH)
         deliver_fetches(sm, config, now)
+    mark(Part.LSU)
     # A refused line is offered again after an event of the L1, or when the queue to the crossbar may have room again.
     if now >= sm.memory_wake or port.reply_ready <= now or sm.lsu.refused == QUEUE_FULL:
         _memory_side(sm, port, config, now)
@@ -85,14 +89,19 @@ def sm_step(sm, port, launch, config, context, now):
         _start_near(sm, port, now)
     queued = i64(sm.lsu.queue.count)
     if sm.tenants & STEPPED != 0:
+        mark(Part.MECHANISMS)
         sm.frame.now = now
         _mechanisms(sm, launch, config, context, now)
     if now >= sm.select_wake:
+        mark(Part.SCHEDULERS)
         _select(sm, launch, config, context, now)
     if sm.lsu.queue.count != queued:
+        mark(Part.LSU)
         sm.memory_wake = min(i64(sm.memory_wake), lsu_wake(sm.lsu, port, config, now))
     if sm.want_fetch != 0:
+        mark(Part.FETCH)
         request_fetches(sm, config, port, now)
+    mark(Part.LOOP)
     _sleep(sm, port, now)
 
 
@@ -232,6 +241,7 @@ def _mechanisms(sm, launch, config, context, now):
         delivered = i64(frame.delivered)
         while delivered != 0:
             deliver(sm, launch, config, context, ctz(delivered), now)
+            mark(Part.MECHANISMS)
             delivered = without_lowest(delivered)
     if update(frame, addressof(sm)):
         sm.select_wake = 0

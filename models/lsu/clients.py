@@ -7,6 +7,7 @@ from lockstep.models.core.frame import TOKENS as CLIENT_TOKENS
 from lockstep.models.jit import addressof, call, i64, inline, jit, popcount, record
 from lockstep.models.lsu.carried import accepted_line, line_has_come
 from lockstep.models.lsu.tokens import is_store
+from lockstep.models.marks import Part, mark
 from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.masks import block_of, count_of, span
 from lockstep.spec.parameters import HALF_WARP, TICKETS
@@ -48,11 +49,13 @@ def offer(lsu, port, config, number, line, lanes, low, high, now, identity):
             low, high = block_low, block_high
     same = min(i64(token.same), count)
     address, grid = line << lsu.l1.line_shift, (i64(lsu.second) >> number // TICKETS) & 1
+    mark(Part.L1)
     code = L1.l1_access(lsu.l1, port, config, now, i64(token.kind), address, low, high, size, same, identity, grid)
     if code < 0:
         lsu.refused = code
     elif lsu.carried != 0:
         accepted_line(lsu, port, number, line, lanes, code, identity)
+    mark(Part.PATH)
     return code
 
 
@@ -62,10 +65,13 @@ def next_answer(lsu, port, config, now, ready):
 
     A client's answer goes to the client, and takes this cycle's.
     """
+    mark(Part.L1)
     L1.l1_fill(lsu.l1, port, now)
     if lsu.carried != 0 and lsu.l1.come != L1.NONE:
         line_has_come(lsu)
-    return further_answer(lsu, now, ready)
+    answer = further_answer(lsu, now, ready)
+    mark(Part.PATH)
+    return answer
 
 
 @inline
@@ -81,6 +87,7 @@ def further_answer(lsu, now, ready):
         return identity
     client = lsu.clients.client[identity // CLIENT_TOKENS - 1]
     client.answer = identity % CLIENT_TOKENS
+    mark(Part.MECHANISMS)
     call(client.answered, client.handle, addressof(lsu))
     return i64(-1)
 
@@ -91,7 +98,9 @@ def ask_clients(lsu):
     lsu.clients.accessed = NOBODY
     for k in range(lsu.clients.count):
         client = lsu.clients.client[k]
+        mark(Part.MECHANISMS)
         client.wake = call(client.ask, client.handle, addressof(lsu))
+        mark(Part.LSU)
 
 
 @jit
@@ -105,12 +114,15 @@ def serve_clients(lsu, port, config, first, last, now):
             kind, address = i64(client.kind), i64(client.address)
             size, lanes, grid = i64(client.size), i64(client.lanes), i64(client.grid)
             low, high = span(address & i64(lsu.l1.line_bytes) - 1, size)
+            mark(Part.L1)
             client.code = L1.l1_access(lsu.l1, port, config, now, kind, address, low, high, size, lanes, token, grid)
             if client.code >= 0:
                 client.valid = 0
                 lsu.counts.client_lines += 1
                 lsu.share.client_lines += grid
+                mark(Part.MECHANISMS)
                 call(client.accepted, client.handle, addressof(lsu))
+            mark(Part.LSU)
 
 
 @inline

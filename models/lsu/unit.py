@@ -38,6 +38,7 @@ from lockstep.models.lsu.tokens import (
     is_load,
     new_token,
 )
+from lockstep.models.marks import Part, mark
 from lockstep.models.memory import l1 as L1
 from lockstep.models.share import exclude, include, share_of, words_of
 from lockstep.spec.mapping import REGISTERS
@@ -245,7 +246,9 @@ def lsu_step(lsu, port, config, now):
     clients, turn = i64(lsu.clients.count), i64(lsu.clients.turn)
     if turn != 0:
         serve_clients(lsu, port, config, turn - 1, clients, now)
+    mark(Part.PATH)
     call(lsu.path.step, lsu.path.handle, addressof(lsu))
+    mark(Part.LSU)
     if clients != 0:
         serve_clients(lsu, port, config, i64(0), clients, now)
         pass_turn(lsu.clients)

@@ -14,6 +14,7 @@ import numpy as np
 from lockstep.models.execution.atomic import operate
 from lockstep.models.execution.isa import UNCACHED_PHYSICAL
 from lockstep.models.jit import address, addressof, argument, as_bytes, call, ctz, inline, jit, zero
+from lockstep.models.marks import Part, mark
 from lockstep.models.memory import mesh
 from lockstep.models.memory.clock import ratio
 from lockstep.models.memory.crossbar import visit_port
@@ -60,11 +61,15 @@ def memory_step(memory, config, now):
             memory.wheel[at] &= ~(1 << bit)
             part = word * WORD + bit
             if part < channels:
+                mark(Part.DRAM)
                 call(memory.visit_channel, where, part)
             elif part < channels + slices:
+                mark(Part.L2)
                 call(memory.visit_slice, where, part - channels)
             else:
+                mark(Part.NETWORKS)
                 call(memory.visit_port, where, part - channels - slices)
+    mark(Part.LOOP)
     memory.occupied[slot // WORD] &= ~(1 << slot % WORD)
     memory.wake = _next(memory, now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.models.execution.isa import GLOBAL_BASE, LOCAL_PHYSICAL, PARAM_WINDOW
-from lockstep.models.jit import ctz, entry, i64, inline, jit, popcount, without_lowest
+from lockstep.models.jit import clz64, ctz, entry, i64, inline, jit, popcount, without_lowest
 
 GOOD, BAD_LANES, BAD_COUNT, BAD_ADDRESS = range(4)
 """What :func:`unpack` finds: lanes that contradict each other, pieces with other addresses than their tables say, and
@@ -19,9 +19,24 @@ def _is_there(address, shared, scratchpad, local, params):
     return in_parameters or (address >= GLOBAL_BASE and address < LOCAL_PHYSICAL + local)
 
 
+@inline
+def _ends_are_there(lanes, shared, base, stride, scratchpad, local, params):
+    """Whether the first and the last lane touch one memory; then so do those between them."""
+    if lanes == 0 or (shared != 0 and shared != lanes):
+        return False
+    one, other = base + ctz(lanes) * stride, base + (63 - clz64(lanes)) * stride
+    low, high = min(one, other), max(one, other)
+    if shared != 0:
+        return low >= 0 and high < scratchpad
+    in_parameters = low >= PARAM_WINDOW and high < PARAM_WINDOW + params
+    return in_parameters or (low >= GLOBAL_BASE and high < LOCAL_PHYSICAL + local)
+
+
 @jit
 def _strided(lanes, shared, base, stride, scratchpad, local, params):
     """Whether a kernel has memory where lanes touch that lie a stride apart."""
+    if _ends_are_there(lanes, shared, base, stride, scratchpad, local, params):
+        return True
     while lanes != 0:
         lane = ctz(lanes)
         lanes = without_lowest(lanes)

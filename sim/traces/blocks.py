@@ -80,7 +80,11 @@ def _packed(numbers: np.ndarray, differences: bool) -> bytes:
 
 
 def _unpacked(data: bytes, count: int, differences: bool) -> np.ndarray:
-    words = np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(4, count).T).view("<u4").reshape(-1)
+    planes = np.frombuffer(data, np.uint8).reshape(4, count)
+    words = planes[3].astype(np.uint32)
+    for plane in planes[2::-1]:
+        words <<= 8
+        words |= plane
     return np.cumsum(words, dtype=np.uint32) if differences else words
 
 

@@ -143,6 +143,28 @@ def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
     assert code == 0 and "gtx480 with dyncta, tiny" in " ".join(out.split())
 
 
+@pytest.mark.long
+@pytest.mark.exhaustive
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"), reason="compiled code has marks")
+def test_profile_of_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = lockstep(capsys, "bench", "gemm", "--size", "tiny", "--profile")
+    assert code == 0, err
+    text = " ".join(out.split())
+    assert "per cent of the launches' time, sampled" in text and "schedulers" in text
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+    code, out, _ = lockstep(capsys, "bench", "gemm", "--size", "tiny", "--profile", "--json", "-")
+    (result,) = json.loads(out)
+    assert sum(result["own_time"]["parts"].values()) == pytest.approx(1) and result["own_time"]["samples"] > 0
+
+
+def test_a_profile_of_the_model_is_of_compiled_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    code, _, err = lockstep(capsys, "bench", "gemm", "--size", "tiny", "--profile")
+    assert code == 2 and err == "lockstep: --profile: is for compiled code, which NUMBA_DISABLE_JIT leaves out\n"
+
+
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = lockstep(capsys, "gpus", "--json", "-")
     gpus = {row["name"]: row for row in json.loads(out)}

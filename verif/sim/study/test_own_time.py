@@ -1,0 +1,101 @@
+"""Shares of the simulator's own time: they add up, and a part that is made slower shows, by as much as it was."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from lockstep.models import jit as J
+from lockstep.models.marks import MARKED, Part, mark
+from lockstep.sim import Gpu, kernels
+from lockstep.sim.study import own_time
+from lockstep.sim.study.job import Job, Result, measured
+
+TURNS = 2_000  # of the loop that makes a part slower
+
+
+@pytest.mark.skipif(not J.COMPILED, reason="looks at compiled code")
+def test_without_a_profile_a_mark_is_no_instruction() -> None:
+    @njit(error_model="numpy")
+    def marked(word):
+        mark(Part.L2)
+        return word + 1
+
+    @njit(error_model="numpy")
+    def plain(word):
+        return word + 1
+
+    assert not MARKED and marked(1) == plain(1) == 2
+    bodies = [_instructions(each.inspect_asm(each.signatures[0])) for each in (marked, plain)]
+    assert bodies[0] == bodies[1] and bodies[0]
+
+
+def _instructions(assembly: str) -> list[str]:
+    """Those of the first function, without names."""
+    lines = [line.split()[0] for line in assembly.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
+    return lines[: lines.index("retq") + 1]
+
+
+def _twice(job: Job) -> Result:
+    """Run a job, then again with an L2 whose every visit takes a microsecond or so more. In a process with marks."""
+    from lockstep.models.jit import call, put, slot, symbol, words_i64  # type: ignore[attr-defined]
+
+    words = np.zeros(2, np.int64)  # the address of the L2's function, and a word to write to
+    place = symbol("lockstep_test_slow", words.ctypes.data)
+
+    @slot
+    def slow(where, index):
+        for turn in range(TURNS):
+            put(place() + 8, turn)
+        return call(words_i64(place(), 1)[0], where, index)
+
+    kernel, device, counts = kernels.find(job.kernel), Gpu(job.gpu), dict[str, int]()
+    own_time.follow(device, counts)
+    module = device.load(kernel.ptx, kernel.registers)
+
+    def ran() -> dict[str, Any]:
+        counts.clear()
+        data = kernel.setup(job.size, job.seed)
+        start = time.process_time()
+        kernel.run(device, module, data)
+        return {**own_time.shares(counts), "seconds": time.process_time() - start}
+
+    ran()
+    plain = ran()
+    record = device.machine.memory.record
+    words[0] = record["visit_slice"][0]
+    record["visit_slice"] = J.address(slow)
+    return {**measured(job, device, device.runs), "plain": plain, "slow": ran()}
+
+
+@pytest.mark.long
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not J.COMPILED, reason="compiled code has marks")
+def test_a_slow_part_shows() -> None:
+    found = own_time.sampled(Job("atax", size="small"), _twice)
+    plain, slow = found["plain"], found["slow"]
+    before, after = plain["parts"], slow["parts"]
+    assert sum(before.values()) == pytest.approx(1) and sum(after.values()) == pytest.approx(1)
+    assert plain["samples"] > 100 and before["L2"] < 0.4
+    added = slow["seconds"] - plain["seconds"]
+    expected = (before["L2"] * plain["seconds"] + added) / slow["seconds"]
+    assert before["L2"] + 0.2 < expected < 0.9, f"{added} s were added"
+    assert after["L2"] == pytest.approx(expected, abs=0.08)
+    for name in before.keys() - {"L2"}:
+        assert after[name] / (1 - after["L2"]) == pytest.approx(before[name] / (1 - before["L2"]), abs=0.08), name
+
+
+@pytest.mark.long
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not J.COMPILED, reason="compiled code has marks")
+def test_shares_of_a_kernel() -> None:
+    found = own_time.sampled(Job("gemm", size="tiny"))
+    own = found["own_time"]
+    seconds = found["warp_instructions"] / (1000 * found["kwips"])
+    assert found["checked"] and 0 < own["samples"] * own["interval_seconds"] < 1.1 * seconds
+    parts = own["parts"]
+    assert sum(parts.values()) == pytest.approx(1) and parts["trace"] == parts["mechanisms"] == 0

@@ -1,0 +1,361 @@
+"""What two cores could gain in one run: the work of each window of cycles, and the bounds that follow. In Markdown.
+
+::
+
+    $ python -m lockstep.verif.windows [KERNEL...] [--size small] [--gpu GPU] [--with M,...] [--set KEY=VALUE]
+    $ python -m lockstep.verif.windows --measure-barrier
+
+A *window* is some cycles through which two threads step their SMs without looking at each other. The run loop is the
+model's (``models/run.py``), compiled once more with a clock behind each of its parts. Two ways are looked at:
+
+after
+    Both threads step their SMs through a window; one of them then steps the memory system through it. Two barriers.
+beside
+    One thread steps the memory system through the window before, while SMs are in this one. One barrier.
+
+SMs are divided once for a run, so that the two threads have as much to do in all; the loop is divided in two; CTAs
+are dispatched by one thread. An SM does not know what has left its queue to the interconnect since a window began. If
+it may have no room there for a request, or one of its CTAs has ended and another may come, it stays *behind*: one
+thread steps it with the memory system and the dispatchers, cycle by cycle, when the others are through. *Adaptive*: a
+window is stepped by one thread, without a barrier, where that takes less; it is known in advance where. Other costs
+of threads are left out, such as lines of the host's caches that move from core to core.
+"""
+
+# mypy: disable-error-code="call-arg, var-annotated"
+# The compiler passes the first argument of an intrinsic.
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from lockstep.models import session
+from lockstep.models.core.counters import count_cycles
+from lockstep.models.execution.isa import Fault
+from lockstep.models.jit import ctz, entry, i64, inline_once, without_lowest
+from lockstep.models.lsu.unit import lsu_end
+from lockstep.models.memory import system
+from lockstep.models.observe.intervals import ROOM, take
+from lockstep.models.run import _dispatch, _due, _none_left, _quiet, _step, _watch
+from lockstep.models.time import NEVER
+from lockstep.sim import Gpu, kernels
+from lockstep.sim.device import description
+from lockstep.spec.parameters import MAX_SMS
+
+WINDOW = 4  # cycles of a row; longer windows are several rows
+WINDOWS = (4, 8, 16, 32)
+ROWS = 6_000_000
+BITS = 31
+INTERRUPTED = 300.0  # microseconds of one part in a row
+NUMBER, BEHIND, LONG_BEHIND, DISPATCH, LOOP, MEMORY, FIRST_SM = range(7)
+"""Columns of a row: of which window it is; SMs that stay behind in that and in the one of twice the length; ticks."""
+
+
+@intrinsic
+def _ticks(_context: Any) -> Any:
+    """The processor's clock."""
+
+    def codegen(_ctx: Any, builder: Any, _sig: Any, _args: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.readcyclecounter", (), ir.FunctionType(ir.IntType(64), []))
+        return builder.call(function, [])
+
+    return types.int64(), codegen
+
+
+# ------------------------------------------------------------------------------------------------------ the timed loop
+
+
+@entry
+def _timed(state, sms, memory, launch, settings, context, rows, until, log, place, held):
+    """``models.run.run``, with the ticks of its parts in ``log``, from row ``place[0]`` on."""
+    while state.now < until and rows.taken < ROOM:
+        _advance(state, sms, memory, launch, settings, context, min(until, i64(rows.due)), log, place, held)
+        if state.cycles != 0:
+            take(sms, state.sms, rows, i64(state.cycles))
+        if state.cycles | state.fault | state.over != 0:
+            return
+        while state.now >= rows.due and rows.taken < ROOM:
+            take(sms, state.sms, rows, i64(rows.due))
+            rows.due += rows.interval
+
+
+@inline_once
+def _advance(state, sms, memory, launch, settings, context, until, log, place, held):
+    """``models.run._advance``; ``held``: requests in an SM's queue if none left it since the window began."""
+    count = i64(state.sms)
+    wakes = memory.sm_wake
+    room = i64(settings.l1.queue)
+    at = _ticks()
+    while state.now < until:
+        now = i64(state.now)
+        if log[place[0], NUMBER] != now // WINDOW + 1 and place[0] + 1 < len(log):
+            place[0] += 1
+            log[place[0], NUMBER] = now // WINDOW + 1
+            for s in range(count):
+                held[0, s] = memory.ports[s].requests.count
+                if log[place[0] - 1, NUMBER] - 1 >> 1 != now // WINDOW >> 1:
+                    held[1, s] = held[0, s]
+        row = log[place[0]]
+        following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
+        if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
+            new = _ticks()
+            row[LOOP] += new - at - place[1]
+            _dispatch(state, sms, launch, settings, wakes, now)
+            at = _ticks()
+            row[DISPATCH] += at - new - place[1]
+        following = min(following, i64(state.dispatcher_wake))
+        for first in range(0, count, 64):
+            due = _due(wakes, first, min(first + 64, count), now if state.skip != 0 else i64(NEVER))
+            while due != 0:
+                s = first + ctz(due)
+                due = without_lowest(due)
+                new = _ticks()
+                row[LOOP] += new - at - place[1]
+                before = i64(memory.ports[s].requests.count)
+                following = min(following, _step(state, sms[s], memory, s, launch, settings, context, now))
+                sent = i64(memory.ports[s].requests.count) - before
+                takes = sms[s].ended[0] != 0 and state.cta_dispatcher[0].io.o.remaining != 0
+                for k in range(2):
+                    held[k, s] += sent
+                    full = held[k, s] > room or (held[k, s] == room and memory.ports[s].full != 0)
+                    row[BEHIND + k] |= i64(full or takes) << s % BITS
+                at = _ticks()
+                row[FIRST_SM + s] += at - new - place[1]
+                if state.fault != 0:
+                    return
+        if memory.wake <= now:
+            new = _ticks()
+            row[LOOP] += new - at - place[1]
+            system.memory_step(memory, settings, now)
+            at = _ticks()
+            row[MEMORY] += at - new - place[1]
+        following = min(following, i64(system.memory_wake(memory, now)))
+        for s in range(count):
+            following = min(following, i64(wakes[s]))
+        new = _ticks()
+        row[LOOP] += new - at - place[1]
+        at = new
+        if _none_left(state) and _quiet(sms, memory, count, now):
+            for s in range(count):
+                count_cycles(sms[s], now + 1)
+            state.cycles = now + 1
+            for s in range(count):
+                lsu_end(sms[s].lsu, now + 1)
+            return
+        if following >= NEVER:
+            state.fault = Fault.NO_PROGRESS
+            return
+        state.now = min(max(following, now + 1), until) if state.skip != 0 else now + 1
+        if state.over != 0:
+            return
+
+
+class Log:
+    """The rows of a kernel's launches."""
+
+    def __init__(self) -> None:
+        self._rows = np.zeros((ROWS, FIRST_SM + MAX_SMS), np.int32)
+        self._place = np.zeros(2, np.int64)
+        self._held = np.zeros((2, MAX_SMS), np.int64)
+        self._place[1] = _calibrated(1000)[0]
+
+    @contextmanager
+    def of_runs(self) -> Iterator[None]:
+        """Let runs write here."""
+        before = session.run
+        setattr(session, "run", lambda *arguments: _timed(*arguments, self._rows, self._place, self._held))  # noqa: B010
+        try:
+            yield
+        finally:
+            setattr(session, "run", before)  # noqa: B010
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Those that have been written; the last one may be that of all later windows."""
+        return self._rows[1 : self._place[0] + 1]
+
+
+@njit
+def _calibrated(rounds):
+    """The ticks of reading the clock, and of the whole: the least of some rounds."""
+    least, begin = i64(1) << 40, _ticks()
+    for _ in range(rounds):
+        at = _ticks()
+        for _ in range(100):
+            new = _ticks()
+        least = min(least, (new - at) // 100)
+    return least, _ticks() - begin
+
+
+def tick() -> float:
+    """Microseconds of a tick."""
+    _calibrated(1)
+    start = time.perf_counter()
+    _, ticks = _calibrated(200_000)
+    return 1e6 * (time.perf_counter() - start) / int(ticks)
+
+
+# ----------------------------------------------------------------------------------------------------------- the bounds
+
+
+def joined(rows: np.ndarray, window: int) -> np.ndarray:
+    """Rows of longer windows."""
+    keys = (rows[:, NUMBER] - 1) // (window // WINDOW)
+    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    found = np.add.reduceat(rows, begins, axis=0)
+    behind = rows[:, BEHIND if window == WINDOW else LONG_BEHIND].astype(np.int64)
+    found[:, BEHIND] = np.bitwise_or.reduceat(behind, begins)
+    return found
+
+
+def divided(loads: Sequence[float], beside: float = 0.0) -> np.ndarray:
+    """Which SMs the second thread has, which has ``beside`` to do besides: the largest first, to whom has less."""
+    second = np.zeros(len(loads), bool)
+    sums = [0.0, beside]
+    for s in np.argsort(loads)[::-1]:
+        second[s] = sums[1] < sums[0]
+        sums[int(second[s])] += loads[s]
+    return second
+
+
+def bounds(rows: np.ndarray, barrier: float) -> dict[str, float]:
+    """How many times as fast two threads are, at most; the barrier in microseconds."""
+    sms, half = rows[:, FIRST_SM:], rows[:, LOOP] / 2
+    memory, dispatch = rows[:, MEMORY], rows[:, DISPATCH]
+    alone = sms.sum(1) + rows[:, LOOP] + memory + dispatch
+    bits = rows[:, BEHIND].astype(np.int64)
+    late = (bits[:, None] >> np.arange(sms.shape[1]) % BITS & 1).astype(bool)
+    behind, sms = (sms * late).sum(1), sms * ~late
+    second = divided(sms.sum(0))
+    after = np.maximum(sms[:, second].sum(1), sms[:, ~second].sum(1)) + half + behind + memory + dispatch + 2 * barrier
+    at_once = late.any(1)  # the memory system is stepped in the window itself, with SMs that have stayed behind
+    before = np.concatenate([[0.0], np.where(at_once, 0.0, memory)[:-1]])
+    second = divided(sms.sum(0), before.sum())
+    beside = np.maximum(sms[:, second].sum(1) + before, sms[:, ~second].sum(1) + dispatch) + half + barrier
+    beside += np.where(at_once, behind + memory + barrier, 0.0)
+    one = alone - memory + np.where(at_once, memory, 0.0) + before
+    ways = {"after": after, "beside": beside, "after, adaptive": np.minimum(after, alone),
+            "beside, adaptive": np.minimum(beside, one)}  # fmt: skip
+    return {name: float(alone.sum() / each.sum()) for name, each in ways.items()}
+
+
+def logged(name: str, gpu: str, mechanisms: Sequence[str], settings: dict[str, Any], size: str) -> np.ndarray:
+    """The rows of a kernel, in microseconds."""
+    kernel, log = kernels.find(name), Log()
+    device = Gpu(gpu, mechanisms, settings)
+    device.on_print = None
+    with log.of_runs():
+        kernel.run(device, device.load(kernel.ptx, kernel.registers), kernel.setup(size, 1))
+    rows = log.rows[:, : FIRST_SM + device.description.core.sms].astype(np.float64)
+    times = rows[:, DISPATCH:]
+    times *= tick()
+    for column in times.T:  # in what is longer, the thread has waited for another process
+        usual = column[column < INTERRUPTED]
+        column[column >= INTERRUPTED] = usual[usual > 0].mean() if (usual > 0).any() else 0.0
+    return rows
+
+
+# --------------------------------------------------------------------------------------------------------- the barrier
+
+
+@intrinsic
+def _store(_context: Any, _words: Any, _index: Any, _value: Any) -> Any:
+    def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        place = builder.gep(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), [args[1]])
+        builder.store_atomic(args[2], place, "release", 8)
+        return args[2]
+
+    return types.int64(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def _load(_context: Any, _words: Any, _index: Any) -> Any:
+    def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        place = builder.gep(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), [args[1]])
+        return builder.load_atomic(place, "acquire", 8)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@njit(nogil=True)
+def _meet(words, own, other, first, batches, batch, times):
+    """Meet the other thread again and again; ticks of each batch."""
+    number = first
+    for k in range(batches):
+        begin = _ticks()
+        for _ in range(batch):
+            number += 1
+            _store(words, own, number)
+            while _load(words, other) < number:
+                pass
+        times[k] = _ticks() - begin
+
+
+def barrier(batches: int = 3000, batch: int = 200) -> tuple[float, float]:
+    """Microseconds of a barrier of two threads that spin: the least of some batches, and their median."""
+    words = np.zeros(64, np.int64)  # the threads' numbers, in cache lines of their own
+    times = np.zeros((2, batches), np.int64)
+    for first, count, each in ((0, 1, 1), (1, batches, batch)):
+        own = (words.ctypes.data, 16, 32), (words.ctypes.data, 32, 16)
+        threads = [threading.Thread(target=_meet, args=(*own[k], first, count, each, times[k])) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    microseconds = times[0] * tick() / batch
+    return float(microseconds.min()), float(np.median(microseconds))
+
+
+# ------------------------------------------------------------------------------------------------------------ the page
+
+
+def line(name: str, rows: np.ndarray, cost: float) -> str:
+    """A kernel's line of the table."""
+    total = rows[:, DISPATCH:].sum()
+    cells = [f"{total / 1e6:.2f}", f"{rows[:, MEMORY].sum() / total:.2f}"]
+    by_window = [joined(rows, window) for window in WINDOWS]
+    cells += [f"{total / len(each):.1f}" for each in by_window]
+    for rows, way in ((by_window[1], "after"), (by_window[0], "beside")):
+        found = bounds(rows, cost)
+        cells += [f"{np.mean(rows[:, BEHIND] > 0):.2f}", f"{found[way]:.2f}", f"{found[f'{way}, adaptive']:.2f}"]
+        cells += [f"{bounds(rows, 0.0)[way]:.2f}"]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+HEAD = ("kernel", "seconds", "memory", *(f"us in {window}" for window in WINDOWS), "behind, 8", "after, 8", "adaptive",
+        "no barrier", "behind, 4", "beside, 4", "adaptive", "no barrier")  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m lockstep.verif.windows", description="Bounds on two cores.")
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL")
+    parser.add_argument("--size", default="small")
+    parser.add_argument("--gpu", default="gtx480")
+    parser.add_argument("--with", dest="mechanisms", metavar="M,...", default="")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument("--barrier", type=float, default=250.0, metavar="NS", help="what a barrier costs (250)")
+    parser.add_argument("--measure-barrier", action="store_true", help="measure that instead")
+    options = parser.parse_args(arguments)
+    if options.measure_barrier:
+        least, median = barrier()
+        print(f"a barrier of two threads: {1000 * least:.0f} ns at least, {1000 * median:.0f} ns in the median")
+        return
+    mechanisms = [each for each in options.mechanisms.split(",") if each]
+    settings = dict(description.parse_setting(text) for text in options.set)
+    print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
+    for name in options.kernels:
+        rows = logged(name, options.gpu, mechanisms, settings, options.size)
+        print(line(name, rows, options.barrier / 1000), flush=True)
+
+
+if __name__ == "__main__":
+    main()
