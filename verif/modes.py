@@ -36,7 +36,7 @@ def observe(
 
 def _observe(name: str, skip: bool, mechanisms: Sequence[str], settings: Settings) -> Observation:
     kernel = kernels.find(name)
-    gpu = Gpu("gtx480", mechanisms, {"core.sms": 2, "warppool.quantum": 64, **settings})
+    gpu = Gpu("gtx480", mechanisms, core_sms=2, warppool_quantum=64, **settings)
     gpu.machine.skip = skip
     outputs = kernel.run(gpu, gpu.load(kernel.ptx), kernel.setup("tiny", 1))
     return {

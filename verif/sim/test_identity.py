@@ -62,7 +62,7 @@ def test_mechanisms(mechanism: str) -> None:
 def test_verify_runs_the_modes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(kernels, "names", lambda: ["saxpy"])
     monkeypatch.setattr(modes, "elsewhere", elsewhere_with_a_fault)
-    assert main(["verify", "modes", "--level", "random", "--set", "core.sms=1"]) == 1
+    assert main(["verify", "modes", "--level", "random", "--set", "core.sms=3"]) == 1
     told = capsys.readouterr()
     assert "without skipping, warppool" in told.out
     assert [line for line in told.err.splitlines() if "warppool" not in line] == []
@@ -72,7 +72,7 @@ def test_verify_runs_the_modes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def elsewhere_with_a_fault(*arguments: Any, **environment: str) -> dict[str, Observation]:
     """WarpPool counts no cycle without skipping."""
     _, names, skip, mechanisms, settings = arguments
-    assert settings == {"core.sms": 1}
+    assert settings == {"core.sms": 3}
     found = observe(names, skip, mechanisms, settings)
     if mechanisms == ["warppool"] and not skip:
         found["saxpy"]["counts"][0]["gpu.cycles"] = [0]
