@@ -147,12 +147,12 @@ def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"), reason="compiled code has marks")
 def test_profile_of_the_model(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = lockstep(capsys, "bench", "gemm", "--size", "tiny", "--profile")
+    code, out, err = lockstep(capsys, "bench", "gemm", "--profile")
     assert code == 0, err
     text = " ".join(out.split())
-    assert "per cent of the launches' time, sampled" in text and "schedulers" in text
+    assert "er cent of the launches' time, sampled" in text and "schedulers" in text
     assert max(map(len, out.splitlines()[:-1])) <= 80
-    code, out, _ = lockstep(capsys, "bench", "gemm", "--size", "tiny", "--profile", "--json", "-")
+    code, out, _ = lockstep(capsys, "bench", "gemm", "--profile", "--json", "-")
     (result,) = json.loads(out)
     assert sum(result["own_time"]["parts"].values()) == pytest.approx(1) and result["own_time"]["samples"] > 0
 
