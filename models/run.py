@@ -21,8 +21,8 @@ from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, call, ctz, entry, i64, inline, inline_once, jit, record, u64, without_lowest
 from lockstep.models.lsu.unit import lsu_end
 from lockstep.models.marks import Part, mark
-from lockstep.models.memory import system
 from lockstep.models.memory.l1 import l1_invalidate
+from lockstep.models.memory.system import memory_step, memory_wake
 from lockstep.models.observe.intervals import ROOM, take
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import MAX_GRIDS, PLACEMENTS
@@ -342,8 +342,8 @@ def _advance(state, sms, memory, launch, settings, context, until):
                 following = min(following, _step(state, sms[s], memory, s, launch, settings, context, now))
                 if state.fault != 0:
                     return
-        system.memory_step(memory, settings, now)
-        following = min(following, i64(system.memory_wake(memory, now)))
+        memory_step(memory, settings, now)
+        following = min(following, i64(memory_wake(memory, now)))
         for s in range(count):
             following = min(following, i64(wakes[s]))
         if _none_left(state) and _quiet(sms, memory, count, now):
@@ -448,7 +448,7 @@ def _limited(sm):
 @jit
 def _quiet(sms, memory, count, now):
     """Whether nothing is left to do, in the SMs, in the memory system, or between them."""
-    if system.memory_wake(memory, now) < NEVER:
+    if memory_wake(memory, now) < NEVER:
         return False
     for s in range(count):
         if memory.ports[s].reply_ready < NEVER or not sm_quiet(sms[s]):

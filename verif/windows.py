@@ -6,7 +6,7 @@
     $ python -m lockstep.verif.windows --measure-barrier
 
 A *window* is some cycles through which two threads step their SMs without looking at each other. The run loop is the
-model's (``models/run.py``), compiled once more with a clock behind each of its parts. Two ways are looked at:
+model's own (``models/run.py``), compiled once more with a clock around its parts. Two ways are looked at:
 
 after
     Both threads step their SMs through a window; one of them then steps the memory system through it. Two barriers.
@@ -31,6 +31,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import llvmlite.ir as ir
@@ -38,15 +39,11 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
+from lockstep.models import run as model
 from lockstep.models import session
-from lockstep.models.core.counters import count_cycles
-from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import ctz, entry, i64, inline_once, without_lowest
-from lockstep.models.lsu.unit import lsu_end
-from lockstep.models.memory import system
-from lockstep.models.observe.intervals import ROOM, take
-from lockstep.models.run import _dispatch, _due, _none_left, _quiet, _step, _watch
-from lockstep.models.time import NEVER
+from lockstep.models.jit import addressof, i64, inline, inline_once, pointer_to, record, words_i32
+from lockstep.models.memory.fabric import memory_at
+from lockstep.models.memory.system import memory_step
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.device import description
 from lockstep.spec.parameters import MAX_SMS
@@ -58,6 +55,8 @@ BITS = 31
 INTERRUPTED = 300.0  # microseconds of one part in a row
 NUMBER, BEHIND, LONG_BEHIND, DISPATCH, LOOP, MEMORY, FIRST_SM = range(7)
 """Columns of a row: of which window it is; SMs that stay behind in that and in the one of twice the length; ticks."""
+
+COLUMNS = FIRST_SM + MAX_SMS
 
 
 @intrinsic
@@ -73,106 +72,116 @@ def _ticks(_context: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------------------ the timed loop
 
+LOG = record(
+    [
+        ("rows", "i8"),  # host address of all rows
+        ("row", "i8"),  # the one that is written
+        ("memory", "i8"),  # host address of the memory system
+        ("at", "i8"),  # when the clock was read last
+        ("cost", "i8"),  # ticks of reading it
+        ("held", "i8", (2, MAX_SMS)),  # requests in SMs' queues if none left since the window began, or the longer one
+    ]
+)
+_uncached = njit(error_model="numpy")  # the cache knows code by its text: neither where the log is, nor other parts
+_log = np.zeros(1, LOG)
+_LOG = int(_log.ctypes.data)
+_log_at = pointer_to(LOG)
 
-@entry
-def _timed(state, sms, memory, launch, settings, context, rows, until, log, place, held):
-    """``models.run.run``, with the ticks of its parts in ``log``, from row ``place[0]`` on."""
-    while state.now < until and rows.taken < ROOM:
-        _advance(state, sms, memory, launch, settings, context, min(until, i64(rows.due)), log, place, held)
-        if state.cycles != 0:
-            take(sms, state.sms, rows, i64(state.cycles))
-        if state.cycles | state.fault | state.over != 0:
-            return
-        while state.now >= rows.due and rows.taken < ROOM:
-            take(sms, state.sms, rows, i64(rows.due))
-            rows.due += rows.interval
+
+@inline
+def _row():
+    """The row that is written."""
+    log = _log_at(_LOG)
+    return words_i32(log.rows + i64(log.row) * COLUMNS * 4, COLUMNS)
+
+
+@inline
+def _passed(column):
+    """What has passed since the clock was read last goes to a column."""
+    log, row = _log_at(_LOG), _row()
+    now = _ticks()
+    row[column] += now - log.at - log.cost
+    log.at = now
+
+
+@_uncached
+def _enter(now):
+    """What has passed is the loop's. A cycle may be the first of a window."""
+    _passed(LOOP)
+    log, number = _log_at(_LOG), now // WINDOW + 1
+    row = _row()
+    if row[NUMBER] == number or log.row + 1 >= ROWS:
+        return
+    longer = (i64(row[NUMBER]) - 1) >> 1 != (number - 1) >> 1
+    log.row += 1
+    _row()[NUMBER] = number
+    memory = memory_at(log.memory)
+    for s in range(memory.sms):
+        log.held[0, s] = memory.ports[s].requests.count
+        if longer:
+            log.held[1, s] = log.held[0, s]
 
 
 @inline_once
-def _advance(state, sms, memory, launch, settings, context, until, log, place, held):
-    """``models.run._advance``; ``held``: requests in an SM's queue if none left it since the window began."""
-    count = i64(state.sms)
-    wakes = memory.sm_wake
-    room = i64(settings.l1.queue)
-    at = _ticks()
-    while state.now < until:
-        now = i64(state.now)
-        if log[place[0], NUMBER] != now // WINDOW + 1 and place[0] + 1 < len(log):
-            place[0] += 1
-            log[place[0], NUMBER] = now // WINDOW + 1
-            for s in range(count):
-                held[0, s] = memory.ports[s].requests.count
-                if log[place[0] - 1, NUMBER] - 1 >> 1 != now // WINDOW >> 1:
-                    held[1, s] = held[0, s]
-        row = log[place[0]]
-        following = _watch(state, sms, count, now) if state.monitors != 0 else i64(NEVER)
-        if state.dispatcher_wake <= now or (state.skip == 0 and now >= state.dispatcher_next):
-            new = _ticks()
-            row[LOOP] += new - at - place[1]
-            _dispatch(state, sms, launch, settings, wakes, now)
-            at = _ticks()
-            row[DISPATCH] += at - new - place[1]
-        following = min(following, i64(state.dispatcher_wake))
-        for first in range(0, count, 64):
-            due = _due(wakes, first, min(first + 64, count), now if state.skip != 0 else i64(NEVER))
-            while due != 0:
-                s = first + ctz(due)
-                due = without_lowest(due)
-                new = _ticks()
-                row[LOOP] += new - at - place[1]
-                before = i64(memory.ports[s].requests.count)
-                following = min(following, _step(state, sms[s], memory, s, launch, settings, context, now))
-                sent = i64(memory.ports[s].requests.count) - before
-                takes = sms[s].ended[0] != 0 and state.cta_dispatcher[0].io.o.remaining != 0
-                for k in range(2):
-                    held[k, s] += sent
-                    full = held[k, s] > room or (held[k, s] == room and memory.ports[s].full != 0)
-                    row[BEHIND + k] |= i64(full or takes) << s % BITS
-                at = _ticks()
-                row[FIRST_SM + s] += at - new - place[1]
-                if state.fault != 0:
-                    return
-        if memory.wake <= now:
-            new = _ticks()
-            row[LOOP] += new - at - place[1]
-            system.memory_step(memory, settings, now)
-            at = _ticks()
-            row[MEMORY] += at - new - place[1]
-        following = min(following, i64(system.memory_wake(memory, now)))
-        for s in range(count):
-            following = min(following, i64(wakes[s]))
-        new = _ticks()
-        row[LOOP] += new - at - place[1]
-        at = new
-        if _none_left(state) and _quiet(sms, memory, count, now):
-            for s in range(count):
-                count_cycles(sms[s], now + 1)
-            state.cycles = now + 1
-            for s in range(count):
-                lsu_end(sms[s].lsu, now + 1)
-            return
-        if following >= NEVER:
-            state.fault = Fault.NO_PROGRESS
-            return
-        state.now = min(max(following, now + 1), until) if state.skip != 0 else now + 1
-        if state.over != 0:
-            return
+def _dispatch(state, sms, launch, settings, wakes, now):
+    _enter(now)
+    model._dispatch(state, sms, launch, settings, wakes, now)
+    _passed(DISPATCH)
+
+
+@inline_once
+def _step(state, sm, memory, index, launch, settings, context, now):
+    _enter(now)
+    log, row, port, room = _log_at(_LOG), _row(), memory.ports[index], i64(settings.l1.queue)
+    before = i64(port.requests.count)
+    wanted = model._step(state, sm, memory, index, launch, settings, context, now)
+    sent = i64(port.requests.count) - before
+    takes = sm.ended[0] != 0 and state.cta_dispatcher[0].io.o.remaining != 0
+    for k in range(2):
+        log.held[k, index] += sent
+        full = log.held[k, index] > room or (log.held[k, index] == room and port.full != 0)
+        row[BEHIND + k] |= i64(full or takes) << index % BITS
+    _passed(FIRST_SM + index)
+    return wanted
+
+
+@inline_once
+def _memory_step(memory, settings, now):
+    _enter(now)
+    memory_step(memory, settings, now)
+    _passed(MEMORY)
+
+
+def _with(function: Any, **parts: Any) -> Any:
+    """The same code, which calls other functions by these names."""
+    return inline_once(FunctionType(function.__code__, {**function.__globals__, **parts}, function.__name__))
+
+
+_advance = _with(model._advance, _dispatch=_dispatch, _step=_step, memory_step=_memory_step)
+_run = _with(model._run, _advance=_advance)
+
+
+@_uncached
+def _timed(state, sms, memory, launch, settings, context, rows, until):
+    """``models.run.run`` with a clock around its parts."""
+    log = _log_at(_LOG)
+    log.memory = addressof(memory)
+    log.at = _ticks()
+    _run(state, sms, memory, launch, settings, context, rows, until)
 
 
 class Log:
     """The rows of a kernel's launches."""
 
     def __init__(self) -> None:
-        self._rows = np.zeros((ROWS, FIRST_SM + MAX_SMS), np.int32)
-        self._place = np.zeros(2, np.int64)
-        self._held = np.zeros((2, MAX_SMS), np.int64)
-        self._place[1] = _calibrated(1000)[0]
+        self._rows = np.zeros((ROWS, COLUMNS), np.int32)
+        _log["rows"], _log["row"], _log["cost"] = self._rows.ctypes.data, 0, _calibrated(1000)[0]
 
     @contextmanager
     def of_runs(self) -> Iterator[None]:
         """Let runs write here."""
         before = session.run
-        setattr(session, "run", lambda *arguments: _timed(*arguments, self._rows, self._place, self._held))  # noqa: B010
+        setattr(session, "run", _timed)  # noqa: B010
         try:
             yield
         finally:
@@ -181,7 +190,7 @@ class Log:
     @property
     def rows(self) -> np.ndarray:
         """Those that have been written; the last one may be that of all later windows."""
-        return self._rows[1 : self._place[0] + 1]
+        return self._rows[1 : int(_log["row"][0]) + 1]
 
 
 @njit
