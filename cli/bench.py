@@ -51,9 +51,10 @@ def command(options: Namespace) -> int:
 
 def _profiled(job: Job, watch: Watch) -> dict[str, Any]:
     """A result with the shares of the model's parts, from a process of its own."""
+    from lockstep.models import cache
     from lockstep.sim.study import own_time
 
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if cache.is_set("NUMBA_DISABLE_JIT"):
         raise UsageError("--profile: is for compiled code, which NUMBA_DISABLE_JIT leaves out")
     watch.phase(f"{job.kernel} with marks in the model: the first time, it is compiled once more")
     return own_time.sampled(job)

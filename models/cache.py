@@ -38,6 +38,11 @@ class Unusable(OSError):
     """Nothing can be kept; the message says where, and what to do."""
 
 
+def is_set(variable: str) -> bool:
+    """Whether the environment turns something on, as Numba reads its own variables."""
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
 def folder() -> Path:
     """Where compiled code and derived layouts are kept; ``LOCKSTEP_CACHE`` overrides it. Raises :class:`Unusable`."""
     chosen, shared = os.environ.get("LOCKSTEP_CACHE"), os.environ.get("XDG_CACHE_HOME", "")
@@ -263,8 +268,8 @@ def install() -> None:
         def __init__(self, function, file):
             super().__init__(function, file)
             # One index per variant: runs with and without bounds checks or marks must not evict each other's code.
-            variant = "checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else "plain"
-            marked = "-marked" if os.environ.get("LOCKSTEP_MARKS", "0") not in ("", "0") else ""
+            variant = "checked" if is_set("NUMBA_BOUNDSCHECK") else "plain"
+            marked = "-marked" if is_set("LOCKSTEP_MARKS") else ""
             self._cache_path = os.path.join(self._cache_path, variant + marked)
 
         def get_source_stamp(self):

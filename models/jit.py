@@ -21,7 +21,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -42,8 +41,8 @@ from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros  # noqa: 
 from numba.extending import intrinsic, register_jitable  # noqa: E402
 from numba.np.numpy_support import as_dtype, from_dtype  # noqa: E402
 
-COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
-_BOUNDS = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+COMPILED = not cache.is_set("NUMBA_DISABLE_JIT")
+_BOUNDS = cache.is_set("NUMBA_BOUNDSCHECK")
 _OPTIONS: dict[str, Any] = dict(cache=True, error_model="numpy", boundscheck=_BOUNDS)
 _INTERNAL = _OPTIONS | dict(no_cfunc_wrapper=True)
 

@@ -7,11 +7,11 @@ a nanosecond.
 
 from __future__ import annotations
 
-import os
 from enum import IntEnum
 
 import numpy as np
 
+from lockstep.models import cache
 from lockstep.models.jit import COMPILED, i64, inline
 
 
@@ -36,7 +36,7 @@ class Part(IntEnum):
     DRAM = 15
 
 
-MARKED = COMPILED and os.environ.get("LOCKSTEP_MARKS", "0") not in ("", "0")
+MARKED = COMPILED and cache.is_set("LOCKSTEP_MARKS")
 COUNT = 1 + len(Part)
 WORDS = np.zeros(COUNT, np.int64)
 """The part that is at work, and how often each was when :func:`sample` was called."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lockstep.models.jit import COMPILED
 from lockstep.verif import windows
 from lockstep.verif.replays import executed
 
@@ -60,7 +59,6 @@ def test_longer_windows_are_joined() -> None:
 
 @pytest.mark.long
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not COMPILED, reason="compiled code is timed")
 def test_a_timed_run_is_the_same_run() -> None:
     log = windows.Log()
     with log.of_runs():

@@ -145,7 +145,6 @@ def test_bench(capsys: pytest.CaptureFixture[str], fill: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.exhaustive
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"), reason="compiled code has marks")
 def test_profile_of_the_model(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = lockstep(capsys, "bench", "gemm", "--profile")
     assert code == 0, err

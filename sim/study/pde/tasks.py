@@ -25,7 +25,7 @@ from lockstep.sim.kernels.problems import Problem, poisson, shape_from_shading
 from lockstep.sim.kernels.solvers import Scheme, Session, Solved, solve
 from lockstep.sim.study.job import Result
 from lockstep.sim.study.pde import ages
-from lockstep.sim.study.pde.emulator import emulate
+from lockstep.sim.study.pde.emulator import Emulated, emulate
 from lockstep.sim.study.pde.machines import GTX580, MACHINES, Machine
 from lockstep.sim.study.sources import code_version
 from lockstep.sim.study.sweep.schedulers import cores
@@ -64,6 +64,14 @@ def session_of(problem: str, machine: Machine, extent: tuple[int, int], scheme: 
     return Session(gpu, module, problem_of(problem, machine, extent), blocks, scheme)
 
 
+def first_step(session: Session) -> None:
+    """A launch of one step, which brings what is used often into the L2."""
+    asked = session.scheme
+    session.scheme = replace(asked, steps=1)
+    session.launch()
+    session.scheme = asked
+
+
 @dataclass(frozen=True)
 class Task:
     """A part of the chapter: ``problem`` on ``machine``."""
@@ -78,6 +86,15 @@ class Task:
     def result(self) -> Result:
         raise NotImplementedError
 
+    def on_model(self, sms: int = 0) -> Session:
+        """On the model of the GPU, of fewer SMs if ``sms`` says so."""
+        return session_of(self.problem, MACHINES[self.machine], self.extent, self.scheme, sms)
+
+    def emulated(self, epsilon: float, most_steps: int = MOST_STEPS) -> tuple[Problem, Emulated]:
+        machine = MACHINES[self.machine]
+        problem = problem_of(self.problem, machine, self.extent)
+        return problem, emulate(problem, machine.blocks, self.scheme, epsilon, most_steps)
+
     @property
     def key(self) -> str:
         files = [FOLDER / "problems.py", FOLDER / "solvers.py", *sorted(Path(__file__).parent.glob("*.py"))]
@@ -91,15 +108,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Timing(Task):
-    """Cycles of a launch in the model, after one that brings what is used often into the L2."""
+    """Cycles of a launch in the model, after one of a step."""
 
     MODEL: ClassVar[bool] = True
 
     def result(self) -> Result:
-        session = session_of(self.problem, MACHINES[self.machine], self.extent, self.scheme)
-        session.scheme = replace(self.scheme, steps=1)
-        session.launch()
-        session.scheme = self.scheme
+        session = self.on_model()
+        first_step(session)
         run = session.launch()
         return {"cycles": run.cycles, "instructions": run.warp_instructions,
                 **{name: float(run.stats[name]) for name in COUNTED}}  # fmt: skip
@@ -110,9 +125,7 @@ class Emulation(Task):
     """Steps until the residual is below the problem's epsilon, in the emulator."""
 
     def result(self) -> Result:
-        machine = MACHINES[self.machine]
-        problem = problem_of(self.problem, machine, self.extent)
-        found = emulate(problem, machine.blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
+        problem, found = self.emulated(EPSILONS[self.problem])
         every = max(1, len(found.residuals) // WAY)
         return {"steps": found.steps, "converged": found.converged, "seconds": found.seconds,
                 "residual": problem.residual(found.fields), "way": found.residuals[::every],
@@ -127,9 +140,7 @@ class Thresholds(Task):
     most_steps: int = 0
 
     def result(self) -> Result:
-        machine = MACHINES[self.machine]
-        problem = problem_of(self.problem, machine, self.extent)
-        found = emulate(problem, machine.blocks, self.scheme, self.epsilons[-1], self.most_steps)
+        _, found = self.emulated(self.epsilons[-1], self.most_steps)
         tested = found.steps // len(found.residuals)
         first = (next((k for k, left in enumerate(found.residuals, 1) if left < each), None) for each in self.epsilons)
         return {"steps": [k and k * tested for k in first]}
@@ -144,7 +155,7 @@ class Solving(Task):
     MODEL: ClassVar[bool] = True
 
     def result(self) -> Result:
-        session = session_of(self.problem, MACHINES[self.machine], self.extent, self.scheme, self.sms)
+        session = self.on_model(self.sms)
         solved: Solved = solve(session, self.epsilon, MOST_STEPS)
         stale = sum(int(run.stats["l1.stale_hits"]) for run in solved.runs)
         return {"steps": solved.steps, "converged": solved.converged, "cycles": solved.cycles, "stale": stale}
@@ -157,11 +168,9 @@ class Aging(Task):
     MODEL: ClassVar[bool] = True
 
     def result(self) -> Result:
-        session = session_of(AGED, MACHINES[self.machine], self.extent, self.scheme)
-        session.scheme = replace(self.scheme, steps=1)
-        session.launch()
+        session = self.on_model()
+        first_step(session)
         before = ages.seen(session.fields())
-        session.scheme = self.scheme
         run = session.launch()
         counts = ages.seen(session.fields()) - before
         return {"counts": counts.tolist(), "cycles": run.cycles, "stale": int(run.stats["l1.stale_hits"])}
@@ -176,7 +185,7 @@ class Agreement(Task):
     MODEL: ClassVar[bool] = True
 
     def result(self) -> Result:
-        session = session_of(self.problem, MACHINES[self.machine], self.extent, self.scheme, self.sms)
+        session = self.on_model(self.sms)
         solved: Solved = solve(session, self.epsilon, MOST_STEPS)
         found = emulate(session.problem, session.blocks, self.scheme, self.epsilon, MOST_STEPS)
         apart = np.abs(solved.fields - found.fields).max()
@@ -191,9 +200,7 @@ class Image(Task):
     coarser: int = 2
 
     def result(self) -> Result:
-        machine = MACHINES[self.machine]
-        problem = problem_of(self.problem, machine, self.extent)
-        solved = emulate(problem, machine.blocks, self.scheme, EPSILONS[self.problem], MOST_STEPS)
+        problem, solved = self.emulated(EPSILONS[self.problem])
         parts = np.s_[:, 1 : -1 : self.coarser, 1 : -1 : self.coarser]
         images = {"constants": problem.constants[parts], "fields": solved.fields[parts]}
         return {name: np.round(planes.astype(float), 3).tolist() for name, planes in images.items()}

@@ -18,7 +18,6 @@ from lockstep.sim.study.job import Job, Result, measured
 TURNS = 2_000  # of the loop that makes a part slower
 
 
-@pytest.mark.skipif(not J.COMPILED, reason="looks at compiled code")
 def test_without_a_profile_a_mark_is_no_instruction() -> None:
     @njit(error_model="numpy")
     def marked(word):
@@ -74,26 +73,32 @@ def _twice(job: Job) -> Result:
 
 @pytest.mark.long
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not J.COMPILED, reason="compiled code has marks")
 def test_a_slow_part_shows() -> None:
     found = own_time.sampled(Job("atax", size="small"), _twice)
     plain, slow = found["plain"], found["slow"]
     before, after = plain["parts"], slow["parts"]
     assert sum(before.values()) == pytest.approx(1) and sum(after.values()) == pytest.approx(1)
-    assert plain["samples"] > 100 and before["L2"] < 0.4
+    assert before["L2"] < 0.4
     added = slow["seconds"] - plain["seconds"]
     expected = (before["L2"] * plain["seconds"] + added) / slow["seconds"]
     assert before["L2"] + 0.2 < expected < 0.9, f"{added} s were added"
-    assert after["L2"] == pytest.approx(expected, abs=0.08)
+    assert after["L2"] == pytest.approx(expected, abs=_chance(expected, slow["samples"]))
+    others = [(1 - each["parts"]["L2"]) * each["samples"] for each in (plain, slow)]
     for name in before.keys() - {"L2"}:
-        assert after[name] / (1 - after["L2"]) == pytest.approx(before[name] / (1 - before["L2"]), abs=0.08), name
+        share = before[name] / (1 - before["L2"])
+        chance = sum(_chance(share, count) for count in others)
+        assert after[name] / (1 - after["L2"]) == pytest.approx(share, abs=chance), name
+
+
+def _chance(share: float, samples: float) -> float:
+    """How far a sampled share may be off: five standard errors, and 0.03 for what another process takes meanwhile."""
+    return 5 * (max(share * (1 - share), 1 / samples) / samples) ** 0.5 + 0.03
 
 
 @pytest.mark.long
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not J.COMPILED, reason="compiled code has marks")
 def test_shares_of_a_kernel() -> None:
-    found = own_time.sampled(Job("gemm", size="tiny"))
+    found = own_time.sampled(Job("gemm", size="small"))
     own = found["own_time"]
     seconds = found["warp_instructions"] / (1000 * found["kwips"])
     assert found["checked"] and 0 < own["samples"] * own["interval_seconds"] < 1.1 * seconds
