@@ -166,6 +166,8 @@ def _planned(names: Sequence[str], options: Options) -> Iterator[tuple[str, tupl
         names = _proved_in_gates(names)
     for name in names:
         joint = {combinations.TARGET: _combinations, modes.TARGET: _modes}.get(name)
+        if joint:
+            description.load("gtx480", options.settings)  # raises UsageError
         checks = joint(options) if joint else _plan(declaration(name), options)
         yield from ((name, check) for check in checks)
 

@@ -68,4 +68,5 @@ def test_a_timed_run_is_the_same_run() -> None:
     assert (np.diff(log.rows[:, windows.NUMBER]) != 0).all()
     seconds = windows.tick() * log.rows[:, windows.DISPATCH :].sum() / 1e6
     assert 0 < seconds < 1.05 * sum(run.wall_seconds for run in timed.runs)
-    assert (log.rows[:, windows.FIRST_SM : windows.FIRST_SM + 15].sum(axis=0) > 0).all()
+    assert (log.rows[:, windows.DISPATCH : windows.FIRST_SM + 15].sum(axis=0) > 0).all()
+    assert (log.rows[:, windows.LONG_BEHIND] != 0).any()

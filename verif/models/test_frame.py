@@ -485,6 +485,18 @@ def test_verify_finds_pairs_and_what_is_wrong_with_them(monkeypatch: pytest.Monk
 def test_verify_runs_the_pairs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(combinations, "pairs", lambda: [("trial-gate", "warppool")])
     monkeypatch.setattr(kernels, "names", lambda: ["saxpy"])
-    assert main(["verify", "combinations", "--level", "random"]) == 0
+    given, run = [], combinations.run
+
+    def noted(*what: Any, settings: dict[str, Any], **others: Any) -> combinations.Observed:
+        given.append(settings)
+        return run(*what, settings=settings, **others)
+
+    monkeypatch.setattr(combinations, "run", noted)
+    assert main(["verify", "combinations", "--level", "random", "--set", "l1.values=lines"]) == 0
     told = capsys.readouterr().out
     assert "trial-gate+warppool" in told and re.search(r"1 of \d+ pairs", told)
+    assert given == [{"l1.values": "lines"}] * 2
+    assert main(["verify", "combinations", "--level", "random", "--set", "core.sms=0"]) == 2
+    assert capsys.readouterr().err == "lockstep: core.sms = 0: must be 1 to 128 SMs\n"
+    assert main(["verify", "combinations", "lsu", "--level", "random", "--set", "core.sms=1"]) == 2
+    assert "--set works with --level kernels, combinations and modes only" in capsys.readouterr().err
