@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -487,9 +487,9 @@ def test_verify_runs_the_pairs(capsys: pytest.CaptureFixture[str], monkeypatch: 
     monkeypatch.setattr(kernels, "names", lambda: ["saxpy"])
     given, run = [], combinations.run
 
-    def noted(*what: Any, settings: dict[str, Any], **others: Any) -> combinations.Observed:
+    def noted(name: str, order: Sequence[str], settings: Mapping[str, Any]) -> combinations.Observed:
         given.append(settings)
-        return run(*what, settings=settings, **others)
+        return run(name, order, settings=settings)
 
     monkeypatch.setattr(combinations, "run", noted)
     assert main(["verify", "combinations", "--level", "random", "--set", "l1.values=lines"]) == 0
