@@ -42,7 +42,7 @@ def texts(trace: Trace, launch: schema.Launch) -> Iterator[bytes]:
     rows = code.instructions
     heads = [_head(row, text) for row, text in zip(rows, code.kernel.text, strict=True)]
     guarded, accesses = (rows["guard"] != PT).tolist(), np.isin(rows["group"], MEMORY).tolist()
-    for number in range(len(warps.blocks)):
+    for number in range(warps.blocks):
         block = warps.block(number)
         columns = {name: column.tolist() for name, column in block.columns.items()}
         columns["stride"] = block.columns["stride"].view(np.int32).tolist()

@@ -70,7 +70,7 @@ HELD = record([("count", "i8")])
 
 PIECE = record(
     [
-        ("row", "i8"),  # in the host's index
+        ("block", "i8"),  # its number, which the host knows it by
         ("next", "i8"),  # address of the warp's next piece; 0: not there yet; -1: there is none
         ("held", "i8"),  # address of its block's HELD
         ("runs", "i8"),  # host addresses, and how many
