@@ -80,7 +80,19 @@ class Loader:
         self._loaded[number] = found
         begin = self._warps.first[found.warps] == number
         self.first[found.warps[begin]] = found.addresses[begin]
+        self._link(number - 1)
+        self._link(number)
         return found
+
+    def _link(self, number: int) -> None:
+        """Join pieces in a block and in the one behind it, if both are there."""
+        if number in self._loaded and number + 1 in self._loaded:
+            one, other = self._loaded[number], self._loaded[number + 1]
+            open_ends = np.flatnonzero(one.pieces["next"] == 0)
+            warps = one.warps[open_ends]
+            at = np.minimum(other.warps.searchsorted(warps), len(other.warps) - 1)
+            goes_on = other.warps[at] == warps
+            one.pieces["next"][open_ends[goes_on]] = other.addresses[at[goes_on]]
 
     def _drop_some(self, kept: int) -> None:
         """Forget blocks that no warp is in, those first that have not been used for longest."""

@@ -50,7 +50,7 @@ class Warps:
         try:
             if path.is_symlink() or not path.is_file():
                 raise UsageError(f"{path}: must be a file")
-            self._file = path.open("rb")
+            self._file = path.open("rb", buffering=0)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
         if whole:
