@@ -28,7 +28,7 @@ class Part(Protocol):
 
 
 def calling_back(method: Callable[[int, int], int]) -> Callable[[int, int], int]:
-    """A part's own method, for ``jit.hosted``, without a cycle: all that a part keeps goes when its launch has ended."""
+    """A part's own method, for ``jit.hosted``, without a cycle: what a part keeps goes when its launch has ended."""
     found = WeakMethod(method)
 
     def called(one: int, other: int) -> int:

@@ -41,8 +41,8 @@ class Code:
 class Warps:
     """The file of a launch's warps. ``whole``: it must be complete.
 
-    ``blocks``, ``pieces`` and ``instructions`` are how many it has; ``first`` and ``last`` are the blocks of each warp's
-    first and last piece, or -1.
+    ``blocks``, ``pieces`` and ``instructions`` are how many it has; ``first`` and ``last`` are the blocks of the first
+    and last piece of each warp, or -1.
     """
 
     def __init__(self, path: Path, launch: schema.Launch, code: Code, whole: bool = True) -> None:
