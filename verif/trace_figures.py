@@ -4,12 +4,13 @@
 
     $ python -m lockstep.verif.trace_figures [KERNEL...] [--size small] [--gpu gtx480] [--rounds 5]
     $ python -m lockstep.verif.trace_figures [KERNEL...] [--size small] [--gpu gtx480] --shares
+    $ python -m lockstep.verif.trace_figures [KERNEL...] [--size small] [--gpu gtx480] --memory
 
 The text is what Accel-Sim's tracer would write of the same warp instructions, after the description of its format, with
 PTX's opcodes in the place of SASS's; xz is what its users pack it with. Executions and replays take turns; of each the
 fastest counts. A recording is timed once. *Shares* are sampled (``lockstep bench --profile``): of an execution, what
 computing values takes, and how many times as fast a replay would be that did all else and nothing more; of a replay,
-what its trace takes, and accesses to memory.
+what its trace takes, and accesses to memory. *Memory* is the most that a process has, of each a new one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import lzma
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,13 +39,24 @@ KERNELS = ("saxpy", "BlackScholes", "CP", "mri-q", "binomialOptions", "sgemm", "
 MEMORY = (Group.MEMORY, Group.ATOMIC, Group.TEXTURE)
 
 
+PEAK = """
+import sys
+from pathlib import Path
+from lockstep.cli.main import main
+code = main(sys.argv[1:])
+print(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")))
+sys.exit(code)
+"""
+"""A program that runs a command and tells the most memory that it has had: Linux counts a program's from its begin."""
+
+
 def texts(trace: Trace, launch: schema.Launch) -> Iterator[bytes]:
     """The lines of Accel-Sim's format for a launch, warp by warp."""
     code, warps = trace.code(launch), trace.warps(launch)
     rows = code.instructions
     heads = [_head(row, text) for row, text in zip(rows, code.kernel.text, strict=True)]
     guarded, accesses = (rows["guard"] != PT).tolist(), np.isin(rows["group"], MEMORY).tolist()
-    for number in range(len(warps.blocks)):
+    for number in range(warps.blocks):
         block = warps.block(number)
         columns = {name: column.tolist() for name, column in block.columns.items()}
         columns["stride"] = block.columns["stride"].view(np.int32).tolist()
@@ -122,6 +136,23 @@ def shares(name: str, gpu: str, size: str) -> str:
     return f"| {name} | {' | '.join([*cells, *(f'{100 * replay[part]:.0f}' for part in ('trace', 'execution'))])} |"
 
 
+def peak(*arguments: str) -> int:
+    """The most memory, in MiB, that a command of ``lockstep`` has."""
+    told = subprocess.run([sys.executable, "-c", PEAK, *arguments], check=True, capture_output=True, text=True).stdout
+    return int(told.split()[-2]) >> 10
+
+
+def memory(name: str, gpu: str, size: str) -> str:
+    """A kernel's line of the table of memory."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "trace"
+        what = name, "--gpu", gpu, "--size", size
+        recording = "trace", "record", *what, "-o", str(folder)
+        peaks = [peak(*each) for each in (("run", *what), recording, ("run", "--trace", str(folder)))]
+        instructions = sum(launch.instructions for launch in Trace(folder).manifest.launches)
+    return f"| {name} | {size} | {instructions:,} | {' | '.join(map(str, peaks))} |"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lockstep.verif.trace_figures", description="Sizes and speeds.")
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(KERNELS))
@@ -129,8 +160,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--gpu", default="gtx480")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shares", action="store_true", help="what execution and trace take, instead")
+    parser.add_argument("--memory", action="store_true", help="the most memory that each needs, instead")
     options = parser.parse_args(arguments)
     executed("saxpy", options.gpu, [], "tiny")  # so that nothing is compiled while time runs
+    if options.memory:
+        print("| kernel | size | warp instructions | execution, MiB | recording | replay |\n|---|---|---|---|---|---|")
+        for name in options.kernels:
+            print(memory(name, options.gpu, options.size), flush=True)
+        return
     if options.shares:
         print("| kernel | execution: values, % | at most | replay: trace, % | accesses, % |\n|---|---|---|---|---|")
         shares("saxpy", options.gpu, "tiny")  # so that nothing is compiled while samples are taken

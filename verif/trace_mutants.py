@@ -45,7 +45,6 @@ NUMBERS = (-1, 0, 1, 2, 31, 32, 63, 64, 255, 256, 1023, 65535, 65536, 2**31 - 1,
 NAMES = ("", ".", "..", "../trace.json", "/etc/passwd", "warps-0.bin", "kernel-0.json", "a\0b", "x" * 5000, "\x1b[31m")
 
 
-
 def blocks_of(data: bytes) -> list[tuple[int, list[int]]]:
     """The blocks of a file of warps: where each begins, and the numbers of its head."""
     at, found = 0, []

@@ -35,6 +35,7 @@ from lockstep.models.jit import (
     words_i32,
     words_u32,
 )
+from lockstep.models.traces import calling_back
 from lockstep.models.traces.races import CELL, CELL_BYTES, RACES, look, note
 
 STEP = record([("warp", "i4"), ("pc", "i4"), ("active", "u4"), ("lanes", "u4")])
@@ -193,7 +194,7 @@ class Recorder:
         self._buffers = {name: np.zeros(room, kind) for name, kind in BUFFERS.items()}
         for name, array in self._buffers.items():
             self._record[name]["at"], self._record[name]["room"] = array.ctypes.data, len(array)
-        self._empty = hosted(self._called)
+        self._empty = hosted(calling_back(self._called))
         self._record["empty"] = address(self._empty)
         for group, function in SLOTS.items():
             self._record["execute"][group] = address(function)

@@ -48,6 +48,7 @@ from lockstep.models.jit import (
     words_i64,
     words_u32,
 )
+from lockstep.models.traces import calling_back
 from lockstep.models.traces.record import number_of, steering_sources
 from lockstep.spec.parameters import MAX_WARPS
 
@@ -70,7 +71,7 @@ HELD = record([("count", "i8")])
 
 PIECE = record(
     [
-        ("row", "i8"),  # in the host's index
+        ("block", "i8"),  # its number, which the host knows it by
         ("next", "i8"),  # address of the warp's next piece; 0: not there yet; -1: there is none
         ("held", "i8"),  # address of its block's HELD
         ("runs", "i8"),  # host addresses, and how many
@@ -366,7 +367,7 @@ class Replay:
         self._cursors = np.zeros((sms, MAX_WARPS), CURSOR)
         self._away: dict[int, bytes] = {}
         self._record = np.zeros((), REPLAY)
-        self._slots = hosted(self._loaded), hosted(self._changed)
+        self._slots = [hosted(calling_back(each)) for each in (self._loaded, self._changed)]
         for name, value in dict(
             first=self.first.ctypes.data, pcs=self._pcs.ctypes.data, steers=steers, cursors=self._cursors.ctypes.data,
             load=address(self._slots[0]), change=address(self._slots[1]),

@@ -23,6 +23,7 @@ HEAD = struct.Struct("<4s6I")  # magic, pieces, bytes of the table, of the colum
 MOST_PIECES = 1 << 20
 MOST_BYTES = 1 << 27  # of the columns, unpacked
 LEVEL = 6  # of zlib
+AT_A_TIME = 1 << 12  # accesses, of which strides are looked for
 
 TABLE = ("warp", "instructions", "runs", "guards", "values", "accesses", "addresses")
 """The columns of the table: a warp's number in the grid, and how many of each its piece has."""
@@ -93,8 +94,14 @@ def _bits(masks: np.ndarray) -> np.ndarray:
     return (masks[:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
 
 
-def _strides(lanes: np.ndarray, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Base and stride of the accesses that have them, and which have not."""
+def _strides(lanes: np.ndarray, addresses: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Base and stride of the accesses that have them, and which have not; a few at a time, since it takes memory."""
+    begins = range(0, max(len(lanes), 1), AT_A_TIME)
+    parts = [_strides_of(lanes[at : at + AT_A_TIME], addresses[at : at + AT_A_TIME]) for at in begins]
+    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+
+
+def _strides_of(lanes: np.ndarray, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     inside = _bits(lanes)
     wide = addresses.astype(np.int64)
     first = inside.argmax(axis=1)

@@ -17,7 +17,7 @@ from lockstep.sim.traces.read import Warps
 
 __all__ = ["Loader"]
 
-MOST_BYTES = 1 << 28  # of blocks, beside those that warps are in
+MOST_BYTES = 1 << 25  # of blocks that no warp is in
 COUNTS = {"runs": "run_count", "guards": "guard_count", "values": "value_count", "accesses": "access_count"}
 WRONG = {
     BAD_LANES: "an access in lanes that contradict each other",
@@ -25,24 +25,26 @@ WRONG = {
     BAD_ADDRESS: "an access beyond all memory that the kernel has",
 }
 _FIELDS: Any = PIECE.fields
-_ROW, _NEXT = _FIELDS["row"][1], _FIELDS["next"][1]
+_BLOCK, _NEXT = _FIELDS["block"][1], _FIELDS["next"][1]
 
 
 @dataclass
 class _Loaded:
     """A block as compiled code reads it. The arrays must stay where they are."""
 
+    warps: np.ndarray  # of its pieces
     pieces: np.ndarray
     held: np.ndarray
     arrays: list[np.ndarray]
-    rows: np.ndarray  # in the index, of its pieces
 
     @property
     def bytes(self) -> int:
-        return sum(each.nbytes for each in self.arrays)
+        return sum(each.nbytes for each in (self.warps, self.pieces, *self.arrays))
 
-    def address(self, index: int) -> int:
-        return self.pieces.ctypes.data + index * PIECE.itemsize
+    @property
+    def addresses(self) -> np.ndarray:
+        """Those of its pieces."""
+        return self.pieces.ctypes.data + np.arange(len(self.pieces)) * PIECE.itemsize
 
 
 class Loader:
@@ -51,22 +53,19 @@ class Loader:
     def __init__(self, warps: Warps) -> None:
         self._warps = warps
         self.first = np.zeros(0, np.int64)
-        index = warps.pieces
-        self._starts = np.searchsorted(index[:, 0], np.arange(warps.launch.ctas * warps.launch.warps_per_cta + 1))
-        order = np.lexsort((index[:, 2], index[:, 1]))
-        bounds = np.searchsorted(index[order, 1], np.arange(len(warps.blocks) + 1))
-        self._rows = [order[bounds[k] : bounds[k + 1]] for k in range(len(warps.blocks))]
         self._loaded: dict[int, _Loaded] = {}  # in the order of their use
-        self._bytes = 0
 
     def load(self, warp: int, piece: int) -> int:
         """The address of the piece of a warp behind another one, or of its first (0); -1: there is none."""
-        row = int(self._starts[warp]) if piece == 0 else ctypes.c_int64.from_address(piece + _ROW).value + 1
-        if row >= self._starts[warp + 1]:
+        own = ctypes.c_int64.from_address(piece + _BLOCK).value if piece else -1
+        number = self._warps.following(warp, own)
+        if number < 0:
             return -1
-        _, block, index = self._warps.pieces[row].tolist()
-        own = int(self._warps.pieces[row - 1, 1]) if piece else -1
-        address = self._get(block, own).address(index)
+        found = self._get(number, own)
+        index = int(found.warps.searchsorted(warp))
+        if index == len(found.warps) or found.warps[index] != warp:
+            raise damaged(self._warps.place, "has been changed since it was opened")
+        address = found.pieces.ctypes.data + index * PIECE.itemsize
         if piece:
             ctypes.c_int64.from_address(piece + _NEXT).value = address
         return address
@@ -76,35 +75,45 @@ class Loader:
         if number in self._loaded:
             self._loaded[number] = self._loaded.pop(number)
             return self._loaded[number]
-        while self._bytes > MOST_BYTES and self._drop(kept):
-            pass
-        found = self._made(self._warps.block(number), self._rows[number])
+        self._drop_some(kept)
+        found = self._made(self._warps.block(number), number)
         self._loaded[number] = found
-        self._bytes += found.bytes
-        begins = self._warps.pieces[found.rows, 0]
-        own = found.rows == self._starts[begins]
-        self.first[begins[own]] = found.pieces.ctypes.data + np.flatnonzero(own) * PIECE.itemsize
+        begin = self._warps.first[found.warps] == number
+        self.first[found.warps[begin]] = found.addresses[begin]
+        self._link(number - 1)
+        self._link(number)
         return found
 
-    def _drop(self, kept: int) -> bool:
-        """Forget the block that has not been used for longest, of those that no warp is in."""
-        for number, old in self._loaded.items():
-            if old.held["count"] == 0 and number != kept:
-                break
-        else:
-            return False
-        owners = self._warps.pieces[old.rows, 0]
-        self.first[owners[old.rows == self._starts[owners]]] = 0
-        for row in old.rows.tolist():
-            warp = int(self._warps.pieces[row, 0])
-            if row > self._starts[warp]:
-                _, block, index = self._warps.pieces[row - 1].tolist()
-                if block in self._loaded:
-                    self._loaded[block].pieces["next"][index] = 0
-        self._bytes -= self._loaded.pop(number).bytes
-        return True
+    def _link(self, number: int) -> None:
+        """Join pieces in a block and in the one behind it, if both are there."""
+        if number in self._loaded and number + 1 in self._loaded:
+            one, other = self._loaded[number], self._loaded[number + 1]
+            open_ends = np.flatnonzero(one.pieces["next"] == 0)
+            warps = one.warps[open_ends]
+            at = np.minimum(other.warps.searchsorted(warps), len(other.warps) - 1)
+            goes_on = other.warps[at] == warps
+            one.pieces["next"][open_ends[goes_on]] = other.addresses[at[goes_on]]
 
-    def _made(self, block: Block, rows: np.ndarray) -> _Loaded:
+    def _drop_some(self, kept: int) -> None:
+        """Forget blocks that no warp is in, those first that have not been used for longest."""
+        free = {number: each.bytes for number, each in self._loaded.items() if each.held["count"] == 0}
+        free.pop(kept, None)
+        left = sum(free.values())
+        for number, size in free.items():
+            if left <= MOST_BYTES:
+                break
+            self._drop(number)
+            left -= size
+
+    def _drop(self, number: int) -> None:
+        old = self._loaded.pop(number)
+        self.first[old.warps[self._warps.first[old.warps] == number]] = 0
+        begin, end = old.addresses[0], old.addresses[-1]
+        for each in self._loaded.values():
+            following = each.pieces["next"]
+            following[(following >= begin) & (following <= end)] = 0
+
+    def _made(self, block: Block, number: int) -> _Loaded:
         """A block's arrays, and its pieces in them."""
         table, columns = block.table, block.columns
         runs = np.zeros(len(columns["run_pc"]), RUN)
@@ -116,10 +125,9 @@ class Loader:
             "addresses": columns["address"],
         }  # fmt: skip
         held = np.zeros((), HELD)
-        pieces = np.zeros(len(rows), PIECE)
-        pieces["row"], pieces["held"] = rows, held.ctypes.data
-        owners = self._warps.pieces[rows, 0]
-        pieces["next"] = np.where(rows + 1 == self._starts[owners + 1], -1, 0)
+        pieces = np.zeros(len(table["warp"]), PIECE)
+        pieces["block"], pieces["held"] = number, held.ctypes.data
+        pieces["next"] = np.where(self._warps.last[table["warp"]] == number, -1, 0)
         kept = []
         for name, array in arrays.items():
             array = np.ascontiguousarray(array)
@@ -127,7 +135,7 @@ class Loader:
             pieces[name] = array.ctypes.data + starts[name] * array.itemsize
             if name in COUNTS:
                 pieces[COUNTS[name]] = table[name]
-        return _Loaded(pieces, held, kept, rows)
+        return _Loaded(table["warp"], pieces, held, kept)
 
     def _accesses(self, block: Block) -> np.ndarray:
         """A block's accesses, checked. Raises :class:`UsageError`."""

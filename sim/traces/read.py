@@ -1,4 +1,7 @@
-"""Reading a trace: its launches, and the pieces of its warps, of which only those that warps are in stay in memory.
+"""Reading a trace: its launches, and the blocks of its warps' pieces, which are read when they are needed.
+
+However long a file of warps is, of it stay in memory eight bytes for each warp and for each block, and the numbers of
+the warps that are in some blocks (:data:`MOST_ROWS`).
 
 Nothing of a trace is believed: files must lie in its folder and have their digests, numbers must be in their ranges and
 fit each other.
@@ -8,8 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from array import array
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from lockstep.sim.traces.blocks import HEAD, Block, Head, damaged, read_head, re
 
 __all__ = ["Code", "Trace", "Warps", "notes"]
 
-MOST_PIECES = 1 << 24  # of a launch; all their rows stay in memory
+MOST_ROWS = 1 << 20  # of blocks, whose warps are known without reading their tables again
 
 
 class Code:
@@ -36,30 +38,29 @@ class Code:
         self.guards_before = np.concatenate([[0], np.cumsum(guarded)])
 
 
-@dataclass(frozen=True)
-class Found:
-    """A block as it lies in the file."""
-
-    at: int
-    head: Head
-    table: dict[str, np.ndarray]
-
-
 class Warps:
-    """The file of a launch's warps. ``whole``: it must be complete."""
+    """The file of a launch's warps. ``whole``: it must be complete.
+
+    ``blocks``, ``pieces`` and ``instructions`` are how many it has; ``first`` and ``last`` are the blocks of the first
+    and last piece of each warp, or -1.
+    """
 
     def __init__(self, path: Path, launch: schema.Launch, code: Code, whole: bool = True) -> None:
         self.place, self.launch, self.code = str(path), launch, code
         try:
             if path.is_symlink() or not path.is_file():
                 raise UsageError(f"{path}: must be a file")
-            self._file = path.open("rb")
+            self._file = path.open("rb", buffering=0)
         except OSError as error:
             raise UsageError(f"{path}: {error.strerror}") from None
         if whole:
             self._check_digest()
-        self.blocks = list(self._scan(whole))
-        self.pieces = self._index()
+        self.pieces = self.instructions = 0
+        self.first, self.last = (np.full(launch.ctas * launch.warps_per_cta, -1, np.int32) for _ in range(2))
+        self._starts = array("q")
+        self._rows: dict[int, np.ndarray] = {}  # the warps in a block; blocks in the order of their use
+        self._row_count = 0
+        self._scan(whole)
         if whole and self.instructions != launch.instructions:
             counted = f"has {self.instructions} warp instructions, and {launch.instructions} by trace.json"
             raise damaged(self.place, counted)
@@ -68,8 +69,8 @@ class Warps:
         self._file.close()
 
     @property
-    def instructions(self) -> int:
-        return sum(int(each.table["instructions"].sum()) for each in self.blocks)
+    def blocks(self) -> int:
+        return len(self._starts)
 
     def _check_digest(self) -> None:
         size = os.fstat(self._file.fileno()).st_size
@@ -78,46 +79,65 @@ class Warps:
         digest = hashlib.file_digest(self._file, "sha256").hexdigest()
         if digest != self.launch.digest:
             raise damaged(self.place, "does not have the digest that trace.json says")
-        self._file.seek(0)
 
-    def _scan(self, whole: bool) -> Iterator[Found]:
-        """The blocks of the file, of which heads and tables are read; an unfinished one may end within a block."""
+    def _scan(self, whole: bool) -> None:
+        """Find the blocks of the file and check their tables; an unfinished one may end within a block."""
         size, at = os.fstat(self._file.fileno()).st_size, 0
-        warps, pieces = self.launch.ctas * self.launch.warps_per_cta, 0
         while at < size:
-            self._file.seek(at)
-            data = self._file.read(HEAD.size)
-            if not whole and len(data) < HEAD.size:
+            if not whole and size - at < HEAD.size:
                 return
-            head = read_head(data, self.place)
+            head = self._head(at)
             if at + head.bytes > size:
                 if not whole:
                     return
                 raise damaged(self.place, "ends within a block")
-            pieces += head.pieces
-            if pieces > MOST_PIECES:
-                raise damaged(self.place, f"has more than {MOST_PIECES} pieces")
-            table = read_table(self._file.read(head.table_bytes), head, self.place)
-            if table["warp"][-1] >= warps:
-                raise damaged(self.place, f"has warp {int(table['warp'][-1])}, and the grid {warps} warps")
-            yield Found(at, head, table)
+            table = self._table(head)
+            warps = table["warp"]
+            fresh = warps[self.first[warps] < 0]
+            self.first[fresh], self.last[warps] = self.blocks, self.blocks
+            self.pieces += head.pieces
+            self.instructions += int(table["instructions"].sum())
+            self._starts.append(at)
             at += head.bytes
 
-    def _index(self) -> np.ndarray:
-        """All pieces, by warp, in the order of a warp's pieces: warp, block, index in it."""
-        if not self.blocks:
-            return np.zeros((0, 3), np.int64)
-        rows = np.concatenate([
-            np.stack([each.table["warp"], np.full(each.head.pieces, k), np.arange(each.head.pieces)], axis=1)
-            for k, each in enumerate(self.blocks)
-        ])  # fmt: skip
-        return rows[np.argsort(rows[:, 0], kind="stable")]
+    def _head(self, at: int) -> Head:
+        self._file.seek(at)
+        return read_head(self._file.read(HEAD.size), self.place)
+
+    def _table(self, head: Head) -> dict[str, np.ndarray]:
+        """The table that follows the head that has just been read."""
+        table = read_table(self._file.read(head.table_bytes), head, self.place)
+        if table["warp"][-1] >= len(self.first):
+            raise damaged(self.place, f"has warp {int(table['warp'][-1])}, and the grid {len(self.first)} warps")
+        return table
+
+    def following(self, warp: int, block: int) -> int:
+        """The block of a warp's next piece behind the one in a block, or of its first (-1); -1: there is none."""
+        if block < 0:
+            return int(self.first[warp])
+        for number in range(block + 1, int(self.last[warp]) + 1):
+            rows = self._warps_in(number)
+            at = int(rows.searchsorted(warp))
+            if at < len(rows) and rows[at] == warp:
+                return number
+        return -1
+
+    def _warps_in(self, number: int) -> np.ndarray:
+        """The warps that have a piece in a block."""
+        rows = self._rows.pop(number, None)
+        if rows is None:
+            rows = self._table(self._head(self._starts[number]))["warp"].astype(np.int32)
+            self._row_count += len(rows)
+            while self._row_count > MOST_ROWS and self._rows:
+                self._row_count -= len(self._rows.pop(next(iter(self._rows))))
+        self._rows[number] = rows
+        return rows
 
     def block(self, number: int) -> Block:
         """A block, unpacked; its instructions are checked."""
-        found = self.blocks[number]
-        self._file.seek(found.at + HEAD.size + found.head.table_bytes)
-        block = blocks.decode(self._file.read(found.head.column_bytes), found.head, found.table, self.place)
+        head = self._head(self._starts[number])
+        table = self._table(head)
+        block = blocks.decode(self._file.read(head.column_bytes), head, table, self.place)
         self._check(block)
         return block
 

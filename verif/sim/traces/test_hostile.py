@@ -152,14 +152,6 @@ def test_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told[-1] == f"lockstep: {folder}/warps-0.bin: must be a file"
 
 
-def test_pieces_without_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of pieces compress well: a small file must not fill the memory with them."""
-    monkeypatch.setattr(read, "MOST_PIECES", 1)
-    trace = read.Trace(folder)
-    with pytest.raises(UsageError, match="has more than 1 pieces"):
-        trace.warps(trace.manifest.launches[0])
-
-
 def test_what_is_said_of_a_trace_has_no_control_characters(folder: Path) -> None:
     trace = read.Trace(folder)
     trace.manifest.origin = "accel-sim"
