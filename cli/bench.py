@@ -20,17 +20,21 @@ BENCHMARK = ("saxpy", "gemm", "hotspot", "spmv", "bfs", "sgemm", "mri-q")
 def arguments(to: ArgumentParser) -> None:
     to.add_argument("kernels", metavar="KERNEL", nargs="*")
     shared.one_gpu(to)
+    shared.threads(to)
     to.add_argument("--profile", action="store_true", help="show which parts of the model take the time")
     shared.json(to)
 
 
 def command(options: Namespace) -> int:
     check_writable(options.json)
+    if options.profile and options.threads > 1:
+        raise UsageError("--profile: samples one thread; it cannot be given with --threads")
     results = []
     with Display(options.json) as watch:
         for kernel in options.kernels or BENCHMARK:
             job = shared.job(options, kernel)
             results.append(_profiled(job, watch) if options.profile else execute(job, watch))
+    shared.why_one_thread(options, results)
     for result in results:
         result["machine"] = machine()
         seconds = ratio(result["warp_instructions"], 1000 * result["kwips"])
@@ -38,7 +42,8 @@ def command(options: Namespace) -> int:
     if options.json != "-":
         columns = ("kernel", "warp instructions", "cycles", "IPC", "seconds", "kwips", "launches", "ms each", "checked")
         what = f"{options.gpu} with {', '.join(job.mechanisms)}" if job.mechanisms else options.gpu
-        table(f"{what}, {options.size}; kwips: thousand warp instructions per second, one core", columns, [
+        cores = "one core" if options.threads == 1 else f"{options.threads} threads"
+        table(f"{what}, {options.size}; kwips: thousand warp instructions per second, {cores}", columns, [
             (r["kernel"], r["warp_instructions"], r["cycles"], r["ipc"], r["wall_seconds"], r["kwips"], r["launches"],
              1000 * r["seconds_per_launch"], r["checked"])
             for r in results

@@ -21,6 +21,7 @@ def arguments(to: ArgumentParser) -> None:
     shared.one_kernel_or_trace(to)
     shared.json(to)
     shared.secondary(to)
+    shared.threads(to)
     to.add_argument("--rtl", metavar="BLOCK[,BLOCK]|AREA|all", default="all", action=shared.Joined,
                        help="what runs as RTL (default: all)")  # fmt: skip
     to.add_argument("--mode", choices=("shadow", "replace"), default="shadow", help="shadow: the model drives the "
@@ -40,6 +41,7 @@ def command(options: Namespace) -> int:
     with Display(options.json) as watch:
         sms, gates = _sms(options.sm), _gates(options)
         result = cosim(job, options.rtl, options.mode, sms, options.folder, watch, gates, options.record)
+    shared.why_one_thread(options, [result])
     result["gates"] = options.liberty or "generic" if gates else ""
     if options.json != "-":
         rows: list[tuple[str, Any, str]] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.sim.output import write_json
 from lockstep.sim.sizes import SIZES
 from lockstep.sim.study import comparison, replayed
-from lockstep.sim.study.job import Job, complaint
+from lockstep.sim.study.job import Job, Result, complaint
 
 GPU = "see `lockstep gpus` (default: gtx480)"
 
@@ -85,6 +86,18 @@ def one_kernel_or_trace(to: argparse.ArgumentParser) -> None:
     to.set_defaults(gpu=None, mechanisms=None)
 
 
+def threads(to: argparse.ArgumentParser) -> None:
+    to.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the host for a run, with the same "
+                    "bits; they need l1.values=lines (default: 1)")  # fmt: skip
+
+
+def why_one_thread(options: Namespace, results: Sequence[Result]) -> None:
+    """Say why runs that might have had several threads had one."""
+    reasons = dict.fromkeys(result["one_thread"] for result in results if result.get("one_thread"))
+    for reason in reasons if options.threads > 1 else ():
+        print(f"lockstep: one thread: {reason}", file=sys.stderr)
+
+
 def secondary(to: argparse.ArgumentParser) -> None:
     to.add_argument("--secondary", metavar="KERNEL|FILE.py", help="a second kernel, which runs at the same time")
     to.add_argument("--secondary-size", choices=SIZES, help="size of its input (default: that of the first)")
@@ -137,7 +150,10 @@ def settings(options: Namespace) -> dict[str, Any]:
 def job(options: Namespace, kernel: str) -> Job:
     """The job of a command that runs on one GPU."""
     selected = comparison.mechanisms(options.mechanisms)
-    return Job(kernel, options.gpu, options.size, options.seed, selected, settings(options), options.strict)
+    threads = getattr(options, "threads", 1)
+    return Job(
+        kernel, options.gpu, options.size, options.seed, selected, settings(options), options.strict, threads=threads
+    )
 
 
 def two_jobs(options: Namespace) -> Job:
@@ -170,7 +186,8 @@ def _replay(options: Namespace) -> Job:
             raise UsageError(f"{shown}: the trace says what runs, and has no memory; it cannot be given with --trace")
     recorded = replayed.job(options.trace, options.gpu)
     selected = recorded.mechanisms if options.mechanisms is None else comparison.mechanisms(options.mechanisms)
-    return replace(recorded, mechanisms=selected, settings={**recorded.settings, **settings(options)})
+    changed = {**recorded.settings, **settings(options)}
+    return replace(recorded, mechanisms=selected, settings=changed, threads=options.threads)
 
 
 def source(options: Namespace) -> tuple[Path, dict[str, int]]:

@@ -37,6 +37,7 @@ def arguments(to: ArgumentParser) -> None:
     shared.one_kernel_or_trace(to)
     shared.json(to)
     shared.secondary(to)
+    shared.threads(to)
     to.add_argument("--profile", action="store_true", help="show which lines of the source take the time, and why")
     to.add_argument("--energy", action="store_true", help="keep in --json what takes energy, by launch and interval, "
                     "for `lockstep energy`")  # fmt: skip
@@ -109,6 +110,7 @@ def command(options: Namespace) -> int:
             except (KernelFault, ModelFault) as stop:
                 watched.stopped(stop)
                 raise
+    shared.why_one_thread(options, [result])
     kernels = result.get("kernels", [])
     watched.write([each["kernel"] for each in kernels])
     if options.json != "-":

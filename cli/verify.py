@@ -16,9 +16,10 @@ from lockstep.verif import combinations, levels, modes, soak
 
 
 def arguments(to: ArgumentParser) -> None:
-    to.add_argument("targets", metavar="BLOCK|AREA|combinations|modes|all", nargs="*", default=["all"],
+    to.add_argument("targets", metavar="BLOCK|AREA|combinations|modes|threads|all", nargs="*", default=["all"],
                         help="default: all; combinations: pairs of mechanisms (random); modes: kernels interpreted, "
-                        "and with mechanisms, without skipping (random)")  # fmt: skip
+                        "and with mechanisms, without skipping (random); threads: kernels and programs that race, with "
+                        "several threads (random)")  # fmt: skip
     to.add_argument("--level", choices=levels.LEVELS, default="smoke", help="how thoroughly (default: smoke)")
     to.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds per run (default: 1)")
     to.add_argument("--seed", type=int, metavar="S", help="the first seed (default: LOCKSTEP_SEED, or random)")

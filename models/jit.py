@@ -280,7 +280,9 @@ if COMPILED:
         """The same for what is long and called at one place: it compiles in less time."""
         return register_jitable(forceinline=True, pipeline_class=_IntoOneCaller)(function)
 
-    entry = jit
+    def entry(function: Callable) -> Any:
+        """Compile a function that Python calls; other threads go on meanwhile."""
+        return njit(**_INTERNAL, nogil=True)(function)
 
     def slot(function: Callable) -> Any:
         """Compile ``f(int64, int64) -> int64`` for calls through its address (:func:`address`, :func:`call`)."""
@@ -434,6 +436,34 @@ if COMPILED:
             return ctx.get_dummy_value()
 
         return types.void(target), codegen
+
+    @intrinsic
+    def load_acquire(_context: Any, _where: Any) -> Any:
+        """Read a word that another thread writes; what comes later in the program is read later."""
+
+        def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            return builder.load_atomic(builder.inttoptr(args[0], args[0].type.as_pointer()), "acquire", 8)
+
+        return types.int64(types.int64), codegen
+
+    @intrinsic
+    def store_release(_context: Any, _where: Any, _value: Any) -> Any:
+        """Write a word that another thread reads; what comes earlier in the program is written before it."""
+
+        def codegen(ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            builder.store_atomic(args[1], builder.inttoptr(args[0], args[0].type.as_pointer()), "release", 8)
+            return ctx.get_dummy_value()
+
+        return types.void(types.int64, types.int64), codegen
+
+    @intrinsic
+    def exchange(_context: Any, _where: Any, _value: Any) -> Any:
+        """Write a word that several threads write; returns what was there."""
+
+        def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
+            return builder.atomic_rmw("xchg", builder.inttoptr(args[0], args[0].type.as_pointer()), args[1], "acq_rel")
+
+        return types.int64(types.int64, types.int64), codegen
 
     @intrinsic
     def lanes_equal(_context: Any, _where: Any, _shift: Any, _stride: Any, _value: Any) -> Any:
@@ -591,6 +621,17 @@ else:
 
     def clear(target: Record) -> None:
         ctypes.memset(addressof(target), 0, ctypes.sizeof(target))
+
+    def load_acquire(where: int) -> int:
+        return words_i64(where, 1)[0]
+
+    def store_release(where: int, value: int) -> None:
+        words_i64(where, 1)[0] = value
+
+    def exchange(where: int, value: int) -> int:
+        word = words_i64(where, 1)
+        before, word[0] = word[0], value
+        return before
 
     _KEPT = 100_000  # views of memory, of every type
 

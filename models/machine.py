@@ -20,14 +20,16 @@ from lockstep.models import cache, laws, tenants
 from lockstep.models import jit as J
 from lockstep.models.core.sm import ZEROED
 from lockstep.models.core.state import LAUNCH, SM
+from lockstep.models.dispatching import RUN
 from lockstep.models.execution.isa import CODE_BASE, CODE_END, CONTEXT, GRANULE, Flag, Group
 from lockstep.models.launch import Kernel
 from lockstep.models.memory import system
 from lockstep.models.observe import Observer
 from lockstep.models.observe.intervals import Recorder
 from lockstep.models.occupancy import round_up
-from lockstep.models.run import RUN, begin, enter, run, settle
+from lockstep.models.run import begin, enter, run, settle
 from lockstep.models.storage import Storage, predicates
+from lockstep.models.team import Team
 from lockstep.models.tenants import Instance
 from lockstep.spec import registry
 from lockstep.spec.frame import FRAME
@@ -73,6 +75,7 @@ class Model:
         self.context = _one(CONTEXT)
         self.launch_record = _one(LAUNCH)
         self.state = _one(RUN)
+        self.team = Team(gpu)
         self.storage = [Storage(gpu, index) for index in range(MAX_GRIDS)]
         self.predicates = predicates(gpu)
         self._code_places: dict[bytes, int] = {}
@@ -125,11 +128,11 @@ class Model:
         begin(state, sms, launch, settings)
         enter(state, launch, settings, 0)
         settle(state, sms, 0)
-        run(*self.arguments, 0)
+        run(self.team.argument, 0, *self.arguments, 0)
 
     @property
     def arguments(self) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
-        """The arguments of :func:`~lockstep.models.run.run`, but for the last."""
+        """The arguments of :func:`~lockstep.models.run.run`, but for the team and the last."""
         state, sms = J.argument(self.state), J.argument(self.sms)
         launch, settings = J.argument(self.launch_record), J.argument(self._settings)
         context, rows = J.argument(self.context), J.argument(self.rows.record)

@@ -18,7 +18,7 @@ import numpy as np
 
 from lockstep.models import jit as J
 from lockstep.models import laws
-from lockstep.models.execution.isa import LANES, Fault
+from lockstep.models.execution.isa import LANES, Fault, Group
 from lockstep.models.launch import Arena, Kernel, Launch, Program, describe
 from lockstep.models.machine import Model
 from lockstep.models.memory.values import finish_stores
@@ -28,6 +28,7 @@ from lockstep.models.occupancy import plan
 from lockstep.models.progress import Files, Watch, between_looks
 from lockstep.models.run import enter, invalidate, run
 from lockstep.models.stop import ModelFault, Records, Stop
+from lockstep.models.team import window
 from lockstep.spec.parameters import MAX_GRIDS
 
 
@@ -39,6 +40,7 @@ class Result:
     fault: Stop | None
     steps: int  # of SMs, which the run loop made
     intervals: Intervals
+    one_thread: str  # why it had one thread, whatever was asked for; empty: it need not have
     printed: str  # by ``printf``, in the grid that ended last
 
 
@@ -76,6 +78,25 @@ def _interrupts_later() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
+def _obstacle(machine: Model, kernel: Kernel, arena: Arena, grids: int, observers: Sequence[Observer]) -> str:
+    """Why a run of a kernel is in lockstep, and has one thread, whatever was asked for; empty: it has windows."""
+    gpu, groups = machine.gpu, set(kernel.code["group"].tolist())
+    reasons = {
+        "memory has values as instructions execute (`l1.values = memory`)": gpu.l1.values == "memory",
+        "on a mesh, packets pass each other": gpu.mesh.columns != 0,
+        "replies come at once (`crossbar.latency`, `l1.latency`)": window(gpu) < 2,
+        "two kernels run at once": grids > 1,
+        "CTAs can be preempted": bool(machine.sms["frame"]["context"]["step"].any()),
+        "it is observed": bool(observers),
+        "it is recorded or replayed": machine.guide is not None or machine.trace != 0,
+        "memory keeps marks": arena.marks != 0,
+        "it accesses textures or surfaces": Group.TEXTURE in groups,
+        "it calls the host": Group.SYSTEM in groups,
+        "the model is interpreted": not J.COMPILED and machine.team.threads > 1,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
 class Session:
     """One run. ``grids`` is how many may run at once; ``progress``, ``observers`` and ``interval`` are those of
     :meth:`~lockstep.models.gpu.Machine.launch`.
@@ -100,6 +121,8 @@ class Session:
         self._stuck: Watch | None = None  # has found that the run makes no progress
         self._printed = ""
         self._look = 0
+        self.one_thread = ""
+        """Why the run has one thread, whatever the GPU may have; empty: it need not."""
 
     @property
     def running(self) -> list[int]:
@@ -138,7 +161,8 @@ class Session:
         describe(record, launch, program, machine.place_code(launch.kernel.code, program.words), machine.grids)
         machine.printer.begin(record)
         if first:
-            self._arena = arena
+            self._arena, self._kernel = arena, kernel
+            self.one_thread = _obstacle(machine, kernel, arena, self._grids, self._observers)
             machine.context["fault"], machine.context["fault_lane"], machine.context["fault_address"] = 0, -1, 0
             machine.reset(kernel, self._observers)
             machine.rows.begin(self._interval, shares=self._grids > 1)
@@ -178,12 +202,22 @@ class Session:
 
     def advance(self, until: int | None = None) -> list[Ended]:
         """Run until a grid has ended, or up to a core cycle; returns the grids that have. A fault ends the run."""
+        machine = self._machine
+        self._show()
+        code = None if self.one_thread else self._kernel.code
+        with machine.team.of(code, machine.arguments, machine.context):
+            self._advance(until)
+        if machine.printer.error is not None:
+            raise machine.printer.error
+        return self._ended()
+
+    def _advance(self, until: int | None) -> None:
         machine, state = self._machine, self._machine.state
         limit = machine.gpu.launch.no_progress
-        self._show()
         while not (self.over or state["over"]) and (until is None or self.now < until):
             with _interrupts_later():
-                run(*machine.arguments, self._look if until is None else min(self._look, until))
+                to = self._look if until is None else min(self._look, until)
+                run(machine.team.argument, 0, *machine.arguments, to)
             if self._progress:
                 grids = state["grids"][self.running]
                 self._progress(int(grids["ended"].sum()), int(grids["ctas"].sum()), self.now)
@@ -194,9 +228,6 @@ class Session:
                 if self._watch.stuck(self.now):
                     state["fault"] = Fault.NO_PROGRESS
                     self._stuck = self._watch
-        if machine.printer.error is not None:
-            raise machine.printer.error
-        return self._ended()
 
     def _new_watch(self, limit: int) -> Watch:
         machine = self._machine
@@ -267,4 +298,4 @@ class Session:
                 raise RuntimeError(f"conservation is broken at cycle {self.now}: {'; '.join(broken)}")
         if stop:
             self._printed = machine.printer.text(machine.grid(max(stop.grid, 0)))
-        return Result(raw, stop, int(state["steps"]), machine.rows.intervals(), self._printed)
+        return Result(raw, stop, int(state["steps"]), machine.rows.intervals(), self.one_thread, self._printed)

@@ -48,6 +48,7 @@ class ModelFault(RuntimeError):
             Fault.WORD: f"lane {stop.lane} loads {stop.address:#x}, and its result names the word at {stop.named:#x}",
             Fault.BYTES: f"lane {stop.lane} stores to {stop.address:#x}, and the byte sent to {stop.named:#x} is wrong",
             Fault.DIFFERENCE: "hardware and model differ",
+            Fault.AHEAD: "it was stepped ahead, and met a full queue to the interconnect, or had no packet to send",
             Fault.NO_ROOM: "a CTA was placed here, and there are not enough warp slots in a row",
         }[stop.code]
         where = f"CTA {stop.cta}, warp {stop.warp}, instruction {stop.pc}" if stop.pc >= 0 else "this SM"
@@ -58,7 +59,7 @@ class ModelFault(RuntimeError):
 class Records:
     """The records of a machine that say where it has stopped."""
 
-    run: Any  # models.run.RUN
+    run: Any  # models.dispatching.RUN
     launch: Any  # core.state.LAUNCH
     context: Any  # execution.isa.CONTEXT
     sms: np.ndarray
@@ -74,7 +75,7 @@ class Records:
             stop.waiting = tuple(waiting.of_all(self.sms, stuck, self._waits))
             stop.ctas = self._ctas()
             return stop
-        if fault in (Fault.DIFFERENCE, Fault.NO_ROOM):
+        if fault in (Fault.DIFFERENCE, Fault.NO_ROOM, Fault.AHEAD):
             return Stop(fault, cycle, index)
         sm = self.sms[index]
         stop = self._at(fault, index, int(sm["fault_warp"]), int(sm["fault_pc"]))

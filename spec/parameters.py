@@ -18,6 +18,7 @@ import numpy as np
 LANES = 32
 
 # The most that the records are sized for; a description that exceeds one is refused.
+MAX_THREADS = 64  # of the host, for one run
 MAX_SMS = 128
 MAX_WARPS = 64  # per SM
 TICKETS = 16  # memory instructions in flight per warp

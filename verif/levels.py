@@ -5,7 +5,8 @@ smoke    the netlist's combinational paths against the declared ones, lint, a sh
 random   every configuration and shape of stimulus with as many seeds as asked for, and the coverage of all of them; the
          bits of each port that are reached with the parameters that ship, and that idle cycles leave the state alone;
          *combinations*: every pair of mechanisms that may be combined, on all kernels;
-         *modes*: all kernels interpreted, with bounds checks, and with each mechanism without skipping idle cycles
+         *modes*: all kernels interpreted, with bounds checks, and with each mechanism without skipping idle cycles;
+         *threads*: all kernels, alone, with each mechanism and some pairs, and programs that race, with several threads
 formal   the proofs, that what a bench waives in code coverage cannot be reached, and that Verilog to read means what
          Verilog with a wire for each operator means
 mutation mutants of the hardware against the random runs, replay files of kernels, and the proofs
@@ -44,7 +45,7 @@ from lockstep.spec.frame import DEFAULTS, FRAME
 from lockstep.spec.processes import side_by_side
 from lockstep.spec.registry import MECHANISMS, resolve
 from lockstep.synth import equivalence
-from lockstep.verif import combinations, exercised, formal, modes, soak, verilated, waivers
+from lockstep.verif import combinations, exercised, formal, modes, soak, threads, verilated, waivers
 from lockstep.verif.blocks import Declaration, blocks, declaration, proofs
 from lockstep.verif.coverage import KINDS, Coverage, functional, measure, waived
 from lockstep.verif.mutation import everywhere, mutate, refute
@@ -109,11 +110,11 @@ def base_seed(otherwise: int | None = None) -> int:
 
 def targets(level: str = LEVELS[0]) -> list[str]:
     """What can be verified at a level."""
-    return [*soak.PARTS] if level == "soak" else [*blocks(), combinations.TARGET, modes.TARGET]
+    return [*soak.PARTS] if level == "soak" else [*blocks(), combinations.TARGET, modes.TARGET, threads.TARGET]
 
 
 def find(names: Sequence[str], level: str = LEVELS[0]) -> list[str]:
-    """The blocks, combinations and modes, or parts of a soak, that names stand for
+    """The blocks, combinations, modes and threads, or parts of a soak, that names stand for
     (:func:`lockstep.rtl.registry.select`).
 
     Raises
@@ -165,7 +166,7 @@ def _planned(names: Sequence[str], options: Options) -> Iterator[tuple[str, tupl
     if options.level == "gates":
         names = _proved_in_gates(names)
     for name in names:
-        joint = {combinations.TARGET: _combinations, modes.TARGET: _modes}.get(name)
+        joint = {combinations.TARGET: _combinations, modes.TARGET: _modes, threads.TARGET: _threads}.get(name)
         if joint:
             description.load("gtx480", options.settings)  # raises UsageError
         checks = joint(options) if joint else _plan(declaration(name), options)
@@ -286,6 +287,28 @@ def _modes(options: Options) -> Iterator[tuple[str, Job]]:
         yield "with bounds checks", partial(_mode, modes.checking, names, options)
         for mechanism in MECHANISMS:
             yield f"without skipping, {mechanism}", partial(_unskipped, mechanism, names, options)
+
+
+def _threads(options: Options) -> Iterator[tuple[str, Job]]:
+    if options.level == "random":
+        names = kernels.names()
+        configurations: list[tuple[str, Sequence[str]]] = [(gpu, ()) for gpu in threads.GPUS]
+        configurations += [(gpu, (mechanism,)) for gpu in threads.GPUS for mechanism in MECHANISMS]
+        configurations += [("gtx480", pair) for pair in threads.pairs(options.seed)]
+        for gpu, mechanisms in configurations:
+            if threads.fits(gpu, mechanisms):
+                yield "+".join((gpu, *mechanisms)), partial(_divided, gpu, mechanisms, names)
+        seeds = range(options.seed, options.seed + threads.RACES)
+        for first in range(0, threads.RACES, 100):
+            yield f"races from {seeds[first]} on", partial(_raced, seeds[first : first + 100])
+
+
+def _divided(gpu: str, mechanisms: Sequence[str], names: Sequence[str]) -> Check:
+    return Check(threads.TARGET, "", *threads.check(gpu, mechanisms, names))
+
+
+def _raced(seeds: Sequence[int]) -> Check:
+    return Check(threads.TARGET, "", threads.races(seeds), f"{len(seeds)} programs")
 
 
 Mode = Callable[[Sequence[str], Mapping[str, Any]], list[str]]

@@ -44,7 +44,8 @@ import sys
 from pathlib import Path
 from lockstep.cli.main import main
 code = main(sys.argv[1:])
-print(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")))
+lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+print(next(line for line in lines if line.startswith("VmHWM")))
 sys.exit(code)
 """
 """A program that runs a command and tells the most memory that it has had: Linux counts a program's from its begin."""
@@ -138,7 +139,8 @@ def shares(name: str, gpu: str, size: str) -> str:
 
 def peak(*arguments: str) -> int:
     """The most memory, in MiB, that a command of ``lockstep`` has."""
-    told = subprocess.run([sys.executable, "-c", PEAK, *arguments], check=True, capture_output=True, text=True).stdout
+    told = subprocess.run([sys.executable, "-c", PEAK, *arguments], check=True, capture_output=True,
+                          encoding="utf-8").stdout  # fmt: skip
     return int(told.split()[-2]) >> 10
 
 

@@ -125,7 +125,7 @@ def _enter(now):
 @inline_once
 def _dispatch(state, sms, launch, settings, wakes, now):
     _enter(now)
-    model._dispatch(state, sms, launch, settings, wakes, now)
+    model.dispatch(state, sms, launch, settings, wakes, now)
     _passed(DISPATCH)
 
 
@@ -157,17 +157,17 @@ def _with(function: Any, **parts: Any) -> Any:
     return inline_once(FunctionType(function.__code__, {**function.__globals__, **parts}, function.__name__))
 
 
-_advance = _with(model._advance, _dispatch=_dispatch, _step=_step, memory_step=_memory_step)
+_advance = _with(model._advance, dispatch=_dispatch, _step=_step, memory_step=_memory_step)
 _run = _with(model._run, _advance=_advance)
 
 
 @_uncached
-def _timed(state, sms, memory, launch, settings, context, rows, until):
+def _timed(team, _member, state, sms, memory, launch, settings, context, rows, until):
     """``models.run.run`` with a clock around its parts."""
     log = _log_at(_LOG)
     log.memory = addressof(memory)
     log.at = _ticks()
-    _run(state, sms, memory, launch, settings, context, rows, until)
+    _run(team, state, sms, memory, launch, settings, context, rows, until)
 
 
 class Log:
@@ -262,6 +262,7 @@ def logged(name: str, gpu: str, mechanisms: Sequence[str], settings: dict[str, A
     kernel, log = kernels.find(name), Log()
     device = Gpu(gpu, mechanisms, settings)
     device.on_print = None
+    device.machine.team.length = 0  # what is timed is in lockstep
     with log.of_runs():
         kernel.run(device, device.load(kernel.ptx, kernel.registers), kernel.setup(size, 1))
     rows = log.rows[:, : FIRST_SM + device.description.core.sms].astype(np.float64)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from lockstep.models.blocks import instance
 from lockstep.models.clocked import clock
 from lockstep.models.core.state import SM
+from lockstep.models.dispatching import RUN
 from lockstep.models.dyncore import activity_counter, core_gate
 from lockstep.models.execution.isa import Fault
 from lockstep.models.jit import addressof, i64, inline, jit, pointer_to, record, slots
-from lockstep.models.run import RUN
 from lockstep.models.time import NEVER
 from lockstep.spec.dyncore.parameters import COUNTER, GATE
 

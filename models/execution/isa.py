@@ -629,6 +629,7 @@ class Fault(IntEnum):
     WORD = 105  # a lane was given another word than it asked for
     KIND = 106  # a load, store or atomic was sent as something else
     BYTES = 107  # a lane's bytes were not in the line that was sent for it, or others were
+    AHEAD = 108  # an SM was stepped ahead of the memory system, and had to know of it
 
 
 # Device addresses. Everything lies below 4 GiB, so a physical address is 32 bits.

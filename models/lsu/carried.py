@@ -137,12 +137,38 @@ def _is_stale(lsu, memory, line, where):
 
 
 @jit
-def _count_stale(lsu, memory, number, line, where):
-    """Count a hit that gives the lanes of a load other bytes than memory has now."""
+def _count_stale(lsu, port, number, line, where):
+    """Count a hit that gives the lanes of a load other bytes than memory has now.
+
+    What memory has now is not known where the SM is stepped ahead of it: the hit is noted, to be looked at again.
+    """
+    lanes = i64(lsu.token[number].late) & lanes_of_line(lsu, number, line)
+    stale = i64(_gives_others(lsu, memory_at(port.memory), number, line, lanes, where))
+    lsu.counts.stale += stale
+    if port.ahead != 0:
+        hit = lsu.noted.hit[lsu.noted.count]
+        hit.cycle = lsu.now
+        hit.number = number
+        hit.line = line
+        hit.lanes = lanes
+        hit.where = where
+        hit.stale = stale
+        lsu.noted.count += 1
+
+
+@jit
+def count_stale_again(lsu, port, hit):
+    """Count a noted hit anew: the memory system has come to its cycle."""
+    args = i64(hit.number), i64(hit.line), i64(hit.lanes), i64(hit.where)
+    lsu.counts.stale += i64(_gives_others(lsu, memory_at(port.memory), *args)) - i64(hit.stale)
+
+
+@jit
+def _gives_others(lsu, memory, number, line, lanes, where):
+    """Whether a line gives some lanes of a load other bytes than memory has now."""
     token = lsu.token[number]
-    lanes = i64(token.late) & lanes_of_line(lsu, number, line)
     if popcount(lanes) > FEW and not _is_stale(lsu, memory, line, where):
-        return
+        return False
     size, within = i64(token.bytes), i64(lsu.l1.line_bytes) - 1
     keep = (i64(1) << 8 * min(size, i64(4))) - 1
     here = words_u32(where, LINE_WORDS)
@@ -154,8 +180,8 @@ def _count_stale(lsu, memory, number, line, where):
         for k in range((size + 3) >> 2):
             different |= i64(here[(at >> 2) + k]) ^ i64(there[(at >> 2) + k])
         if (different >> 8 * (at & 3)) & keep != 0 or (size > 4 and different != 0):
-            lsu.counts.stale += 1
-            return
+            return True
+    return False
 
 
 @jit
@@ -171,7 +197,7 @@ def accepted_line(lsu, port, number, line, lanes, code, identity):
             copy_line(answer_bytes(lsu, identity), where, lsu.l1.line_bytes)
         else:
             take_from_line(lsu, number, lanes, where)
-        _count_stale(lsu, memory, number, line, where)
+        _count_stale(lsu, port, number, line, where)
         return
     index = i64(port.requests.tail)
     if kind == L1.STORE:

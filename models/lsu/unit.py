@@ -45,6 +45,7 @@ from lockstep.spec.mapping import REGISTERS
 from lockstep.spec.parameters import CONFIG, HALF_WARP, MAX_WARPS, TICKETS
 
 WORD = 0xFFFF_FFFF
+MAX_NOTED = 64  # more hits than an SM has in a window
 
 at_config = pointer_to(CONFIG)
 
@@ -86,6 +87,20 @@ COUNTS = record(
         ("stale", "i8"),  # lines of global loads that hit, and gave other bytes than memory had
     ]
 )
+HIT = record(
+    [
+        ("cycle", "i8"),
+        ("number", "i8"),  # of its token
+        ("line", "i8"),
+        ("lanes", "i8"),  # of the token, those in the line that are late
+        ("where", "i8"),  # host address of what the line held
+        ("stale", "i8"),  # what memory had when the window began was something else
+    ]
+)
+NOTED = record([("count", "i8"), ("hit", HIT, (MAX_NOTED,))])
+"""Hits of which it is not known yet what memory has in their cycle."""
+
+
 SHARE = share_of(COUNTS, "texture_misses")
 SHARE_WORDS = words_of(SHARE)
 
@@ -115,6 +130,7 @@ LSU = record(
         ("token", TOKEN, (TOKENS,)),
         ("values", VALUES, (TOKENS,)),  # that loads have read and stores have written, by their tokens
         ("write", WRITE),
+        ("noted", NOTED),
         ("l1", L1.L1),
     ]
 )

@@ -21,6 +21,7 @@ READ, WRITE, ATOMIC = range(3)  # what a packet asks for
 IDLE, WAITING, GRANTED = range(3)  # a sender: free, waits for a buffer, was given one while it waited
 
 WHEEL = 128  # core cycles that the timing wheel looks ahead; who has to wait longer looks again then
+MAX_RENEWED = 16  # of a cycle: as many accesses as an L1 takes
 WORD = 32  # bits used of a word of a bit mask
 NETWORKS = 2  # of a mesh
 MAX_WORDS = (MAX_CHANNELS + MAX_L2_SLICES + MAX_SMS + NETWORKS + WORD - 1) // WORD
@@ -114,6 +115,13 @@ PORT = record(
         ("full", "i4"),  # the L1 has refused because ``requests`` was full, and wants to be woken
         ("stores", "i8", (MAX_GRIDS,)),  # of each grid's kernels, that no slice has looked up yet
         ("told", "i8"),  # who reads these sets this: its SM is stepped in the cycle after one has become less
+        ("flight", OCCUPANCY),  # requests between the L1 and back, stores until a slice has them
+        ("spare", QUEUE),  # packets that the SM has out of the pool, for requests to come
+        ("ahead", "i8"),  # 1 + first cycle of the window in which the SM is ahead (``models/windows.py``); 0: it is not
+        ("taken", "i8"),  # bit k: it has taken a reply in the cycle k of the window
+        ("renewed", "i4"),  # loads past the L1 that have joined a read since, ...
+        ("renew", "i4", (MAX_RENEWED,)),  # ... and the MSHRs of those reads
+        ("early", "i8"),  # it has found no room in its queue, where there may have been some, or no packet: a fault
         ("first_sent", "i4"),  # on a mesh: packets that have not taken effect, in the order of sending (``values``)
         ("last_sent", "i4"),
     ]
@@ -136,12 +144,13 @@ MEMORY = record(
         ("brought", "i8"),  # ... of lines that reads have taken, by SM and MSHR ...
         ("mshrs", "i8"),  # ... of which an SM has as many
         ("arena", "i8"),  # host address of global memory
+        ("effects", "i8"),  # stores and atomics that have been performed
         ("operate", "i8"),  # address of the slot that performs an atomic: f(address of its cargo, arena)
         ("pool", "i8"),  # host addresses: PACKET, SLICE and CHANNEL records
         ("slice_base", "i8"),
         ("channel_base", "i8"),
         ("free", "i8"),  # the first free packet
-        ("packets", "i8"),  # packets in use; 0: nothing is in flight
+        ("packets", "i8"),  # packets out of the pool; in use are those that no SM has to spare
         ("header_bytes", "i8"),
         ("flit_bytes", "i8"),
         ("uncached", "i8"),  # address inside a slice from which on no line stays in the L2
@@ -164,7 +173,6 @@ MEMORY = record(
         ("l2", CLOCK),
         ("dram", CLOCK),
         *((name, "i8") for name in TIMINGS),  # DRAM timings in ticks
-        ("flight", OCCUPANCY),  # requests between the L1s and back, stores until a slice has them
         ("visit_channel", "i8"),  # addresses of slots: f(address of this record, index)
         ("visit_slice", "i8"),
         ("visit_port", "i8"),
@@ -196,6 +204,24 @@ def take(memory):
     memory.free = packet_of(memory, index).next
     memory.packets += 1
     return index
+
+
+@inline
+def take_for(memory, port):
+    """The index of a packet for an SM's request: one that it has to spare, or out of the pool."""
+    index = port.spare.head
+    if index == 0:
+        port.early |= i64(port.ahead != 0)
+        return take(memory)
+    return pop(memory, port.spare)
+
+
+@inline
+def keep(memory, port, index):
+    """An SM has no use for a packet until its next request."""
+    packet_of(memory, index).next = port.spare.head
+    port.spare.head = index
+    port.spare.count += 1
 
 
 @inline

@@ -4,7 +4,7 @@ A sender claims room for a packet and then sends it; one that finds no room wait
 its packets in the order in which they arrive, and each of them frees a buffer.
 """
 
-from lockstep.models.jit import inline
+from lockstep.models.jit import i64, inline
 from lockstep.models.memory import crossbar, mesh
 from lockstep.models.memory.fabric import (
     enter,
@@ -14,7 +14,7 @@ from lockstep.models.memory.fabric import (
     port_part,
     push,
     slice_part,
-    take,
+    take_for,
     wake_up,
 )
 from lockstep.models.memory.ports import deliver_reply
@@ -34,7 +34,7 @@ def send_request(port, now, kind, address, low, high, size, lanes, entry):
     memory = memory_at(port.memory)
     chunk = address >> memory.chunk_shift
     local = chunk // memory.slices
-    index = take(memory)
+    index = take_for(memory, port)
     packet = packet_of(memory, index)
     packet.slice = chunk - local * memory.slices
     packet.address = (local << memory.chunk_shift) + address - (chunk << memory.chunk_shift)
@@ -48,10 +48,10 @@ def send_request(port, now, kind, address, low, high, size, lanes, entry):
     packet.entry = entry
     packet.ready = now + 1
     packet.born = now
-    if port.requests.head == 0:
+    if port.requests.head == 0 and port.ahead == 0:
         wake_up(memory, port_part(memory, port.group), now + 1, now)
     push(memory, port.requests, index)
-    enter(memory.flight, now)
+    enter(port.flight, now)
 
 
 @inline
@@ -90,10 +90,19 @@ def accept_reply(memory, port, now):
     """An SM takes its first reply out of its buffer."""
     index = pop(memory, port.replies)
     port.reply_ready = packet_of(memory, port.replies.head).ready if port.replies.head != 0 else NEVER
+    if port.ahead != 0:
+        port.taken |= i64(1) << now + 1 - port.ahead
+    else:
+        free_reply(memory, port, now)
+    return index
+
+
+@inline
+def free_reply(memory, port, now):
+    """An SM has taken a reply: its buffer is free."""
     if memory.mesh != 0:
         mesh.release(memory, mesh.REPLIES, port.sm, now)
-        return index
+        return
     source = crossbar.release(memory.replies, port.sm, now)
     if source >= 0:
         wake_up(memory, slice_part(memory, source), now, now)
-    return index

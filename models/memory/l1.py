@@ -31,7 +31,7 @@ from lockstep.models.memory.fabric import (
     READ,
     WRITE,
     enter,
-    give,
+    keep,
     leave,
     memory_at,
     packet_of,
@@ -272,6 +272,7 @@ def _refuse(l1, port, now, code):
     l1.refusal = code
     l1.refused_at = now
     port.full = code == QUEUE_FULL
+    port.early |= i64(port.full) & i64(port.ahead != 0)
     return code
 
 
@@ -372,9 +373,20 @@ def brought_of(l1, index):
 @inline
 def _renew(l1, port, index):
     """A load past the L1 joins a read: it gets what memory has now, if a slice has looked the read up before."""
+    if not is_global(l1.entries[index].line << l1.line_shift):
+        return
+    if port.ahead != 0:
+        port.renew[port.renewed] = index
+        port.renewed += 1
+    else:
+        l1_renew(l1, port, index)
+
+
+@inline
+def l1_renew(l1, port, index):
+    """A read takes its line anew."""
     address = i64(l1.entries[index].line << l1.line_shift)
-    if is_global(address):
-        copy_line(brought_of(l1, index), in_memory(memory_at(port.memory), address), l1.line_bytes)
+    copy_line(brought_of(l1, index), in_memory(memory_at(port.memory), address), l1.line_bytes)
 
 
 @inline
@@ -524,13 +536,13 @@ def _fill(l1, port, now):
     packet_index = accept_reply(memory, port, now)
     packet = packet_of(memory, packet_index)
     index = packet.entry
-    leave(memory.flight, now, packet.born)
+    leave(port.flight, now, packet.born)
     if packet.kind == WRITE:  # has reached the L2
-        give(memory, packet_index)
+        keep(memory, port, packet_index)
         return
     if index >= MAX_MSHRS:
         l1.passed_on = index
-        give(memory, packet_index)
+        keep(memory, port, packet_index)
         return
     entry = l1.entries[index]
     leave(l1.in_flight, now, packet.born)
@@ -539,7 +551,7 @@ def _fill(l1, port, now):
     _received(l1, packet, now)
     if packet.grid != 0:
         include(addressof(l1.share), addressof(l1.stats), SHARE_WORDS)
-    give(memory, packet_index)
+    keep(memory, port, packet_index)
     if entry.listed:
         _unlist(l1, index)
     if entry.fills:

@@ -521,7 +521,7 @@ def _looked_up(memory, cache, gate, index, packet, hits, now):
             packet.bytes = 0
             _reply(memory, cache, index, packet, now)
             return
-        leave(memory.flight, now, packet.born)
+        leave(memory.ports[packet.sm].flight, now, packet.born)
         give(memory, index)
         return
     if packet.kind == ATOMIC:

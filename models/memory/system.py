@@ -118,6 +118,7 @@ def memory_create(gpu: Gpu) -> Memory:
         packets += l2.slices * _pipeline(gpu) + sms * gpu.crossbar.buffers
     if gpu.mesh.columns:
         packets += mesh.packets(gpu)
+    packets += sms * most_sent(gpu)  # that SMs have to spare
     memory = Memory(
         gpu=gpu,
         record=np.zeros(1, MEMORY),
@@ -153,6 +154,11 @@ def memory_reset(memory: Memory) -> None:
     memory.channels["limit"] = gpu.dram.queue
     memory.channels["spread"] = gpu.l2.slices // gpu.dram.channels
     memory_launch(memory)
+
+
+def most_sent(gpu: Gpu) -> int:
+    """Requests that an SM can send while it is not known what has left its queue."""
+    return gpu.l1.queue + gpu.instruction_cache.mshrs + gpu.constant_cache.mshrs
 
 
 def _pipeline(gpu: Gpu) -> int:
@@ -209,9 +215,10 @@ def _configure(memory: Memory) -> None:
 def memory_launch(memory: Memory) -> None:
     """Begin a launch at core cycle 0 with all statistics 0. L2 contents and open rows stay; nothing is in flight."""
     record, slices, channels = memory.record, memory.slices, memory.channels
-    assert record["packets"][0] == 0, "requests in flight at a launch"
-    zero(record, "requests", "replies", "flight", "gates", "now", "occupied", "wheel")
-    zero(record["ports"], "requests", "replies", "full", "chosen", "grid", "stores", "told", "first_sent", "last_sent")
+    assert _in_use(record) == 0, "requests in flight at a launch"
+    zero(record, "packets", "requests", "replies", "gates", "now", "occupied", "wheel")
+    ports = ("requests", "replies", "full", "chosen", "grid", "stores", "told", "first_sent", "last_sent")
+    zero(record["ports"], *ports, "flight", "spare", "ahead", "taken", "renewed", "early")
     zero(slices, "next_free", "stalled_at", "last_reply", "stall", "in_flight", "stats", "share", "outbox", "served")
     zero(channels, "first", "busy_banks", "free_command", "free", "queue", "stats", "share")
     zero(channels["banks"], "column_at", "activate_at", "precharge_at", "found", "waiting")
@@ -227,6 +234,11 @@ def memory_launch(memory: Memory) -> None:
     channels["pick"] = -1
     if memory.mesh:
         mesh.mesh_reset(memory.mesh)
+
+
+def _in_use(record: np.ndarray) -> int:
+    """The packets that are on their way."""
+    return int(record["packets"].sum() - record["ports"]["spare"]["count"].sum())
 
 
 def _sums(records: np.ndarray) -> dict[str, int]:
@@ -298,14 +310,14 @@ def conservation(memory: Memory, l1: np.ndarray, *others: np.ndarray) -> list[st
     inner = _sums(l1["stats"])
     pairs = [(f"{name}{whose}", left, right) for whose, flow in laws.items() for name, left, right in flow]
     pairs += [
-        ("packets in flight", int(record["packets"]), 0),
+        ("packets in flight", _in_use(record), 0),
         ("answers of the L1s", inner["tokens_in"], inner["tokens_out"]),
     ]
     if memory.mesh:
         pairs += mesh.conservation(memory.mesh, record)
     for name, occupancy in (
         ("the L1s' MSHRs", l1["in_flight"]),
-        ("requests in flight", memory.record["flight"]),
+        ("requests in flight", record["ports"]["flight"]),
         ("the slices' inputs", record["gates"]["waiting"][: gpu.l2.slices]),
         ("the slices' MSHRs", memory.slices["in_flight"]),
         ("the DRAM queues", memory.channels["queue"]),

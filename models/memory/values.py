@@ -137,6 +137,7 @@ def _perform(memory, index, cargo):
     """Let a packet take effect."""
     packet = packet_of(memory, index)
     cargo.waits = 0
+    memory.effects += i64(packet.kind != READ)
     where = in_memory(memory, i64(cargo.address))
     if packet.kind == READ:
         place = i64(packet.sm) * memory.mshrs + i64(packet.entry)

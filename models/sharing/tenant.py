@@ -27,6 +27,7 @@ from lockstep.models.core.frame import (
     WARP_START,
 )
 from lockstep.models.core.state import LAUNCH, SM, STALLED, at_instruction, may_touch_scratchpad
+from lockstep.models.dispatching import RUN
 from lockstep.models.execution.isa import LANES, MAX_REGISTERS, Fault
 from lockstep.models.execution.written import poison
 from lockstep.models.jit import (
@@ -43,7 +44,6 @@ from lockstep.models.jit import (
     view,
     without_lowest,
 )
-from lockstep.models.run import RUN
 from lockstep.models.sharing import dynamic_warp_execution, share_access, share_locks, share_owner
 from lockstep.models.time import NEVER
 from lockstep.spec.parameters import CONFIG, MAX_SCHEDULERS, MAX_WARPS, layout

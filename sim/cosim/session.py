@@ -217,7 +217,7 @@ class Session:
     def difference(self) -> Difference | None:
         """The first difference, if there has been one."""
         found = [self._difference(one) for one in self.bound if one.rtl.difference]
-        return min(found, key=lambda difference: difference.core_cycle, default=None)
+        return min(found, key=lambda difference: (difference.core_cycle, difference.sm), default=None)
 
     def _difference(self, one: Bound) -> Difference:
         instance, side = one.instance, SIDES[one.rtl.difference]

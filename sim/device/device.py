@@ -54,6 +54,8 @@ class Device:
 
     ``every`` is the length of the intervals of ``run.timeline``, in core cycles. None: 1000; when a launch has 200 of
     them, pairs become one, and so do all that follow. With a number, that happens at 50,000.
+
+    ``threads`` are those of the host that a launch may have (``docs/parallel.md``).
     """
 
     recorder: Callable[..., Recording] | None = None
@@ -65,7 +67,9 @@ class Device:
         progress: Callable[[int, int, int], None] | None = None,
         strict: bool = False,
         profile: bool = False,
+        threads: int = 1,
     ) -> None:
+        self.threads = threads
         self.description = description
         self.memory = Arena(strict=strict)
         self.progress = progress
@@ -96,7 +100,9 @@ class Device:
         """The compiled model; made at the first launch, because it takes a moment."""
         from lockstep.models.gpu import Machine
 
-        return Machine(self.description)
+        machine = Machine(self.description)
+        machine.team.threads = self.threads
+        return machine
 
     def show(self, text: str) -> None:
         """Put out what a launch has printed."""

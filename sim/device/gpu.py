@@ -28,6 +28,7 @@ from lockstep.sim.device.device import Device
 from lockstep.sim.device.module import Module
 from lockstep.sim.device.streams import HostProgram, Stream
 from lockstep.sim.errors import UsageError, of_type
+from lockstep.spec.parameters import MAX_THREADS
 
 __all__ = ["Gpu"]
 
@@ -46,6 +47,9 @@ class Gpu(Device):
     ``strict`` stops a launch with a :class:`KernelFault` when it reads memory that nobody has written: global memory
     since it was allocated, scratchpad since the CTA started, local memory since the warp started. Without it, such
     bytes read as 0xCB. What kernels print goes to standard output, or where ``on_print`` puts it, when a launch ends.
+
+    With ``threads``, launches may have so many threads of the host, with the same bits. They use them where the
+    description says ``l1.values = "lines"``, and nothing else is in the way, which ``run.one_thread`` then names.
 
     With ``profile``, runs say what each instruction and each line of the source cost (``run.profile``); cycles and
     statistics are those of a run without.
@@ -67,13 +71,18 @@ class Gpu(Device):
         *,
         strict: bool = False,
         profile: bool = False,
+        threads: int = 1,
         **keywords: Any,
     ) -> None:
         of_type((Mapping, NoneType), "settings", settings, "a dict")
         of_type((Callable, NoneType), "progress", progress, "a function")  # type: ignore[arg-type]
+        of_type((int, np.integer), "threads", threads, "an integer")
+        if not 1 <= threads <= MAX_THREADS:
+            raise UsageError(f"threads = {threads}: must be 1 to {MAX_THREADS}")
         dotted = {key.replace(".", "_"): key for key in description.PARAMETERS}
         named = {dotted.get(key, key): value for key, value in keywords.items()}
-        super().__init__(description.load(gpu, {**(settings or {}), **named}, mechanisms), progress, strict, profile)
+        loaded = description.load(gpu, {**(settings or {}), **named}, mechanisms)
+        super().__init__(loaded, progress, strict, profile, int(threads))
 
     # ----------------------------------------------------------------------------------------------------------- memory
 

@@ -296,7 +296,7 @@ class Module:
             raise self._fault(kernel, result.fault)
         found = Profile(kernel.shown, observer.rows, work.places) if observer else None
         found_out = result.raw, result.intervals, wall, result.printed, found
-        run = Run(kernel.name, grid, block, self.gpu.description, *found_out)
+        run = Run(kernel.name, grid, block, self.gpu.description, *found_out, one_thread=result.one_thread)
         traced(run.cycles)
         self.gpu.record(run)
         self.gpu.show(run.printed)

@@ -61,6 +61,8 @@ class Run(Counted):
     printed: str  # by the device's ``printf``, in the order of CTAs and warps
     profile: Profile | None = None  # if the launch was to have one
     launches: list[Share] = field(default_factory=list)
+    one_thread: str = ""
+    """Why it could not have had several threads of the host (``docs/parallel.md``); empty: it could."""
     report: ClassVar[Callable[[Mapping[str, Any]], str] | None] = None
     """Makes a page of a saved run; :mod:`lockstep.sim.gpu` sets it, since reports stand above launches."""
 

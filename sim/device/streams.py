@@ -287,7 +287,7 @@ def _run(device: Device, sources: Sequence[Source], heads: list[Pending | None])
     description, none = device.description, (0, 0, 0)
     text = "".join(each.printed for _, each in ended)
     found = result.raw, result.intervals, wall, text
-    together = Run(" + ".join(observing.names), none, none, description, *found)
+    together = Run(" + ".join(observing.names), none, none, description, *found, one_thread=result.one_thread)
     observing.end(together.cycles)
     for pending, each in ended:
         work = pending.work

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from lockstep.sim.device.profile import Profile
     from lockstep.sim.device.run import Run, Share
 
-__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "measured", "prepare", "profiles"]
+__all__ = ["Job", "Result", "complaint", "events", "execute", "failed", "guard", "measured", "prepare", "profiles",
+           "why_one_thread"]  # fmt: skip
 
 Result = dict[str, Any]  # with the keys of the JSON output
 
@@ -30,7 +31,7 @@ class Job:
     ``settings`` override parameters of the GPU's description; ``strict`` and ``profile`` are those of the ``Gpu``.
     ``energy``: the result has what takes energy, by launch and interval. ``secondary``, of which kernel, size and seed
     count, runs at the same time; with ``repeat`` again and again, until the first has ended. ``trace``: the folder of
-    a trace that is replayed in the place of the kernel.
+    a trace that is replayed in the place of the kernel. ``threads`` of the host leave the result as it is.
     """
 
     kernel: str
@@ -45,6 +46,7 @@ class Job:
     secondary: Job | None = None
     repeat: bool = False
     trace: str = field(default="", repr=False)
+    threads: int = field(default=1, repr=False)
 
     @property
     def command(self) -> str:
@@ -101,7 +103,10 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     kernel = kernels.find(job.kernel)
     if job.size not in kernel.sizes:
         raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
-    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile)
+    gpu = Gpu(
+        job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile,
+        threads=job.threads,
+    )  # fmt: skip
     gpu.on_print = watch.printed
     runs: list[Run] = []
     gpu.after_launch.append(runs.append)
@@ -147,6 +152,7 @@ def measured(job: Job, gpu: Gpu, runs: Sequence[Run]) -> Result:
         "thread_instructions": sum(run.thread_instructions for run in runs),
         "ipc": instructions / cycles if cycles else 0.0,
         "kwips": instructions / simulated / 1000 if simulated else 0.0,
+        "one_thread": why_one_thread(runs),
         "stats": gpu.stats,
         "functions": _functions(runs, gpu),
         "per_sm": gpu.per_sm,
@@ -156,6 +162,11 @@ def measured(job: Job, gpu: Gpu, runs: Sequence[Run]) -> Result:
         **({"profile": {"causes": CAUSES, "functions": profiles(runs)}} if job.profile else {}),
         **({"events": [events(run) for run in runs]} if job.energy else {}),
     }
+
+
+def why_one_thread(runs: Sequence[Run]) -> str:
+    """Why a launch could not have had several threads of the host; empty: all could."""
+    return next((run.one_thread for run in runs if run.one_thread), "")
 
 
 def profiles(launches: Sequence[Run | Share]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lockstep.sim.device.streams import HostProgram
-from lockstep.sim.study.job import Job, Result, events, guard, prepare, profiles
+from lockstep.sim.study.job import Job, Result, events, guard, prepare, profiles, why_one_thread
 from lockstep.sim.watch import Watch
 from lockstep.spec.causes import CAUSES
 
@@ -45,7 +45,10 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     for kernel, each in zip(found, jobs, strict=True):
         if each.size not in kernel.sizes:
             raise UsageError(f"{kernel.name}: has no size {each.size!r}; it has {', '.join(kernel.sizes)}")
-    gpu = Gpu(job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile)
+    gpu = Gpu(
+        job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile,
+        threads=job.threads,
+    )  # fmt: skip
     gpu.on_print = watch.printed
     runs: list[Run] = []
     gpu.after_launch.append(runs.append)
@@ -86,6 +89,7 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
         "ipc": instructions / cycles if cycles else 0.0,
         "wall_seconds": wall,
         "kwips": instructions / simulated / 1000 if simulated else 0.0,
+        "one_thread": why_one_thread(runs),
         "stats": gpu.stats,
         "per_sm": gpu.per_sm,
         "printed": "".join(run.printed for run in runs),

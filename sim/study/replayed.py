@@ -52,7 +52,7 @@ def execute(asked: Job, watch: Watch | None = None, attach: Callable[[Gpu], None
     watch = watch or Watch()
     version = code_version()
     trace = Trace(asked.trace)
-    gpu = Gpu(asked.gpu, asked.mechanisms, dict(asked.settings), watch.progress)
+    gpu = Gpu(asked.gpu, asked.mechanisms, dict(asked.settings), watch.progress, threads=asked.threads)
     prepare(gpu, watch, attach)
     from lockstep.sim.traces.replay import replay
 

@@ -162,7 +162,8 @@ def _launch(trace: Trace, launch: schema.Launch, device: Device) -> Run:
     if part.unfinished or part.issued != launch.instructions:
         counted = f"{part.issued} of {launch.instructions} warp instructions"
         raise UsageError(f"{trace.folder}: {recorded.name}: the trace goes on behind the end of the kernel: {counted}")
-    run = Run(recorded.name, launch.grid, launch.block, device.description, result.raw, result.intervals, wall, "")
+    run = Run(recorded.name, launch.grid, launch.block, device.description, result.raw, result.intervals, wall, "",
+              one_thread=result.one_thread)  # fmt: skip
     device.record(run)
     return run
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from lockstep.sim.device.description import names
 from lockstep.sim.errors import UsageError
 from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.models.micro import WARM
+from lockstep.verif.races import race
 from lockstep.verif.sim import test_delivery
 from lockstep.verif.sim.test_random_programs import simulate
 
@@ -349,88 +349,6 @@ def test_random_programs_without_races() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ what does race
-
-RACE = """
-struct Step { unsigned kind, word, value; };  // plain and volatile loads, plain and volatile stores, atomics
-extern "C" __global__ void race(unsigned *words, unsigned *counters, const Step *steps, unsigned *out, int count)
-{
-  unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
-  for (int k = 0; k < count; k++) {
-    Step step = steps[thread * count + k];
-    unsigned value = 0, *word = words + step.word;
-    if (step.kind == 0) asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    if (step.kind == 1) asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    if (step.kind == 2) asm volatile("st.global.u32 [%0], %1;" :: "l"(word), "r"(step.value) : "memory");
-    if (step.kind == 3) asm volatile("st.volatile.global.u32 [%0], %1;" :: "l"(word), "r"(step.value) : "memory");
-    if (step.kind == 4) value = atomicAdd(counters + step.word % 8, 1);
-    out[thread * count + k] = value;
-  }
-}
-"""
-LOADS, STORES, ATOMIC = (0, 1), (2, 3), 4
-
-
-def race(seed: int, skip: bool = True) -> str:
-    """Threads load all words, and each stores ever greater values to words of its own. Returns what they have loaded.
-
-    A thread finds its own words as it has left them, and values of others that these have stored. Its plain loads of a
-    word find no older value than those before, nor do its volatile ones: lines are fetched anew, and never go back.
-    """
-    rng = random.Random(seed)
-    ctas, block, count = rng.choice([2, 3, 5]), rng.choice([32, 64]), 24
-    threads, each = ctas * block, rng.choice([1, 2, 4])
-    words, order = threads * each, list(range(threads * each))
-    rng.shuffle(order)  # the words of a thread are anywhere
-    own = [[order[thread * each + k] for k in range(each)] for thread in range(threads)]
-    few = [rng.randrange(words) for _ in range(6)]
-    steps, last = np.zeros((threads, count, 3), np.uint32), [0] * words
-    for thread in range(threads):
-        for k in range(count):
-            kind = rng.choice([0, 0, 0, 1, 1, 2, 3, 4])
-            word = rng.choice(own[thread] if kind in STORES or rng.random() < 0.2 else few)
-            if kind in STORES:
-                last[word] += 1
-            steps[thread, k] = kind, word, last[word]
-    mechanism = rng.choice(["", "", "mrpb", "banked-l1", "warppool"])
-    settings = {
-        "core.sms": 2, "l1.mshrs": rng.choice([2, 32]), "l1.ways": rng.choice([1, 4]),
-        "core.scheduler": rng.choice(["lrr", "gto", "two-level"]), **LINES,
-    }  # fmt: skip
-    name = rng.choice(names())
-    if description.load(name).core.coalescing == "half-warp" and mechanism in ("banked-l1", "warppool"):
-        mechanism = ""
-    gpu = Gpu(name, [mechanism] if mechanism else [], settings)
-    gpu.machine.skip = skip
-    buffers = [gpu.to_device(np.zeros(words, np.uint32)), gpu.to_device(np.zeros(8, np.uint32)), gpu.to_device(steps)]
-    out = gpu.to_device(np.zeros((threads, count), np.uint32))
-    run = gpu.load(RACE).launch("race", grid=ctas, block=block, args=[*buffers, out, np.int32(count)])
-    found = gpu.from_device(out).tolist()
-    assert gpu.from_device(buffers[0]).tolist() == last, f"seed {seed}: a store is lost"
-    _check_loads(seed, steps.tolist(), found, own, last)
-    counters = gpu.from_device(buffers[1]).tolist()
-    taken: list[list[int]] = [[] for _ in range(8)]
-    for thread in range(threads):
-        for k, (kind, word, _) in enumerate(steps[thread].tolist()):
-            if kind == ATOMIC:
-                taken[word % 8].append(found[thread][k])
-    assert [sorted(each) for each in taken] == [list(range(n)) for n in counters], f"seed {seed}: an atomic is lost"
-    return f"{run.cycles} {found}"
-
-
-def _check_loads(seed: int, steps: list, found: list, own: list[list[int]], last: list[int]) -> None:
-    for thread, mine in enumerate(steps):
-        stored = dict.fromkeys(own[thread], 0)
-        seen: dict[tuple[int, int], int] = {}
-        for k, (kind, word, value) in enumerate(mine):
-            if kind in STORES:
-                stored[word] = value
-            if kind not in LOADS:
-                continue
-            loaded, where = found[thread][k], f"seed {seed}: thread {thread}, step {k}"
-            if word in stored:
-                assert loaded == stored[word], f"{where}: {loaded} is not what it has stored"
-            assert seen.get((kind, word), 0) <= loaded <= last[word], f"{where}: {loaded} is too old, or from nowhere"
-            seen[kind, word] = loaded
 
 
 @pytest.mark.long

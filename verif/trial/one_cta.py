@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lockstep.models.core.state import SM
+from lockstep.models.dispatching import RUN
 from lockstep.models.jit import jit, record, slots
-from lockstep.models.run import RUN
 from lockstep.models.time import NEVER
 
 STATE = record([("limit", "i8")])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lockstep.models.core.state import SM
+from lockstep.models.dispatching import RUN
 from lockstep.models.jit import i64, jit, pointer_to, record, slots
-from lockstep.models.run import RUN
 
 BEAT = 1000  # cycles
 

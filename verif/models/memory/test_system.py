@@ -89,7 +89,8 @@ def accesses(rng: random.Random, target: Gpu, length: int) -> np.ndarray:
 def state(traffic: Traffic) -> dict[str, bytes]:
     """Everything that can be seen of a run, without host addresses."""
     record = traffic.memory.record[0]
-    parts = {name: record[name].tobytes() for name in ("flight", "gates", "requests", "replies", "packets")}
+    parts = {name: record[name].tobytes() for name in ("gates", "requests", "replies", "packets")}
+    parts |= {f"ports.{name}": record["ports"][name].tobytes() for name in ("flight", "stores")}
     parts |= {f"slices.{name}": traffic.memory.slices[name].tobytes() for name in ("stats", "share", "in_flight")}
     parts |= {name: getattr(traffic.memory, name).tobytes() for name in ("lines", "valid", "channels")}
     parts["l1"] = traffic.l1.tobytes()
