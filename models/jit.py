@@ -457,13 +457,14 @@ if COMPILED:
         return types.void(types.int64, types.int64), codegen
 
     @intrinsic
-    def exchange(_context: Any, _where: Any, _value: Any) -> Any:
-        """Write a word that several threads write; returns what was there."""
+    def compare_exchange(_context: Any, _where: Any, _expected: Any, _value: Any) -> Any:
+        """Write a word that several threads write, if it is what is expected; returns whether it was."""
 
         def codegen(_ctx: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            return builder.atomic_rmw("xchg", builder.inttoptr(args[0], args[0].type.as_pointer()), args[1], "acq_rel")
+            where = builder.inttoptr(args[0], args[0].type.as_pointer())
+            return builder.extract_value(builder.cmpxchg(where, args[1], args[2], "acq_rel", "acquire"), 1)
 
-        return types.int64(types.int64, types.int64), codegen
+        return types.boolean(types.int64, types.int64, types.int64), codegen
 
     @intrinsic
     def lanes_equal(_context: Any, _where: Any, _shift: Any, _stride: Any, _value: Any) -> Any:
@@ -628,10 +629,12 @@ else:
     def store_release(where: int, value: int) -> None:
         words_i64(where, 1)[0] = value
 
-    def exchange(where: int, value: int) -> int:
+    def compare_exchange(where: int, expected: int, value: int) -> bool:
         word = words_i64(where, 1)
-        before, word[0] = word[0], value
-        return before
+        found = word[0] == expected
+        if found:
+            word[0] = value
+        return found
 
     _KEPT = 100_000  # views of memory, of every type
 

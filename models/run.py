@@ -27,14 +27,14 @@ from lockstep.models.windows import (
     begin_together,
     close_window,
     come_to,
+    is_through,
     last_cycle,
     may_begin,
     may_go_on,
-    member_done,
     next_window,
     open_window,
     stops,
-    taken_by,
+    take_sm,
     wait_for_all,
     wake_senders,
 )
@@ -107,7 +107,6 @@ def run(team, member, state, sms, memory, launch, settings, context, rows, until
         if team.quit != 0:
             return
         _share_window(team, member, number, state, sms, memory, launch, settings, context)
-        member_done(team, member, number)
     mark(Part.LOOP)
     _run(team, state, sms, memory, launch, settings, context, rows, until)
     mark(Part.HOST)
@@ -198,9 +197,9 @@ def _window(team, state, sms, memory, launch, settings, context, until):
     watched = _watch(state, sms, count, begin) if state.monitors != 0 else i64(NEVER)
     end = min(begin + i64(team.length), until, watched)
     open_window(team, state, sms, memory, begin, end)
-    number = begin_together(team)
+    number = begin_together(team, count)
     _share_window(team, i64(0), number, state, sms, memory, launch, settings, context)
-    wait_for_all(team, number)
+    wait_for_all(team, count, number)
     wake_senders(state, memory, begin)
     for now in range(begin, end):
         _cycle_behind(team, state, sms, memory, launch, settings, context, now)
@@ -229,12 +228,13 @@ def _share_window(team, member, number, state, sms, memory, launch, settings, co
     count = i64(state.sms)
     s = member * count // i64(team.threads)
     for _ in range(count):
-        if taken_by(team, s, number):
+        if take_sm(team, s, number):
             if team.look != 0:
                 call(team.look, s, i64(0))
             _go_ahead(team, state, sms[s], memory, s, launch, settings, context)
             if team.look != 0:
                 call(team.look, s, i64(1))
+            is_through(team, s, number)
         s = s + 1 if s + 1 < count else i64(0)
 
 

@@ -20,7 +20,8 @@ from lockstep.spec.parameters import MAX_THREADS, Gpu
 
 __all__ = ["LONGEST", "Team", "window"]
 
-_GIVE_WAY = ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value
+_C = ctypes.CDLL(None)
+_GIVE_WAY, _SLEEP = (ctypes.cast(function, ctypes.c_void_p).value for function in (_C.sched_yield, _C.usleep))
 LONGEST = 32  # core cycles of a window; ``PORT.taken`` has a bit for each
 
 
@@ -63,6 +64,7 @@ class Team:
         fences = (code["group"] == Group.CONTROL) & (code["op"] == Control.FENCE) & (code["sub"] != 0)
         record["threads"], record["length"], record["forced"] = threads, self.length, self.forced
         record["fences"], record["most_sent"], record["give_way"] = fences.any(), self._most_sent, _GIVE_WAY
+        record["sleep"] = _SLEEP
         record["look"] = J.address(self.look) if self.look else 0
         contexts = np.zeros(threads, CONTEXT)
         J.as_bytes(contexts)[...] = J.as_bytes(context)

@@ -23,7 +23,18 @@ from __future__ import annotations
 from lockstep.models.core.frame import HAS_CONTEXT, HAS_LIMITS
 from lockstep.models.dispatching import count_ended, has_room, limited
 from lockstep.models.execution.isa import Fault
-from lockstep.models.jit import addressof, call, ctz, exchange, i64, inline, jit, load_acquire, record, store_release
+from lockstep.models.jit import (
+    addressof,
+    call,
+    compare_exchange,
+    ctz,
+    i64,
+    inline,
+    jit,
+    load_acquire,
+    record,
+    store_release,
+)
 from lockstep.models.lsu.carried import count_stale_again
 from lockstep.models.lsu.performed import nothing_left
 from lockstep.models.lsu.unit import MAX_NOTED
@@ -31,15 +42,20 @@ from lockstep.models.memory.fabric import keep, packet_of, port_part, take, wake
 from lockstep.models.memory.interconnect import free_reply
 from lockstep.models.memory.l1 import l1_renew
 from lockstep.models.time import NEVER
-from lockstep.spec.parameters import MAX_SMS, MAX_THREADS
+from lockstep.spec.parameters import MAX_SMS
 
 FEW = 8  # steps of SMs ahead in a window: with fewer, threads cost more time than they save
 LOCKSTEP = 64  # cycles in lockstep where windows have few
-SPINS = 4000  # looks for the other threads before this one lets others of the host have its core
+SPINS = 4000  # looks for the other threads before this one lets others of the host have its core, ...
+IDLE = 100 * SPINS  # ... and before it sleeps, which only those do that SMs do not wait for; ...
+NAP = 50  # ... microseconds
+LOST = 30 * SPINS  # looks after which a thread seems to have lost its core
+LEAST_ALONE, MOST_ALONE = 1 << 9, 1 << 15  # windows that then are the first thread's alone, twice as many each time
+OPEN, TAKEN, THROUGH, STATES = range(4)  # an SM in a window: nobody has it yet, ...
 
 AHEAD = record(
     [
-        ("claim", "i8"),  # the last window for which a thread has taken this SM
+        ("word", "i8"),  # STATES times the number of the window, plus who has this SM in it
         ("through", "i8"),  # the first cycle that it has not been stepped in, or seen to have nothing to do in
         ("stops", "i8"),  # the cycle before that one has something for the others; NEVER: it has not
         ("asks", "i8"),  # the dispatcher is to look at the SM
@@ -49,7 +65,6 @@ AHEAD = record(
         ("apart", "u1", (72,)),  # in cache lines of the host of its own
     ]
 )
-DONE = record([("number", "i8"), ("apart", "u1", (120,))])
 
 TEAM = record(
     [
@@ -64,11 +79,15 @@ TEAM = record(
         ("end", "i8"),  # of the window: the first cycle that it does not have ...
         ("begin", "i8"),  # ... and the first one
         ("quit", "i8"),
+        ("sleep", "i8"),  # address of the function by which a thread sleeps for some microseconds
+        ("windows", "i8"),  # that have begun
+        ("alone", "i8"),  # of those to come, how many are the first thread's alone, ...
+        ("penalty", "i8"),  # ... and were, when a thread was waited for too long ...
+        ("since", "i8"),  # ... so many windows ago
         ("look", "i8"),  # address of what is called in front of an SM's part of a window (0) and behind (1); 0: none
         ("apart", "u1", (128,)),
-        ("number", "i8"),  # windows that have begun
+        ("number", "i8"),  # of the last window that the others have been told of
         ("apart_too", "u1", (128,)),
-        ("done", DONE, (MAX_THREADS,)),  # by thread, the last window in which it has found no SM left
         ("sm", AHEAD, (MAX_SMS,)),
     ]
 )
@@ -78,52 +97,65 @@ NUMBER: int = TEAM.fields["number"][1]  # type: ignore[index]
 # ---------------------------------------------------------------------------------------------------------- the threads
 
 
-@inline
-def _wait(team, where, number, until):
-    """Wait until a word is ``until`` or, if that is 0, no longer ``number``."""
-    spins = i64(0)
-    while True:
-        found = load_acquire(where)
-        if (until != 0 and found == until) or (until == 0 and found != number):
-            return
-        spins += 1
-        if spins >= SPINS:
-            call(team.give_way, i64(0), i64(0))
-            spins = i64(0)
-
-
 @jit
 def next_window(team, number):
     """Wait for a window behind the one with a number, or the end; returns its number."""
-    _wait(team, addressof(team) + NUMBER, number, i64(0))
+    looks = i64(0)
+    while load_acquire(addressof(team) + NUMBER) == number:
+        looks += 1
+        if looks % SPINS == 0:
+            call(team.give_way if looks < IDLE else team.sleep, i64(NAP), i64(0))
     return i64(load_acquire(addressof(team) + NUMBER))
 
 
 @inline
-def taken_by(team, s, number):
-    """Take an SM for this thread, in a window; false: another one has."""
-    return exchange(addressof(team.sm[s]), number) != number
+def take_sm(team, s, number):
+    """Take an SM for this thread, in a window; false: another one has, or the window is over."""
+    return compare_exchange(addressof(team.sm[s]), number * STATES + OPEN, number * STATES + TAKEN)
 
 
 @inline
-def member_done(team, member, number):
-    """This thread has found no SM left."""
-    store_release(addressof(team.done[member]), number)
+def is_through(team, s, number):
+    """This thread is through with an SM that it has taken."""
+    store_release(addressof(team.sm[s]), number * STATES + THROUGH)
 
 
 @inline
-def begin_together(team):
-    """Let the other threads begin; returns the window's number."""
-    number = i64(team.number) + 1
-    store_release(addressof(team) + NUMBER, number)
+def begin_together(team, sms):
+    """Let SMs be taken in a window; returns its number. The other threads hear of it, but where they are left out."""
+    team.windows += 1
+    number = i64(team.windows)
+    for s in range(sms):
+        store_release(addressof(team.sm[s]), number * STATES + OPEN)
+    if team.alone != 0:
+        team.alone -= 1
+    elif team.threads > 1:
+        store_release(addressof(team) + NUMBER, number)
     return number
 
 
 @jit
-def wait_for_all(team, number):
-    """Wait for the other threads: all SMs are ahead as far as they go."""
-    for member in range(1, team.threads):
-        _wait(team, addressof(team.done[member]), i64(0), number)
+def wait_for_all(team, sms, number):
+    """Wait until all SMs are ahead as far as they go.
+
+    A thread that has lost its core to other work lets this one wait for milliseconds. Where that comes to pass, windows
+    are this one's alone for a while: for longer, the more often it does.
+    """
+    looks = i64(0)
+    for s in range(sms):
+        while load_acquire(addressof(team.sm[s])) != number * STATES + THROUGH:
+            looks += 1
+            if looks % SPINS == 0:
+                call(team.give_way, i64(0), i64(0))
+    if looks > LOST:
+        team.penalty = min(max(2 * i64(team.penalty), i64(LEAST_ALONE)), i64(MOST_ALONE))
+        team.alone = team.penalty
+        team.since = 0
+    elif team.alone == 0:
+        team.since += 1
+        if team.since > team.penalty:
+            team.penalty >>= 1
+            team.since = 0
 
 
 # --------------------------------------------------------------------------------------------------------------- an SM
