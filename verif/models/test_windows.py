@@ -116,6 +116,8 @@ def test_races_come_out_the_same() -> None:
     assert threads.races([rng.getrandbits(32) for _ in range(4)]) == []
 
 
+@pytest.mark.long
+@pytest.mark.exhaustive
 def test_interpreted() -> None:
     seed = seeded().getrandbits(32)
     assert elsewhere(race, seed, True, 1, 8, NUMBA_DISABLE_JIT="1") == race(seed)
