@@ -13,10 +13,9 @@ from lockstep.sim import Gpu
 from lockstep.sim.device.description import names
 from lockstep.sim.errors import UsageError
 from lockstep.spec.registry import MECHANISMS
+from lockstep.verif.ways import LINES, LOCKSTEP, Way, set_way
 
 __all__ = ["race"]
-
-LINES = {"l1.values": "lines"}
 
 RACE = """
 struct Step { unsigned kind, word, value; };  // plain and volatile loads, plain and volatile stores, atomics
@@ -38,9 +37,9 @@ extern "C" __global__ void race(unsigned *words, unsigned *counters, const Step 
 LOADS, STORES, ATOMIC = (0, 1), (2, 3), 4
 
 
-def race(seed: int, skip: bool = True, threads: int = 1, window: int = 0) -> str:
+def race(seed: int, way: Way = LOCKSTEP, skip: bool = True) -> str:
     """Threads load all words, and each stores ever greater values to words of its own. Returns what they have loaded,
-    and all counts. SMs are stepped by so many threads of the host, in windows of so many core cycles; 0: in lockstep.
+    and all counts.
 
     A thread finds its own words as it has left them, and values of others that these have stored. Its plain loads of a
     word find no older value than those before, nor do its volatile ones: lines are fetched anew, and never go back.
@@ -71,8 +70,7 @@ def race(seed: int, skip: bool = True, threads: int = 1, window: int = 0) -> str
     except UsageError:  # of half-warps, which it does not know
         gpu = Gpu(name, [], settings)
     gpu.machine.skip = skip
-    team = gpu.machine.team
-    team.threads, team.length, team.forced = threads, min(window, team.length), True
+    set_way(gpu, way)
     buffers = [gpu.to_device(np.zeros(words, np.uint32)), gpu.to_device(np.zeros(8, np.uint32)), gpu.to_device(steps)]
     out = gpu.to_device(np.zeros((everyone, count), np.uint32))
     run = gpu.load(RACE).launch("race", grid=ctas, block=block, args=[*buffers, out, np.int32(count)])

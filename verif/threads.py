@@ -6,8 +6,8 @@
     $ lockstep verify threads --level random
 
 The first prints times: runs in lockstep, in windows with one thread, and with several take turns, and medians count.
-The second compares all kernels, with each mechanism and with pairs of them, in each of the :data:`WAYS`, and programs
-that race.
+The second compares all kernels, with each mechanism and with pairs of them, in each of the ways (``ways.py``), and
+programs that race.
 """
 
 from __future__ import annotations
@@ -17,40 +17,21 @@ import hashlib
 import random
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from lockstep.models.team import LONGEST, window
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
-from lockstep.verif import combinations
+from lockstep.verif import arguments, combinations
 from lockstep.verif.races import race
+from lockstep.verif.ways import LINES, LOCKSTEP, WAYS, Way, set_way
 
 TARGET = "threads"
 GPUS = ("gtx480", "gtx980", "gtx280")
 RACES = 2000
 PAIRS = 20
-LINES = {"l1.values": "lines"}
-
-
-class Way(NamedTuple):
-    """``window``: core cycles; 0: the run is in lockstep."""
-
-    threads: int
-    window: int
-
-
-LOCKSTEP = Way(1, 0)
-WAYS = (Way(1, LONGEST), Way(2, LONGEST), Way(3, 3))
-"""Windows that are as long as may be, and some that end elsewhere; with more threads than cores, too."""
 
 Observation = dict[str, Any]
-
-
-def set_way(gpu: Gpu, way: Way) -> None:
-    """Let a GPU run so, in windows throughout if it can have any."""
-    team = gpu.machine.team
-    team.threads, team.length, team.forced = way.threads, min(way.window, window(gpu.description)), True
 
 
 def observe(
@@ -116,7 +97,7 @@ def races(seeds: Sequence[int]) -> list[str]:
     found = []
     for seed in seeds:
         lockstep = race(seed)
-        found += [f"seed {seed}, {way}" for way in WAYS if race(seed, True, *way) != lockstep]
+        found += [f"seed {seed}, {way}" for way in WAYS if race(seed, way) != lockstep]
     return found
 
 
@@ -134,23 +115,19 @@ def seconds(name: str, size: str, gpu_name: str, mechanisms: Sequence[str], thre
     return sum(wall for wall, _ in runs), next((reason for _, reason in runs if reason), "")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lockstep.verif.threads", description="Times of several threads.")
-    parser.add_argument("kernels", nargs="+", metavar="KERNEL")
-    parser.add_argument("--size", default="small")
-    parser.add_argument("--gpu", default="gtx480")
-    parser.add_argument("--with", dest="mechanisms", metavar="M,...", default="")
+    arguments.runs(parser)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args(arguments)
-    mechanisms = [each for each in options.mechanisms.split(",") if each]
+    options = parser.parse_args(words)
     print(f"| kernel | s, lockstep | s, one thread | s, {options.threads} threads | times as fast as one |")
     print("|---|---|---|---|---|")
     for name in options.kernels:
         times: dict[int, list[float]] = {0: [], 1: [], options.threads: []}
         for _ in range(options.rounds):
             for threads, found in times.items():
-                wall, reason = seconds(name, options.size, options.gpu, mechanisms, threads)
+                wall, reason = seconds(name, options.size, options.gpu, options.mechanisms, threads)
                 found.append(wall)
         lockstep, one, several = (statistics.median(found) for found in times.values())
         note = f" (one thread: {reason})" if reason else ""

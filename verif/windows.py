@@ -47,6 +47,7 @@ from lockstep.models.memory.system import memory_step
 from lockstep.sim import Gpu, kernels
 from lockstep.sim.device import description
 from lockstep.spec.parameters import MAX_SMS
+from lockstep.verif import arguments
 
 WINDOW = 4  # cycles of a row; longer windows are several rows
 WINDOWS = (4, 8, 16, 32)
@@ -345,25 +346,21 @@ HEAD = ("kernel", "seconds", "memory", *(f"us in {window}" for window in WINDOWS
         "no barrier", "behind, 4", "beside, 4", "adaptive", "no barrier")  # fmt: skip
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lockstep.verif.windows", description="Bounds on two cores.")
-    parser.add_argument("kernels", nargs="*", metavar="KERNEL")
-    parser.add_argument("--size", default="small")
-    parser.add_argument("--gpu", default="gtx480")
-    parser.add_argument("--with", dest="mechanisms", metavar="M,...", default="")
+    arguments.runs(parser)
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument("--barrier", type=float, default=250.0, metavar="NS", help="what a barrier costs (250)")
     parser.add_argument("--measure-barrier", action="store_true", help="measure that instead")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(words)
     if options.measure_barrier:
         least, median = barrier()
         print(f"a barrier of two threads: {1000 * least:.0f} ns at least, {1000 * median:.0f} ns in the median")
         return
-    mechanisms = [each for each in options.mechanisms.split(",") if each]
     settings = dict(description.parse_setting(text) for text in options.set)
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     for name in options.kernels:
-        rows = logged(name, options.gpu, mechanisms, settings, options.size)
+        rows = logged(name, options.gpu, options.mechanisms, settings, options.size)
         print(line(name, rows, options.barrier / 1000), flush=True)
 
 

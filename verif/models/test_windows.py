@@ -25,8 +25,8 @@ from lockstep.spec.parameters import Gpu as Description
 from lockstep.verif import threads
 from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.races import race
+from lockstep.verif.ways import LINES, LOCKSTEP, WAYS, Way, set_way
 
-LINES = {"l1.values": "lines"}
 FEW = ["saxpy", "histogram-atomics", "LIB", "transpose-naive"]
 SOME = ["bfs", "histogram-atomics", "LIB", "hotspot"]
 
@@ -69,10 +69,10 @@ extern "C" __global__ void last(const unsigned *in, unsigned *sums, unsigned *co
 """
 
 
-def sum_of_all(way: threads.Way) -> tuple[int, str]:
+def sum_of_all(way: Way) -> tuple[int, str]:
     """The CTA that ends last adds up what all have left behind a fence."""
     gpu, ctas = Gpu("gtx480", [], LINES), 60
-    threads.set_way(gpu, way)
+    set_way(gpu, way)
     values = np.arange(ctas * 64, dtype=np.uint32)
     arrays = [gpu.to_device(each) for each in (values, np.zeros(ctas, np.uint32), np.zeros(1, np.uint32))]
     out = gpu.to_device(np.zeros(1, np.uint32))
@@ -81,9 +81,9 @@ def sum_of_all(way: threads.Way) -> tuple[int, str]:
     return run.cycles, repr({name: count.tolist() for name, count in run.raw.items()})
 
 
-@pytest.mark.parametrize("way", threads.WAYS)
-def test_fences(way: threads.Way) -> None:
-    assert sum_of_all(way) == sum_of_all(threads.LOCKSTEP)
+@pytest.mark.parametrize("way", WAYS)
+def test_fences(way: Way) -> None:
+    assert sum_of_all(way) == sum_of_all(LOCKSTEP)
 
 
 def test_without_skipping() -> None:
@@ -107,7 +107,7 @@ def test_longer_windows_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert window(gpu) == gpu.crossbar.latency
     with monkeypatch.context() as patch:
         patch.setattr(threads, "window", lambda _: 3 * gpu.crossbar.latency)
-        assert threads.observe("spmv", "gtx480", [], threads.WAYS[0]) != one
+        assert threads.observe("spmv", "gtx480", [], WAYS[0]) != one
 
 
 @pytest.mark.long
@@ -120,7 +120,7 @@ def test_races_come_out_the_same() -> None:
 @pytest.mark.exhaustive
 def test_interpreted() -> None:
     seed = seeded().getrandbits(32)
-    assert elsewhere(race, seed, True, 1, 8, NUMBA_DISABLE_JIT="1") == race(seed)
+    assert elsewhere(race, seed, Way(1, 8), NUMBA_DISABLE_JIT="1") == race(seed)
 
 
 # ------------------------------------------------------------------------------------------------ what an SM may touch
@@ -212,13 +212,13 @@ STOPS = {
 }  # fmt: skip
 
 
-def stopped(body: str, way: threads.Way) -> str:
+def stopped(body: str, way: Way) -> str:
     """How a kernel stops."""
     source = f"""extern "C" __global__ void stops(int *out) {{
       for (int k = 0; k < 20; k++) out[blockIdx.x * blockDim.x + threadIdx.x + 1] += k;
       {body} }}"""
     gpu = Gpu("gtx480", [], {**LINES, "launch.no_progress": 20_000})
-    threads.set_way(gpu, way)
+    set_way(gpu, way)
     out = gpu.to_device(np.zeros(64 * 64 + 1, np.int32))
     with pytest.raises(KernelFault) as caught:
         gpu.load(source).launch("stops", grid=64, block=64, args=[out])
@@ -227,8 +227,8 @@ def stopped(body: str, way: threads.Way) -> str:
 
 @pytest.mark.parametrize("what", STOPS)
 def test_runs_stop_in_the_same_cycle(what: str) -> None:
-    one = stopped(STOPS[what], threads.LOCKSTEP)
-    assert all(stopped(STOPS[what], way) == one for way in threads.WAYS) and re.search(r"cycle [\d,]+", one)
+    one = stopped(STOPS[what], LOCKSTEP)
+    assert all(stopped(STOPS[what], way) == one for way in WAYS) and re.search(r"cycle [\d,]+", one)
 
 
 def test_an_exception_ends_the_threads() -> None:

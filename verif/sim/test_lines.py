@@ -17,9 +17,9 @@ from lockstep.verif.models.micro import WARM
 from lockstep.verif.races import race
 from lockstep.verif.sim import test_delivery
 from lockstep.verif.sim.test_random_programs import simulate
+from lockstep.verif.ways import LINES, LOCKSTEP
 
 PATHS = ["", "warppool", "mrpb", "banked-l1", "regless", "warppool+regless"]
-LINES = {"l1.values": "lines"}
 
 # A reader in one SM loads x, and loads it again when a writer in another SM has changed it. They meet at atomics, which
 # leave other lines as they are.
@@ -364,7 +364,7 @@ def test_random_races() -> None:
 def test_races_are_the_same_in_every_mode(mode: str) -> None:
     seed = seeded().getrandbits(32)
     environment = {"NUMBA_DISABLE_JIT": "1"} if mode == "interpreted" else {}
-    assert elsewhere(race, seed, mode != "without skipping", **environment) == race(seed)
+    assert elsewhere(race, seed, LOCKSTEP, mode != "without skipping", **environment) == race(seed)
 
 
 # ------------------------------------------------------------------------------------------------ grids, and who leaves
