@@ -33,6 +33,7 @@ MAX_L1_LINES = 2048
 MAX_MSHRS = 256
 MAX_MERGES = 64
 MAX_READ_LINES = 512  # of an SM's instruction cache, and of its constant cache
+MAX_TEXTURE_LINES = 512  # per SM
 MAX_READ_MSHRS = 8
 MAX_L2_SLICES = 64
 MAX_CHANNELS = 32
@@ -58,6 +59,8 @@ SCHEDULERS = ("lrr", "greedy-rr", "gto", "oldest", "two-level", "simple-p", "reg
 DISPATCHERS = ("round-robin", "load-balanced")
 PLACEMENTS = ("shared", "spatial", "temporal")
 READ_MODES = ("perfect", "finite")
+TEXTURE_MODES = ("l1", "own")
+IN_L1, OWN = range(len(TEXTURE_MODES))
 L1_VALUES = ("memory", "lines")
 COALESCINGS = ("warp", "half-warp")
 WARP, HALF_WARP = range(len(COALESCINGS))
@@ -205,6 +208,18 @@ class ConstantCache(ReadCache):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TextureCache:
+    """Where texture fetches look their lines up: beside the L1, with its lines, its port and its MSHRs.
+
+    A description without this section has textures in the L1.
+    """
+
+    mode: str = choice("l1", TEXTURE_MODES, "own: texture fetches have sets of their own, which no store changes")
+    sets: int = integer(32, 1, MAX_TEXTURE_LINES, "sets", "power of two")
+    ways: int = integer(3, 1, 64, "ways", "LRU")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Crossbar:
     """One crossbar per direction: SMs to L2 slices and back."""
 
@@ -317,6 +332,7 @@ class Gpu:
     l1: L1
     instruction_cache: InstructionCache
     constant_cache: ConstantCache
+    texture_cache: TextureCache
     crossbar: Crossbar
     mesh: Mesh
     l2: L2
@@ -330,12 +346,12 @@ class Gpu:
 
 SECTIONS: dict[str, type] = dict(
     clocks=Clocks, core=Core, pipes=Pipes, scratchpad=Scratchpad, l1=L1,
-    instruction_cache=InstructionCache, constant_cache=ConstantCache, crossbar=Crossbar, mesh=Mesh, l2=L2,
-    dram=Dram, launch=Launch, compiler=Compiler,
+    instruction_cache=InstructionCache, constant_cache=ConstantCache, texture_cache=TextureCache, crossbar=Crossbar,
+    mesh=Mesh, l2=L2, dram=Dram, launch=Launch, compiler=Compiler,
 )  # fmt: skip
 """The sections of the frame, which every description has, but for those in :data:`OPTIONAL`."""
 
-OPTIONAL = ("mesh", "compiler")
+OPTIONAL = ("texture_cache", "mesh", "compiler")
 OPTIONAL_KEYS = ("core.coalescing", "scratchpad.broadcasts", "l1.values", "l2.data")
 """Parameters that a description may leave out, though it has the others of their sections."""
 
@@ -399,7 +415,12 @@ def check(gpu: Gpu) -> list[str]:
         if cache.line_bytes > gpu.l1.line_bytes:
             of_l1 = f"l1.line_bytes = {gpu.l1.line_bytes}"
             errors.append(f"{name}.line_bytes = {cache.line_bytes}: must not exceed {of_l1}")
+    textures = gpu.texture_cache
+    if textures.sets * textures.ways > MAX_TEXTURE_LINES:
+        lines = textures.sets * textures.ways
+        errors.append(f"texture_cache.sets * texture_cache.ways = {lines}: at most {MAX_TEXTURE_LINES} lines")
     for name, value in (
+        ("texture_cache.sets", textures.sets),
         ("scratchpad.banks", scratchpad.banks),
         ("scratchpad.bank_bytes", scratchpad.bank_bytes),
         ("constant_cache.width", gpu.constant_cache.width),

@@ -14,7 +14,7 @@ from lockstep.models.lsu.queue import offered, take_head
 from lockstep.models.lsu.tokens import answered, is_load
 from lockstep.models.lsu.unit import LSU
 from lockstep.models.memory.fabric import PORT
-from lockstep.models.memory.l1 import NONE, l1_holds, set_index
+from lockstep.models.memory.l1 import NONE, l1_holds, named_for, set_index
 from lockstep.models.memory.timing import FRONT_END
 from lockstep.models.time import NEVER
 from lockstep.spec.banked_l1 import BANKS
@@ -51,7 +51,7 @@ def _serve(lsu, port, config, number, now):
         if busy & bank != 0:
             continue
         busy |= bank
-        hit = loads and l1_holds(lsu.l1, line)
+        hit = loads and l1_holds(lsu.l1, named_for(token.kind, line))
         if hit or not missed:
             missed = missed or not hit
             if send(lsu, port, config, number, line, lanes, now):

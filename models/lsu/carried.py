@@ -188,9 +188,9 @@ def _gives_others(lsu, memory, number, line, lanes, where):
 def accepted_line(lsu, port, number, line, lanes, code, identity):
     """The L1 has accepted the line of some lanes of a token: move the values that can be moved now."""
     token, memory = lsu.token[number], memory_at(port.memory)
-    if not is_global(line << lsu.l1.line_shift):
-        return
     kind = i64(token.kind)
+    if kind == L1.TEXTURE_LOAD or not is_global(line << lsu.l1.line_shift):
+        return
     if code == L1.HIT:
         where = L1.contents_of(lsu.l1, line)
         if lsu.path.delivers != 0:

@@ -24,7 +24,7 @@ from lockstep.models.memory import l1 as L1
 from lockstep.models.memory.masks import ones, span
 from lockstep.models.memory.timing import BACK_END
 from lockstep.spec.mapping import REGISTERS
-from lockstep.spec.parameters import MAX_WARPS, TICKETS
+from lockstep.spec.parameters import MAX_WARPS, OWN, TICKETS
 
 TOKENS = MAX_WARPS * TICKETS
 ALL_TICKETS = (1 << TICKETS) - 1
@@ -86,7 +86,7 @@ def is_store(kind):
 
 @jit
 def is_load(kind):
-    return kind == L1.LOAD or kind == L1.LOAD_BYPASS or kind == L1.LOCAL_LOAD
+    return kind == L1.LOAD or kind == L1.LOAD_BYPASS or kind == L1.LOCAL_LOAD or kind == L1.TEXTURE_LOAD
 
 
 @jit
@@ -94,7 +94,10 @@ def request_kind(config, instruction):
     if instruction.group == Group.ATOMIC:
         return i64(L1.ATOMIC_ACCESS)
     if instruction.group == Group.TEXTURE:
-        return i64(L1.STORE) if instruction.op == Texture.SURFACE_STORE else i64(L1.LOAD)
+        if instruction.op == Texture.SURFACE_STORE:
+            return i64(L1.STORE)
+        own = config.texture_cache.mode == OWN and instruction.op != Texture.SURFACE_LOAD
+        return i64(L1.TEXTURE_LOAD) if own else i64(L1.LOAD)
     local = instruction.space == Space.LOCAL and config.l2.data != 0
     if instruction.op == Memory.STORE:
         return i64(L1.LOCAL_STORE) if local else i64(L1.STORE)
@@ -164,7 +167,7 @@ def new_token(lsu, config, context, instruction, mask, warp, pc):
             token.needed = (popcount(mask) * size + i64(lsu.l1.line_bytes) - 1) >> lsu.l1.line_shift
     token.delivered = 0
     token.late = 0
-    token.texture = 1 if instruction.group == Group.TEXTURE and kind == L1.LOAD else 0
+    token.texture = 1 if instruction.group == Group.TEXTURE and is_load(kind) else 0
     token.same = _most_on_one_address(context, mask) if kind == L1.ATOMIC_ACCESS else i64(1)
     token.ready = 0
     token.extra = max(i64(config.pipelines[instruction.category].latency) - i64(config.l1.latency), i64(0))
@@ -228,7 +231,7 @@ def bytes_of(lsu, number, lanes):
     """Which bytes of their line some lanes of a token access (``memory.masks``), if that matters to the L1."""
     token = lsu.token[number]
     low = high = i64(0)
-    if token.kind == L1.LOAD or token.kind == L1.LOCAL_LOAD or lanes == 0:
+    if token.kind == L1.LOAD or token.kind == L1.TEXTURE_LOAD or token.kind == L1.LOCAL_LOAD or lanes == 0:
         return low, high
     within = i64(lsu.l1.line_bytes) - 1
     if is_run(token, lanes):

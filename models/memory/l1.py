@@ -14,6 +14,9 @@
   a store of the same SM evicts it, one of another SM does not. A load that merges gets what the reply brings. One that
   bypasses the L1 must not get what is older than itself: where it merges, the reply has what memory has now.
   :func:`l1_invalidate` is what fences do.
+* Texture fetches are loads, or, where textures have a cache of their own (``TEXTURE_LOAD``), loads of sets of their
+  own, beside those of the L1. All else they share: the port, the MSHRs, the queue. No store changes these sets, and a
+  fetch does not merge with a load of data.
 * ``LOCAL_LAST`` is the last load of a line that nobody reads again, and ``LOCAL_DROP`` says so of one that is not
   loaded: the line leaves the cache, and is not written back.
 
@@ -43,10 +46,10 @@ from lockstep.models.memory.tags import DIRTY, RESERVED, WAY, drop, find, line_o
 from lockstep.models.memory.timing import BACK_END, FRONT_END
 from lockstep.models.memory.values import LINE_BYTES, copy_line, in_memory, is_global, sent
 from lockstep.models.share import exclude, include, share_of, words_of
-from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS
+from lockstep.spec.parameters import MAX_L1_LINES, MAX_MERGES, MAX_MSHRS, MAX_TEXTURE_LINES
 
 # Kinds of access.
-LOAD, STORE, ATOMIC_ACCESS, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE, LOCAL_LAST, LOCAL_DROP = range(8)
+LOAD, STORE, ATOMIC_ACCESS, LOAD_BYPASS, LOCAL_LOAD, LOCAL_STORE, LOCAL_LAST, LOCAL_DROP, TEXTURE_LOAD = range(9)
 
 # What becomes of an access: its code. Refusals are negative.
 HIT, MISS, MERGED, STORED = range(4)
@@ -57,6 +60,7 @@ REFUSALS = ("mshrs", "merges", "queue", "ways", "return")  # the refusals, as ``
 
 NONE = -1
 BUCKETS = 64
+TEXTURE_LINE = 1 << 40  # in the number of a line that is in the texture cache, or on its way there
 RETURNS = 8192  # room for hits on their way
 
 L1_STATISTICS = record(
@@ -112,6 +116,8 @@ L1 = record(
         ("index", "i8"),
         ("set_bits", "i8"),
         ("ways", "i8"),
+        ("texture_sets", "i8"),
+        ("texture_ways", "i8"),
         ("mshrs", "i8"),
         ("merges", "i8"),
         ("queue", "i8"),
@@ -134,7 +140,7 @@ L1 = record(
         ("stats", L1_STATISTICS),
         ("bucket", "i4", (BUCKETS,)),  # MSHRs by line
         ("entries", MSHR, (MAX_MSHRS,)),
-        ("lines", "i8", (MAX_L1_LINES,)),  # see ``tags.py``
+        ("lines", "i8", (MAX_L1_LINES + MAX_TEXTURE_LINES,)),  # see ``tags.py``; those of textures last
         ("hits", ANSWER, (RETURNS,)),
         ("token", "i4", (MAX_MSHRS * MAX_MERGES,)),  # of the loads that wait, by MSHR
         ("share", SHARE),
@@ -158,6 +164,8 @@ def l1_reset(l1, config, answers):
     l1.set_bits = ctz(config.l1.sets)
     l1.index = config.l1.index
     l1.ways = config.l1.ways
+    l1.texture_sets = config.texture_cache.sets
+    l1.texture_ways = config.texture_cache.ways
     l1.mshrs = config.l1.mshrs
     l1.merges = config.l1.merges
     l1.queue = config.l1.queue
@@ -179,7 +187,7 @@ def l1_reset(l1, config, answers):
     clear(l1.share)
     for bucket in range(BUCKETS):
         l1.bucket[bucket] = 0
-    for place in range(l1.sets * l1.ways):
+    for place in range(l1.sets * l1.ways + l1.texture_sets * l1.texture_ways):
         l1.lines[place] = 0
     l1.free = 1
     for index in range(l1.mshrs):
@@ -190,12 +198,26 @@ def l1_reset(l1, config, answers):
 @inline
 def _set(l1, line):
     """Where the words of a line's set begin."""
+    if line & TEXTURE_LINE:
+        return l1.sets * l1.ways + (line & (l1.texture_sets - 1)) * l1.texture_ways
     return set_index(l1, line) * l1.ways
 
 
 @inline
+def _ways(l1, line):
+    """How many words the set has."""
+    return l1.texture_ways if line & TEXTURE_LINE else l1.ways
+
+
+@inline
+def named_for(kind, line):
+    """The number of a line in the cache in which a kind of access looks it up."""
+    return line | TEXTURE_LINE if kind == TEXTURE_LOAD else line
+
+
+@inline
 def _find(l1, line):
-    return find(l1.lines, _set(l1, line), l1.ways, line)
+    return find(l1.lines, _set(l1, line), _ways(l1, line), line)
 
 
 @inline
@@ -259,6 +281,7 @@ def _wait(l1, index, token):
 @inline
 def _request(l1, port, now, kind, line, low, high, size, lanes, entry):
     """Send a packet, and count it."""
+    line &= ~TEXTURE_LINE
     send_request(port, now, kind, line << l1.line_shift, low, high, size, lanes, entry)
     l1.stats.requests_out += 1
     if kind != READ:
@@ -315,7 +338,7 @@ def _write_through(l1, port, now, kind, line, low, high, size, lanes, token):
 
 @inline
 def _count_load(l1, kind):
-    if kind == LOAD:
+    if kind == LOAD or kind == TEXTURE_LOAD:
         l1.stats.loads += 1
     elif kind == LOAD_BYPASS:
         l1.stats.bypass_loads += 1
@@ -351,7 +374,7 @@ def _way(l1, line, place):
     if l1.lines[place] != 0:
         return l1.lines[place] & WAY
     taken = i64(0)
-    for other in range(first, first + l1.ways):
+    for other in range(first, first + _ways(l1, line)):
         if l1.lines[other] != 0:
             taken |= i64(1) << (l1.lines[other] & WAY)
     return ctz(~taken)
@@ -416,7 +439,7 @@ def _miss(l1, port, now, kind, line, low, high, size, token):
     packets = 1 if fetch else 0
     place, old = -1, 0
     if kind != LOAD_BYPASS and kind != LOCAL_LAST:
-        place = victim(l1.lines, _set(l1, line), l1.ways)
+        place = victim(l1.lines, _set(l1, line), _ways(l1, line))
         if place < 0:
             return _refuse(l1, port, now, NO_WAY)
         old = l1.lines[place]
@@ -481,7 +504,7 @@ def _access(l1, port, now, kind, address, low, high, size, lanes, token):
         l1.refusal = 0
         l1.refused_at = 0
         port.full = 0
-    line = address >> l1.line_shift
+    line = named_for(kind, address >> l1.line_shift)
     if kind == LOCAL_DROP:
         _forget(l1, line)
         l1.stats.local_drops += 1
@@ -496,7 +519,7 @@ def _access(l1, port, now, kind, address, low, high, size, lanes, token):
 
 @inline
 def _load(l1, port, now, kind, line, low, high, size, token):
-    """A load, or a store to local memory."""
+    """A load, a texture fetch, or a store to local memory."""
     if kind == LOAD_BYPASS:
         low, high = bytes_of(sectors_of(low, high, l1.sector_shift), l1.sector_shift)
     else:

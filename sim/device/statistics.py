@@ -252,15 +252,16 @@ def _generic(c: Counts, *spaces: Space) -> int:
     return sum(c("sm.generic_lanes", space) for space in spaces)
 
 
-# Names as in the paper. The model has one cache for data and textures, and one for constants and kernel parameters.
+# Names as in the paper. Textures may share a cache with data; there is one for constants and kernel parameters.
 _CHEN = (
     _chen("ShMInst", _LANES, "shared memory instructions", lambda c: c.lanes("shared") + _generic(c, Space.SHARED)),
     _chen("PMInst", _LANES, "parameter memory instructions", lambda c: c.lanes("param") + _generic(c, Space.PARAM)),
     _chen("LMInst", _LANES, "local memory instructions", lambda c: c.lanes("local") + _generic(c, Space.LOCAL)),
     _chen("GMInst", _LANES, "global memory instructions; a generic access counts where it reaches",
           lambda c: c.lanes("global") - _generic(c, Space.SHARED, Space.PARAM, Space.LOCAL)),
-    _chen("TMInst.hit", "lines", "texture accesses that hit in the L1", lambda c: c("lsu.texture_hits")),
-    _chen("TMInst.miss", "lines", "texture accesses that missed in the L1", lambda c: c("lsu.texture_misses")),
+    _chen("TMInst.hit", "lines", "texture accesses that hit in the L1, or in their own cache",
+          lambda c: c("lsu.texture_hits")),
+    _chen("TMInst.miss", "lines", "texture accesses that missed there", lambda c: c("lsu.texture_misses")),
     _chen("CMInst.hit", "lines", "accesses that hit in the constant cache", lambda c: c("constant_cache.hits")),
     _chen("CMInst.miss", "lines", "accesses that missed in it, or joined a miss", lambda c: c("constant_cache.misses")),
     _chen("Register", "registers of threads", "32-bit registers that instructions read and write",

@@ -187,6 +187,8 @@ def test_parse_setting() -> None:
         ({"pipelines.global.pipe": "alu"}, ("pipelines.global.pipe", "use lsu")),
         ({"l1.sets": 48}, ("l1.sets", "power of two")),
         ({"l1.sets": 1024}, ("l1.sets * l1.ways", "2048")),
+        ({"texture_cache.sets": 24}, ("texture_cache.sets", "power of two")),
+        ({"texture_cache.sets": 256}, ("texture_cache.sets * texture_cache.ways = 768", "512")),
         ({"l2.slices": 13}, ("l2.slices", "multiple of dram.channels")),
         ({"mesh.columns": 5, "mesh.rows": 6}, ("l2.slices = 12", "diagonal", "room for 6")),
         ({"mesh.columns": 12, "mesh.rows": 2}, ("mesh.columns * mesh.rows = 24", "15 ports of SMs", "too few nodes")),
