@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from lockstep.cli import options as shared
-from lockstep.sim.cosim import activity
 from lockstep.sim.errors import UsageError
 from lockstep.sim.output import check_writable, say, table
 from lockstep.sim.study.energy import BY, DEFAULT, Account, Part, Process, account, load, parts
@@ -56,6 +55,8 @@ def command(options: Namespace) -> int:
 
 
 def _gates(options: Namespace) -> int:
+    from lockstep.sim.cosim import activity
+
     if not 0 < options.period < math.inf:
         raise UsageError(f"--period {options.period}: must be above 0, in nanoseconds")
     if options.cycles < 1:
