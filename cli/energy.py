@@ -1,14 +1,20 @@
-"""`lockstep energy`: the energy of saved runs, by component."""
+"""`lockstep energy`: the energy of saved runs, by component, or of the gates of blocks in recordings of kernels."""
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any
 
 from lockstep.cli import options as shared
+from lockstep.sim.errors import UsageError
 from lockstep.sim.output import check_writable, say, table
 from lockstep.sim.study.energy import BY, DEFAULT, Account, Part, Process, account, load, parts
 from lockstep.sim.study.saved import Saved, read
+
+CYCLES = 5_000  # of a recording
+PERIOD = 2.8  # nanoseconds, about a cycle of the GTX 480's core clock
 
 
 def arguments(to: ArgumentParser) -> None:
@@ -17,11 +23,19 @@ def arguments(to: ArgumentParser) -> None:
                     f"{DEFAULT})")  # fmt: skip
     to.add_argument("--by", choices=BY, help="what each SM, launch or interval takes, instead of each run; launches "
                     "and intervals need runs that were made with --energy")  # fmt: skip
+    to.add_argument("--liberty", metavar="FILE", help="the files are recordings (lockstep cosim --record): the energy "
+                    "of the blocks' gates in this library's cells")  # fmt: skip
+    to.add_argument("--cycles", metavar="N", type=int, default=CYCLES, help="with --liberty: of a "
+                    f"recording, from the first on (default: {CYCLES})")  # fmt: skip
+    to.add_argument("--period", metavar="NS", type=float, default=PERIOD, help="with --liberty: of the clock, for "
+                    f"leakage and power (default: {PERIOD})")  # fmt: skip
     shared.json(to)
 
 
 def command(options: Namespace) -> int:
     check_writable(options.json)
+    if options.liberty:
+        return _gates(options)
     process = load(options.process)
     runs = [run for file in options.files for run in read(file)]
     accounts = [account(run, process) for run in runs]
@@ -37,6 +51,27 @@ def command(options: Namespace) -> int:
         _say_what_is_missing(accounts, process)
     every = zip(runs, accounts, divided, strict=True)
     shared.write(options, [_as_json(run, found, own, process) for run, found, own in every])
+    return 0
+
+
+def _gates(options: Namespace) -> int:
+    from lockstep.sim.cosim import activity
+
+    if not 0 < options.period < math.inf:
+        raise UsageError(f"--period {options.period}: must be above 0, in nanoseconds")
+    if options.cycles < 1:
+        raise UsageError(f"--cycles {options.cycles}: must be 1 or more")
+    done = [activity.energy(Path(file), options.liberty, options.cycles, options.period) for file in options.files]
+    if options.json != "-":
+        kinds = list(done[0]["femtojoules"])
+        rows = [[each["block"], each["cycles"], each["cells"], each["flip_flops"],
+                 *(each["femtojoules"][kind] / max(1, each["cycles"]) for kind in kinds),
+                 each["total_femtojoules"] / max(1, each["cycles"]), each["milliwatts"]] for each in done]  # fmt: skip
+        first = done[0]
+        columns = ("block", "cycles", "cells", "flip-flops", *kinds, "total", "mean mW")
+        table(f"fJ per cycle in cells of {first['library']} at {first['voltage']:g} V, {options.period:g} ns",
+              columns, rows)  # fmt: skip
+    shared.write(options, done)
     return 0
 
 

@@ -44,18 +44,26 @@ class Mapped(wiring.Component):
 
 
 def _netlist(rtlil: str, top: str, library: Library | None) -> str:
-    begin = ["read_rtlil block.il", "proc -norom", f"synth -top {top} -flatten -nordff -noabc"]
-    begin += ["setattr -unset init w:*"]
     end = ["opt_clean -purge", "write_verilog -noattr net.v"]
     files = {"block.il": rtlil}
     if library is None:
         legal = "dfflegalize -cell $_DFF_P_ x -cell $_DFFE_PP_ x"
-        return yosys.run([*begin, legal, f"abc -g {_GATES}", *end], files, ["net.v"])["net.v"]
-    files["cells.lib"] = library.text
-    cells = ["dfflibmap -liberty cells.lib", "abc -liberty cells.lib", "setundef -zero", "opt_clean -purge"]
-    files |= yosys.run([*begin, *cells, "write_rtlil net.il"], files, ["net.il"])
+        return yosys.run([*_begin(top), legal, f"abc -g {_GATES}", *end], files, ["net.v"])["net.v"]
+    files = {"cells.lib": library.text, "net.il": cells(rtlil, top, library, "write_rtlil net")}
     resolve = [
         "read_liberty -ignore_miss_func cells.lib", "read_rtlil net.il", f"hierarchy -check -top {top}", "flatten",
         "opt_expr", "opt_dff -nodffe -nosdff",  # flip-flops whose own reset is tied off
     ]  # fmt: skip
     return yosys.run([*resolve, *end], files, ["net.v"])["net.v"]
+
+
+def _begin(top: str) -> list[str]:
+    script = ["read_rtlil block.il", "proc -norom", f"synth -top {top} -flatten -nordff -noabc"]
+    return [*script, "setattr -unset init w:*"]
+
+
+def cells(rtlil: str, top: str, library: Library, write: str = "write_json net") -> str:
+    """The cells of a library that a block is mapped to, as ``write`` has them: RTLIL or JSON."""
+    script = ["dfflibmap -liberty cells.lib", "abc -liberty cells.lib", "setundef -zero", "opt_clean -purge"]
+    files = {"block.il": rtlil, "cells.lib": library.text}
+    return yosys.run([*_begin(top), *script, write], files, ["net"])["net"]
