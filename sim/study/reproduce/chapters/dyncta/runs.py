@@ -79,9 +79,12 @@ CORES_OFF = (4, 8, 12, 16)
 NORMALLY_OFF = 8  # cores of 30 that DYNCORE turns off
 OFF = NORMALLY_OFF / 30
 START = "from the most"
-VARIED: dict[str, dict[str, Any]] = {
+THRESHOLDS: dict[str, dict[str, Any]] = {
     "thresholds halved": {"dyncta.idle_high": 8, "dyncta.memory_low": 64, "dyncta.memory_high": 192},
     "thresholds by half more": {"dyncta.idle_high": 24, "dyncta.memory_low": 192, "dyncta.memory_high": 576},
+}
+VARIED: dict[str, dict[str, Any]] = {
+    **THRESHOLDS,
     "windows of 4096 cycles": {"dyncta.window": 4096},
     "from a limit of 1": {"dyncta.first": "one"},
     START: {"dyncta.first": "most"},
@@ -139,8 +142,9 @@ def _studies() -> dict[str, Job]:
         for off in CORES_OFF:
             for what, mechanisms in ((BASE, ()), (DYNCTA, LIMIT)):
                 found[f"{name}, {what}, {off} cores off"] = _job(name, mechanisms, core__sms=30 - off)
-        for variation, settings in VARIED.items():
-            changed = {key.replace(".", "__"): value for key, value in settings.items()}
+    for variation, settings in VARIED.items():
+        changed = {key.replace(".", "__"): value for key, value in settings.items()}
+        for name in varied_in(variation):
             found[f"{name}, {DYNCTA}, {variation}"] = _job(name, LIMIT, **changed)
             if not is_own(settings):
                 found[f"{name}, {BASE}, {variation}"] = _job(name, **changed)
@@ -171,6 +175,11 @@ def _causes() -> dict[str, Job]:
     for name in STARTS:
         found[f"{name}, {DYNCTA}, {START}"] = _job(name, LIMIT, dyncta__first="most")
     return found
+
+
+def varied_in(variation: str) -> Sequence[str]:
+    """The applications that run under a variation: all under other thresholds, else those whose runs are short."""
+    return tuple(APPLICATIONS) if variation in THRESHOLDS else STUDIED
 
 
 def is_own(settings: Mapping[str, Any]) -> bool:
