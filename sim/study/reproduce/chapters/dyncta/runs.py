@@ -79,12 +79,9 @@ CORES_OFF = (4, 8, 12, 16)
 NORMALLY_OFF = 8  # cores of 30 that DYNCORE turns off
 OFF = NORMALLY_OFF / 30
 START = "from the most"
-THRESHOLDS: dict[str, dict[str, Any]] = {
+VARIED: dict[str, dict[str, Any]] = {
     "thresholds halved": {"dyncta.idle_high": 8, "dyncta.memory_low": 64, "dyncta.memory_high": 192},
     "thresholds by half more": {"dyncta.idle_high": 24, "dyncta.memory_low": 192, "dyncta.memory_high": 576},
-}
-VARIED: dict[str, dict[str, Any]] = {
-    **THRESHOLDS,
     "windows of 4096 cycles": {"dyncta.window": 4096},
     "from a limit of 1": {"dyncta.first": "one"},
     START: {"dyncta.first": "most"},
@@ -144,7 +141,7 @@ def _studies() -> dict[str, Job]:
                 found[f"{name}, {what}, {off} cores off"] = _job(name, mechanisms, core__sms=30 - off)
     for variation, settings in VARIED.items():
         changed = {key.replace(".", "__"): value for key, value in settings.items()}
-        for name in varied_in(variation):
+        for name in STUDIED:
             found[f"{name}, {DYNCTA}, {variation}"] = _job(name, LIMIT, **changed)
             if not is_own(settings):
                 found[f"{name}, {BASE}, {variation}"] = _job(name, **changed)
@@ -175,11 +172,6 @@ def _causes() -> dict[str, Job]:
     for name in STARTS:
         found[f"{name}, {DYNCTA}, {START}"] = _job(name, LIMIT, dyncta__first="most")
     return found
-
-
-def varied_in(variation: str) -> Sequence[str]:
-    """The applications that run under a variation: all under other thresholds, else those whose runs are short."""
-    return tuple(APPLICATIONS) if variation in THRESHOLDS else STUDIED
 
 
 def is_own(settings: Mapping[str, Any]) -> bool:
