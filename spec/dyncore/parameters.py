@@ -10,6 +10,8 @@ from lockstep.spec.parameters import MAX_SMS, Gpu, integer
 MIN_WINDOW, MAX_WINDOW = 16, 65535
 MAX_THRESHOLD = MAX_SMS * MAX_WINDOW
 
+SHARE_OFF, SHARE_OF = 16, 55  # SMs that are turned off: 8 of 30, 16 of 56, 32 of 110 (Kayiran et al., section 5.3)
+
 COUNTER, GATE = "dyncore.activity_counter", "dyncore.core_gate"
 
 
@@ -17,7 +19,7 @@ COUNTER, GATE = "dyncore.activity_counter", "dyncore.core_gate"
 class Dyncore:
     """SMs that are turned off while the others are enough for the memory (Kayiran et al., section 4.2)."""
 
-    off: int = integer(0, 0, MAX_SMS - 1, "SMs", "that are turned off; 0: two sevenths of all, 8 of 30, rounded down")
+    off: int = integer(0, 0, MAX_SMS - 1, "SMs", "that are turned off; 0: 8 of 30, 16 of 56, 32 of 110, and alike")
     window: int = integer(2048, MIN_WINDOW, MAX_WINDOW, "core cycles", "between two decisions")
     threshold: int = integer(
         0, 0, MAX_THRESHOLD, "core cycles", "t_act, of N_act of all SMs in a window; 0: two thirds, 40960 of 30 SMs"
@@ -31,7 +33,7 @@ def least_window(sms: int) -> int:
 
 def off(gpu: Gpu) -> int:
     """How many SMs are turned off."""
-    return gpu.sections["dyncore"].off or max(1, 2 * gpu.core.sms // 7)
+    return gpu.sections["dyncore"].off or max(1, gpu.core.sms * SHARE_OFF // SHARE_OF)
 
 
 def threshold(gpu: Gpu) -> int:

@@ -10,6 +10,7 @@ from lockstep.sim.study.page import Page, Plot, Table, Text
 from lockstep.sim.study.reproduce import Chapter
 from lockstep.sim.study.reproduce.chapters.dyncta.cores import (
     asleep_text,
+    dyncore_off_table,
     efficiency,
     larger_text,
     meshes_table,
@@ -58,7 +59,9 @@ from lockstep.sim.study.reproduce.chapters.dyncta.texts import (
     MOTIVATION,
     POWER,
     READING,
+    RULES,
     SWEEPS,
+    TURNED_OFF,
     VARIATION,
 )
 from lockstep.sim.study.reproduce.plots import bars
@@ -127,12 +130,15 @@ def page(results: Mapping[str, Result]) -> Page:
         blocks += [
             Text("Sensitivity", 2),
             off_table(runs),
+            Text(TURNED_OFF),
+            dyncore_off_table(runs),
             Text(VARIATION.format(kernels=", ".join(STUDIED))),
             varied_table(runs),
             Text(LARGER),
             meshes_table(runs),
             Text(larger_text(runs)),
             Text("So here: yes or no", 2),
+            Text(RULES),
             statements_table(runs),
             Text(reasons_text(runs)),
         ]

@@ -16,6 +16,7 @@ from lockstep.sim.study.reproduce.chapters.dyncta.runs import (
     DYNCTA,
     MESHED,
     MESHES,
+    NORMALLY_OFF,
     OFF,
     STUDIED,
 )
@@ -69,6 +70,37 @@ def off_table(runs: Runs) -> Table:
         rows.append((name, *each[: len(CORES_OFF)], *(value / without for value in each[len(CORES_OFF) :])))
     columns = ("", *(f"{off} off" for off in CORES_OFF), *(f"{off} off, DYNCTA" for off in CORES_OFF))
     return Table("off", "Speed with cores off from the start, to that with all 30 (Kayiran figure 7)", columns, rows)
+
+
+def turned_off(runs: Runs, off: int) -> dict[str, tuple[float, float, float]]:
+    """Speed, power and instructions per watt to the baseline's where DYNCORE may turn off so many cores."""
+    what = DYNCTA if off == 0 else DYNCORE if off == NORMALLY_OFF else f"{DYNCORE}, {off} off"
+    return {
+        name: (
+            speed_up(runs, name, what),
+            runs[f"{name}, {what}"].power / runs[f"{name}, {BASE}"].power,
+            efficiency(runs, name, what),
+        )
+        for name in MESHED
+    }
+
+
+def off_means(runs: Runs) -> dict[int, tuple[float, float, float]]:
+    """Of speed, a geometric mean; of power and of instructions per watt, means. By the number of cores."""
+    found = {}
+    for off in (0, *CORES_OFF):
+        speeds, powers, efficiencies = zip(*turned_off(runs, off).values(), strict=True)
+        found[off] = statistics.geometric_mean(speeds), statistics.mean(powers), statistics.mean(efficiencies)
+    return found
+
+
+def dyncore_off_table(runs: Runs) -> Table:
+    """Figure 14a."""
+    counts = (0, *CORES_OFF)
+    each = {off: {**turned_off(runs, off), "mean": mean} for off, mean in off_means(runs).items()}
+    rows = [(name, *(each[off][name][measure] for measure in range(3) for off in counts)) for name in (*MESHED, "mean")]
+    columns = ("", *(f"{what}, {off}" for what in ("speed-up", "power", "efficiency") for off in counts))
+    return Table("dyncore-off", "DYNCORE by the cores that it may turn off (Kayiran figure 14a)", columns, rows)
 
 
 def meshes_table(runs: Runs) -> Table:

@@ -76,7 +76,8 @@ SHOWN = ("SAD", "JPEG", "RAY", "FFT")  # figure 8
 STUDIED = ("BFS", "SCP", "AES", "BLK", "HOT", "CP")  # kernels whose runs are short
 MESHED = (*STUDIED, "PVC")  # and the one that gains most
 CORES_OFF = (4, 8, 12, 16)
-OFF = 8 / 30  # share of cores that DYNCORE turns off
+NORMALLY_OFF = 8  # cores of 30 that DYNCORE turns off
+OFF = NORMALLY_OFF / 30
 START = "from the most"
 VARIED: dict[str, dict[str, Any]] = {
     "thresholds halved": {"dyncta.idle_high": 8, "dyncta.memory_low": 64, "dyncta.memory_high": 192},
@@ -138,12 +139,16 @@ def _studies() -> dict[str, Job]:
         for off in CORES_OFF:
             for what, mechanisms in ((BASE, ()), (DYNCTA, LIMIT)):
                 found[f"{name}, {what}, {off} cores off"] = _job(name, mechanisms, core__sms=30 - off)
-        for variation, settings in VARIED.items():
-            changed = {key.replace(".", "__"): value for key, value in settings.items()}
+    for variation, settings in VARIED.items():
+        changed = {key.replace(".", "__"): value for key, value in settings.items()}
+        for name in STUDIED:
             found[f"{name}, {DYNCTA}, {variation}"] = _job(name, LIMIT, **changed)
             if not is_own(settings):
                 found[f"{name}, {BASE}, {variation}"] = _job(name, **changed)
     for name in MESHED:
+        for off in CORES_OFF:
+            if off != NORMALLY_OFF:
+                found[f"{name}, {DYNCORE}, {off} off"] = _job(name, BOTH, dyncore__off=off)
         for mesh in MESHES:
             found[f"{name}, {BASE}, {mesh}"] = _job(name, gpu=mesh)
             found[f"{name}, {DYNCORE}, {mesh}"] = _job(name, BOTH, mesh)
