@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,17 @@ def command(options: Namespace) -> int:
 
 def _gates(options: Namespace) -> int:
     from lockstep.sim.cosim import activity
+    from lockstep.synth.power import Mismatch
 
     if not 0 < options.period < math.inf:
         raise UsageError(f"--period {options.period}: must be above 0, in nanoseconds")
     if options.cycles < 1:
         raise UsageError(f"--cycles {options.cycles}: must be 1 or more")
-    done = [activity.energy(Path(file), options.liberty, options.cycles, options.period) for file in options.files]
+    try:
+        done = [activity.energy(Path(file), options.liberty, options.cycles, options.period) for file in options.files]
+    except Mismatch as fault:
+        print(f"lockstep: internal fault: {fault}; the same command reproduces it", file=sys.stderr)
+        return 1
     if options.json != "-":
         kinds = list(done[0]["femtojoules"])
         rows = [[each["block"], each["cycles"], each["cells"], each["flip_flops"],

@@ -25,8 +25,8 @@ def energy(file: Path, liberty: str, cycles: int, period: float) -> dict[str, An
     ------
     UsageError
         for files that cannot be used.
-    RuntimeError
-        when the netlist's outputs are not the recorded ones.
+    Mismatch
+        when the netlist's outputs are not the recorded ones (``synth/power.py``).
     """
     from lockstep.rtl import yosys
     from lockstep.synth import mapped, power
@@ -45,7 +45,7 @@ def energy(file: Path, liberty: str, cycles: int, period: float) -> dict[str, An
     except (power.PowerError, yosys.YosysError) as error:
         raise UsageError(f"gates of {recorded.block} with {liberty}: {error}") from None
     except power.Mismatch as error:
-        raise RuntimeError(f"{recorded.block}: the gates differ from the RTL: {error}") from None
+        raise power.Mismatch(f"{file}: the gates of {recorded.block} differ from the RTL: {error}") from None
     return {
         "block": recorded.block,
         "parameters": recorded.parameters,
