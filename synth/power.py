@@ -206,9 +206,10 @@ class Cell:
             points = table.attributes.get(f"index_{number}", points)
             if variable and points:
                 axes.append((load if "capacitance" in variable else SLEW, _numbers(points)))
-        values = values.reshape([len(points) for _, points in axes])
-        for at, points in reversed(axes):
-            values = np.apply_along_axis(lambda row, at=at, points=points: np.interp(at, points, row), -1, values)
+        values = values.reshape([len(places) for _, places in axes])
+        for at, places in reversed(axes):
+            rows = values.reshape(-1, len(places))
+            values = np.array([np.interp(at, places, row) for row in rows]).reshape(values.shape[:-1])
         return float(values)
 
 

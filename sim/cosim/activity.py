@@ -75,9 +75,11 @@ def _cycles(recorded: replay.Replay, places: list[shim.Port]) -> Iterator[Cycle]
             return
         octets = record.io.tobytes()
         bits = {port.flat.name: _bits(octets, port, offsets) for port in places}
-        sides = [{port.flat.name: bits[port.flat.name] for port in places if port.flat.is_input == is_input}
-                 for is_input in (True, False)]  # fmt: skip
-        yield Cycle(*sides, record.cycles, record.reset)
+        inputs, outputs = (
+            {port.flat.name: bits[port.flat.name] for port in places if port.flat.is_input == is_input}
+            for is_input in (True, False)
+        )
+        yield Cycle(inputs, outputs, record.cycles, record.reset)
 
 
 def _bits(octets: bytes, port: shim.Port, offsets: dict[str, tuple[int, str]]) -> np.ndarray:
