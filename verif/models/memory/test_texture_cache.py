@@ -87,3 +87,21 @@ def test_paths_of_mechanisms_find_it(mechanism: str) -> None:
 def test_lines_with_values_leave_textures_as_they_are() -> None:
     plain, lines = (run(fetches(*LINES * 3) + loads(0), OWN | {"l1.values": values}) for values in ("memory", "lines"))
     assert textures(plain) == textures(lines)
+
+
+def test_a_miss_asks_the_l2_for_the_line_that_others_ask_for() -> None:
+    """A surface load of what was fetched misses in the L1, and hits in the L2."""
+    surface = "mov.u32 %r3, 0;\nsuld.b.1d.b32.trap {%r7}, [%rd2, {%r3}];\nadd.u32 %r6, %r6, %r7;"
+    fetch, both = run(fetches("0"), OWN), run([*fetches("0"), surface], OWN)
+    l1, l2 = (int((both.raw[count].sum() - fetch.raw[count].sum())) for count in ("l1.misses", "l2.misses"))
+    assert (l1, l2) == (1, 0)
+
+
+def test_banks_serve_several_lines_that_hit() -> None:
+    """Lanes by turns in two lines: both hit in the same cycle, in the L1 and in a cache of their own."""
+    lanes = ["and.b32 %r4, %r1, 1;\nmul.lo.u32 %r5, %r4, 32;", *fetches(*["%r5"] * 4)]
+    cycles = [
+        Bench("\n".join([START, *lanes, END]), {"texture_cache.mode": mode}, mechanisms=("banked-l1",))().cycles
+        for mode in ("own", "l1")
+    ]
+    assert cycles[0] == cycles[1]
