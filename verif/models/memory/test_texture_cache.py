@@ -93,7 +93,7 @@ def test_a_miss_asks_the_l2_for_the_line_that_others_ask_for() -> None:
     """A surface load of what was fetched misses in the L1, and hits in the L2."""
     surface = "mov.u32 %r3, 0;\nsuld.b.1d.b32.trap {%r7}, [%rd2, {%r3}];\nadd.u32 %r6, %r6, %r7;"
     fetch, both = run(fetches("0"), OWN), run([*fetches("0"), surface], OWN)
-    l1, l2 = (int((both.raw[count].sum() - fetch.raw[count].sum())) for count in ("l1.misses", "l2.misses"))
+    l1, l2 = (int(both.raw[count].sum() - fetch.raw[count].sum()) for count in ("l1.misses", "l2.misses"))
     assert (l1, l2) == (1, 0)
 
 
