@@ -22,7 +22,7 @@ from lockstep.sim.device import description
 from lockstep.sim.study.job import Job
 from lockstep.spec import registry
 from lockstep.spec.parameters import Gpu as Description
-from lockstep.verif import threads
+from lockstep.verif import threads, ways
 from lockstep.verif.bench import elsewhere, seeded
 from lockstep.verif.races import race
 from lockstep.verif.ways import LINES, LOCKSTEP, WAYS, Way, set_way
@@ -106,7 +106,7 @@ def test_longer_windows_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     one = threads.observe("spmv", "gtx480", [])
     assert window(gpu) == gpu.crossbar.latency
     with monkeypatch.context() as patch:
-        patch.setattr(threads, "window", lambda _: 3 * gpu.crossbar.latency)
+        patch.setattr(ways, "window", lambda _: 3 * gpu.crossbar.latency)
         assert threads.observe("spmv", "gtx480", [], WAYS[0]) != one
 
 
