@@ -37,7 +37,7 @@ extern "C" __global__ void race(unsigned *words, unsigned *counters, const Step 
 LOADS, STORES, ATOMIC = (0, 1), (2, 3), 4
 
 
-def race(seed: int, way: Way = LOCKSTEP, skip: bool = True) -> str:
+def race(seed: int, way: tuple[int, int] = LOCKSTEP, skip: bool = True) -> str:
     """Threads load all words, and each stores ever greater values to words of its own. Returns what they have loaded,
     and all counts.
 
@@ -70,7 +70,7 @@ def race(seed: int, way: Way = LOCKSTEP, skip: bool = True) -> str:
     except UsageError:  # of half-warps, which it does not know
         gpu = Gpu(name, [], settings)
     gpu.machine.skip = skip
-    set_way(gpu, way)
+    set_way(gpu, Way(*way))
     buffers = [gpu.to_device(np.zeros(words, np.uint32)), gpu.to_device(np.zeros(8, np.uint32)), gpu.to_device(steps)]
     out = gpu.to_device(np.zeros((everyone, count), np.uint32))
     run = gpu.load(RACE).launch("race", grid=ctas, block=block, args=[*buffers, out, np.int32(count)])

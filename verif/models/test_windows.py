@@ -120,7 +120,7 @@ def test_races_come_out_the_same() -> None:
 @pytest.mark.exhaustive
 def test_interpreted() -> None:
     seed = seeded().getrandbits(32)
-    assert elsewhere(race, seed, Way(1, 8), NUMBA_DISABLE_JIT="1") == race(seed)
+    assert elsewhere(race, seed, (1, 8), NUMBA_DISABLE_JIT="1") == race(seed)
 
 
 # ------------------------------------------------------------------------------------------------ what an SM may touch

@@ -364,7 +364,7 @@ def test_random_races() -> None:
 def test_races_are_the_same_in_every_mode(mode: str) -> None:
     seed = seeded().getrandbits(32)
     environment = {"NUMBA_DISABLE_JIT": "1"} if mode == "interpreted" else {}
-    assert elsewhere(race, seed, LOCKSTEP, mode != "without skipping", **environment) == race(seed)
+    assert elsewhere(race, seed, tuple(LOCKSTEP), mode != "without skipping", **environment) == race(seed)
 
 
 # ------------------------------------------------------------------------------------------------ grids, and who leaves
