@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 SLEW = 0.1  # nanoseconds, of all edges
+MAX_PINS = 8  # of a cell: what it takes is kept for each pair of their values
 KINDS = ("clock", "internal", "switching", "leakage")
-_TOKEN = re.compile(r'/\*.*?\*/|"(?:[^"\\]|\\.)*"|[{}();:,]|[^\s{}();:,"\\]+', re.DOTALL)
+_TOKEN = re.compile(r'/\*.*?(?:\*/|\Z)|"(?:[^"\\]|\\.)*"|[{}();:,]|[^\s{}();:,"\\]+', re.DOTALL)
 _OPERATOR = re.compile(r"[\w.\[\]]+|[!'&*^+|()]")
 _SCALES = {"f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0}
 
@@ -165,6 +166,20 @@ class Cell:
         parts = {name: function(ff.attributes.get(name, "0")) for name in ("next_state", "clear", "preset")}
         return lambda pins: 0 if parts["clear"](pins) else 1 if parts["preset"](pins) else parts["next_state"](pins)
 
+    def check(self) -> None:
+        """Look at all functions and tables once."""
+        if len(self.pins) > MAX_PINS:
+            raise PowerError(f"cell {self.name} has {len(self.pins)} inputs: at most {MAX_PINS}")
+        pins = self.values(0)
+        self.leaks(0)
+        if self.next:
+            self.next(pins)
+        for pin, rise in itertools.product(self.powers, (True, False)):
+            self.edge(pin, rise, pins, 0.0)
+            for _, group in self.powers[pin]:
+                for table in group.groups:
+                    self._look_up(table, 0.0)
+
     def values(self, index: int, clock: int = 1) -> dict[str, int]:
         """All pins, where ``pins`` have the bits of ``index``."""
         found = {name: index >> place & 1 for place, name in enumerate(self.pins)}
@@ -240,9 +255,17 @@ class Powers:
         self._cells: dict[str, Cell] = {}
 
     def cell(self, name: str) -> Cell:
+        """A cell. Raises :class:`PowerError` for one that cannot be read."""
         if name not in self._cells:
             energy = self.farads * self.volts**2 * 1e15
-            self._cells[name] = Cell(self.groups[name], self._templates, energy)
+            try:
+                cell = Cell(self.groups[name], self._templates, energy)
+                cell.check()
+            except PowerError:
+                raise
+            except (KeyError, ValueError, TypeError, IndexError, RecursionError):
+                raise PowerError(f"cell {name} has a function, table or number that cannot be read") from None
+            self._cells[name] = cell
         return self._cells[name]
 
 

@@ -95,3 +95,26 @@ def test_functions(text):
 def test_a_library_without_power_is_refused(text):
     with pytest.raises(PowerError):
         Powers(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"A\'"', '"B\'"', "cell INV has a function, table or number that cannot be read"),
+        ('"A\'"', f'"{"(" * 5000}A"', "cell INV has a function, table or number that cannot be read"),
+        ("capacitance : 4", "capacitance : four", "cell INV has a function, table or number that cannot be read"),
+        ('"2, 22"', '"2, 22, 3"', "cell INV has a function, table or number that cannot be read"),
+        ('"1, 11"', '"1, x"', "cell INV has a function, table or number that cannot be read"),
+        ("rise_power (loads)", "rise_power (others)", "cell INV has a function, table or number that cannot be read"),
+        ("pin (A) {", "".join(f"pin (P{k}) {{ direction : input; }} " for k in range(8)) + "pin (A) {",
+         "cell INV has 9 inputs: at most 8"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_cannot_be_read_is_named(old, new, says):
+    with pytest.raises(PowerError, match=says):
+        Powers(LIBRARY.replace(old, new)).cell("INV")
+
+
+def test_comments_without_an_end_take_no_longer():
+    with pytest.raises(PowerError, match="does not say its voltage"):
+        Powers("library (x) { " + "/* " * 1_000_000)
