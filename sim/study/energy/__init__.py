@@ -3,7 +3,8 @@
 A process is a TOML file in this folder, or the user's own: ``node_nm``, ``voltage``, and energies in femtojoules, each
 with its ``source``. ``[array]`` has the energy of 64 bits by the bytes of the array that is accessed; in between, and
 beyond, the energy goes with a power of the size. ``[operations.NAME]`` has that of a lane's operation, or of what else
-``spec/energy.py`` names. All sums are integers, and so exact. Nothing is scaled from one process to another.
+``spec/energy.py`` names. What has no energy is not counted; a process may have no ``[array]``. All sums are integers,
+and so exact. Nothing is scaled from one process to another.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ STEEPEST = 4
 OPERATIONS = sorted({use.operation for use in (*USES, *registry.energy(registry.MECHANISMS))} - {ARRAY})
 DEFAULT = "45nm"
 BY = ("sm", "launch", "interval")
-KEYS = ("node_nm", "voltage", ARRAY, "operations")
+NEEDED = ("node_nm", "voltage", "operations")
 
 
 @dataclass(frozen=True)
 class Process:
-    """``array``: femtojoules of 64 bits, by bytes, ascending; ``operations``: femtojoules of each."""
+    """``array``: femtojoules of 64 bits, by bytes, ascending, or none; ``operations``: femtojoules of each."""
 
     name: str
     node_nm: float
@@ -99,10 +100,25 @@ def load(name: str = DEFAULT) -> Process:
         raise UsageError(f"{path}: cannot read the process: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}") from None
-    _names(path, "", found, KEYS)
-    if missing := [key for key in KEYS if key not in found]:
+    _names(path, "", found, (*NEEDED, ARRAY))
+    if missing := [key for key in NEEDED if key not in found]:
         raise UsageError(f"{path}: {missing[0]} is missing")
-    array, operations = _table(path, ARRAY, found[ARRAY]), _table(path, "operations", found["operations"])
+    array, sources = _array(path, found[ARRAY]) if ARRAY in found else ((), {})
+    operations = _table(path, "operations", found["operations"])
+    _names(path, "operations.", operations, OPERATIONS)
+    energies = {}
+    for key, entry in operations.items():
+        entry = _table(path, f"operations.{key}", entry)
+        _names(path, f"operations.{key}.", entry, ("energy", "source"))
+        energies[key] = _energy(path, f"operations.{key}.energy", entry.get("energy"))
+        sources[key] = _source(path, f"operations.{key}", entry)
+    node, voltage = (_number(path, key, found[key]) for key in ("node_nm", "voltage"))
+    return Process(path.stem, node, voltage, array, energies, sources)
+
+
+def _array(path: Path, value: Any) -> tuple[tuple[tuple[int, int], ...], dict[str, str]]:
+    """The energies of ``[array]``, and their source."""
+    array = _table(path, ARRAY, value)
     points = sorted((_size(path, key), _energy(path, f"{ARRAY}.{key}", array[key])) for key in array if key != "source")
     if len(points) < 2:
         raise UsageError(f"{path}: {ARRAY}: needs the energies of at least two sizes")
@@ -112,16 +128,7 @@ def load(name: str = DEFAULT) -> Process:
                 f"{path}: {ARRAY}.{high[0]}: must be at least twice the size before it, and its energy must go with a "
                 f"power of the size of at most {STEEPEST}"
             )
-    _names(path, "operations.", operations, OPERATIONS)
-    sources = {ARRAY: _source(path, ARRAY, array)}
-    energies = {}
-    for key, entry in operations.items():
-        entry = _table(path, f"operations.{key}", entry)
-        _names(path, f"operations.{key}.", entry, ("energy", "source"))
-        energies[key] = _energy(path, f"operations.{key}.energy", entry.get("energy"))
-        sources[key] = _source(path, f"operations.{key}", entry)
-    node, voltage = (_number(path, key, found[key]) for key in ("node_nm", "voltage"))
-    return Process(path.stem, node, voltage, tuple(points), energies, sources)
+    return tuple(points), {ARRAY: _source(path, ARRAY, array)}
 
 
 def _table(path: Path, key: str, value: Any) -> dict[str, Any]:
@@ -224,7 +231,7 @@ def _account(run: Saved, counts: Mapping[str, float], process: Process) -> Accou
     for use in registry.energy(run["mechanisms"]):
         for statistic in use.statistics:
             count = round(counts.get(statistic, 0))
-            if use.operation == ARRAY:
+            if use.operation == ARRAY and process.array:
                 each = process.access(*use.size(run["configuration"]))
             elif use.operation in process.operations:
                 each = process.operations[use.operation]

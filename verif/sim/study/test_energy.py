@@ -84,6 +84,25 @@ def test_what_has_no_energy_is_listed(process: energy.Process) -> None:
     assert found.total == 0
 
 
+def test_a_process_without_arrays(tmp_path: Path) -> None:
+    """Accesses are listed as not counted, what has an energy is counted."""
+    begin, end = PROCESS.index("[array]"), PROCESS.index("[operations")
+    (tmp_path / "own.toml").write_text(PROCESS[:begin] + PROCESS[end:], encoding="utf-8")
+    counts = run(registers__reads=3, l1__accesses=5, lanes__float=2)
+    found = energy.account(counts, energy.load(str(tmp_path / "own.toml")))
+    assert found.energies == {"arithmetic": 14}
+    assert found.not_counted == {"registers": {"registers.reads": 3}, "L1": {"l1.accesses": 5}}
+
+
+def test_40_nm_by_hand() -> None:
+    """Two shifts, a double-precision operation of one lane, and a row of a 64-bit channel of GDDR5."""
+    counts = run(lanes__shift=2, lanes__double=1, dram__activates=1, lanes__conversion=7)
+    found = energy.account(counts, energy.load("40nm"))
+    assert found.energies["arithmetic"] == 2 * 417 + 157_517
+    assert found.energies["DRAM"] == 12_006_000
+    assert found.not_counted == {"arithmetic": {"lanes.conversion": 7}}
+
+
 def test_a_mechanism_has_its_own(process: energy.Process, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a component that it replaces; the other components stay the frame's."""
     own = (Use("registers", ("registers.reads",), ARRAY, lambda c: (64, 1024)),)
@@ -104,7 +123,7 @@ def test_uses_name_what_there_is() -> None:
 @pytest.mark.parametrize("name", energy.processes())
 def test_every_energy_has_a_source(name: str) -> None:
     process = energy.load(name)
-    assert process.sources.keys() == {*process.operations, ARRAY}
+    assert process.sources.keys() == {*process.operations, *([ARRAY] if process.array else [])}
     assert all(process.sources.values())
 
 
@@ -138,7 +157,7 @@ def test_mistakes_in_a_process(tmp_path: Path, old: str, new: str, expected: str
 
 
 def test_unknown_processes() -> None:
-    with pytest.raises(UsageError, match=r"process '54nm': not known; did you mean 45nm.; known are 45nm"):
+    with pytest.raises(UsageError, match=r"process '54nm': not known; did you mean 45nm.; known are 40nm, 45nm"):
         energy.load("54nm")
     with pytest.raises(UsageError, match=r"missing.toml: cannot read the process: No such file"):
         energy.load("missing.toml")

@@ -157,7 +157,6 @@ def assumed() -> dict[str, Any]:
     return {key: value for key, value in ALIKE.items() if key in ours}
 
 
-
 @dataclass(frozen=True)
 class Reason:
     """Why a kernel differs; ``settings``, beside those like theirs, stand in for what ours has no setting for."""

@@ -62,13 +62,15 @@ def page(results: Mapping[str, Result]) -> Page:
         _means(times, stalls, whole),
         Text(texts.MAPPING),
         _kernels(runs, names),
-        _policies("times", "Cycles with fine RR, and times to it (Chen figure 4-5)", names, times, {
+        _by_kernel("times", "Cycles with fine RR, and times to it (Chen figure 4-5)", names, {
             "cycles": [int(view.run(name, FINE).cycles) for name in names],
             "L2 waits": [view.run(name, FINE).waiting for name in names],
+            **_labelled(times),
         }),
         Plot("times", "Time to that with fine RR (Chen figure 4-5)", partial(_plot, names, _labelled(times))),
-        _policies("stalls", "Stalls to those with fine RR (Chen figure 4-6)", names, stalls, {
-            f"stalls, {POLICIES[policy]}": [view.share(name, policy) for name in names] for policy in (FINE, GREEDY)
+        _by_kernel("stalls", "Stalls to those with fine RR (Chen figure 4-6)", names, {
+            **{f"stalls, {POLICIES[each]}": [view.share(name, each) for name in names] for each in (FINE, GREEDY)},
+            **_labelled(stalls),
         }),
         Plot("stalls", "Stalls to those with fine RR (Chen figure 4-6)", partial(_plot, names, _labelled(stalls))),
     ]  # fmt: skip
@@ -130,9 +132,7 @@ def _kernels(runs: Runs, names: Iterable[str]) -> Table:
     return Table("kernels", "The kernels (Chen table 4-3)", columns, rows, marked=True)
 
 
-def _policies(key: str, title: str, names: Sequence[str], numbers: Curves, before: Curves) -> Table:
-    """A row for every kernel, with the columns ``before`` and one for every policy."""
-    columns = {**before, **_labelled(numbers)}
+def _by_kernel(key: str, title: str, names: Sequence[str], columns: Curves) -> Table:
     rows = [(name, *each) for name, *each in zip(names, *columns.values(), strict=True)]
     return Table(key, title, ("", *columns), rows)
 
@@ -149,7 +149,7 @@ def _parts(runs: Runs) -> Iterator[Text | Table]:
     }
     without = [part for part, each in ratios.items() if all(abs(ratio - 1) <= ALIKE for ratio in each)]
     yield Text(texts.PARTS.format(without=", ".join(without) or "none"))
-    yield _policies("parts", "Fine RR's time with", list(FUNCTIONS), ratios, {})
+    yield _by_kernel("parts", "Fine RR's time with another part, to that with table 4-2's", list(FUNCTIONS), ratios)
 
 
 def _enough(runs: Runs) -> Table:
