@@ -103,9 +103,8 @@ INTRODUCTION = (
     "stale ([Stale caches](../stale-caches.md)).",
     "The images are made, and the thesis gives no threshold. A residual of {poisson:g} for Poisson and {shading:g} for "
     "3DShape ends a run, the largest of all nodes, in double precision on the host, with values between 0 and about 1: "
-    "chosen so that runs end in reasonable time. `C1060` is `gtx580` with settings (30 SMs with one scheduler and "
-    "eight lanes, 16 KB of scratchpad, almost no L2), not a description: its requests are those of whole warps, its "
-    "latencies Fermi's. Up to {most:,} steps are emulated.",
+    "chosen so that runs end in reasonable time. `C1060` is `gtx280` with its DRAM at 800 MHz, as on that board. Up to "
+    "{most:,} steps are emulated.",
 )
 
 
