@@ -387,10 +387,12 @@ def test_causes_add_up(results: Results) -> None:
 
 
 def test_kernels_that_a_statement_names_are_not_left_out(results: Results) -> None:
-    """Histogram alone is not as the thesis says, and its L2 waits: without it, nothing is decided."""
+    """Histogram alone is not as the thesis says, and its L2 waits."""
     change(results, "scalarProd", OLDEST, stalls=470)
     results[run_name("histogram", FINE)]["functions"][0]["stats"]["l2.stall_mshrs_core_cycles"] = 8000.0
     assert row(results, "oldest first stalls")[3] == "open"
+    change(results, "histogram", OLDEST, stalls=640)
+    assert row(results, "oldest first stalls")[1]
 
 
 def test_latencies_were_not_run_with_more_mshrs(results: Results) -> None:
