@@ -78,3 +78,28 @@ def test_bad_input(
 ) -> None:
     assert main(["energy", recorded(tmp_path), "--liberty", library, *options]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_files_of_another_kind_are_refused(tmp_path: Path, library: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["energy", recorded(tmp_path)]) == 2
+    assert "kept.npz: a recording, of whose gates --liberty FILE gives the energies" in capsys.readouterr().err
+    assert main(["energy", "run.json", "--liberty", library]) == 2
+    assert "is for recordings, *.npz, of which the files have none" in capsys.readouterr().err
+
+
+def test_gates_stand_beside_the_events_of_a_run(
+    tmp_path: Path, library: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "run.json")
+    assert main(["run", "saxpy", "--size", "tiny", "--json", run]) == 0
+    assert main(["energy", run, "--json", str(tmp_path / "alone.json")]) == 0
+    capsys.readouterr()
+    files = [recorded(tmp_path), run]
+    assert main(["energy", *files, "--liberty", library, "--json", str(tmp_path / "both.json")]) == 0
+    events, gates = json.loads((tmp_path / "both.json").read_text(encoding="utf-8"))
+    assert [events] == json.loads((tmp_path / "alone.json").read_text(encoding="utf-8"))
+    assert [gates] == [measured(tmp_path, library)]
+    saved = json.loads(Path(run).read_text(encoding="utf-8"))
+    power = events["total_femtojoules"] * saved["configuration"]["clocks.core"] / saved["cycles"] / 1e6
+    shown = capsys.readouterr().out
+    assert f"{power:,.3f}" in shown and shown.index("mean power, mW") < shown.index("flip-flops")

@@ -49,7 +49,7 @@ THESIS = {
     "7 convolutionRowsKernel, texture": "convolutionTexture", "8 CUDAkernel1DCT": "dct8x8",
     "9 CUDAkernel1IDCT": "dct8x8", "10 compress": "dxtc", "11 fwtBatch1Kernel": "fastWalshTransform",
     "12 fwtBatch2Kernel": "fastWalshTransform", "13 histogram64Kernel": "histogram",
-    "14 matrixMul, single": "matrixMul", "15 matrixMul, double": "", "16 RandomGPU": "MersenneTwister",
+    "14 matrixMul, single": "matrixMul", "15 matrixMul, double": "matrixMul-double", "16 RandomGPU": "MersenneTwister",
     "17 BoxMullerGPU": "MersenneTwister", "18 quasirandomGeneratorKernel": "quasirandomGenerator",
     "19 scalarProdGPU": "scalarProd", "20 scan_best": "scan", "21 scan_naive": "scan", "22 scan_workefficient": "scan",
     "23 testKernel": "simpleAtomicIntrinsics", "24 sobolGPU_kernel": "sobolQRNG", "25 transpose": "transpose-padded",
@@ -66,7 +66,7 @@ THESIS = {
 
 FIGURES = (
     ("table 3-1", "the characteristics, in the table of importance", "all 22"),
-    ("table 3-2", "the kernels of the thesis", "those without a name are not written yet"),
+    ("table 3-2", "the kernels of the thesis", ""),
     ("table 3-3", "errors for each kernel", "of modelled watts"),
     ("figure 3-1", "regression tree", ""),
     ("figure 3-2", "watts predicted", ""),

@@ -1,0 +1,2 @@
+#define VALUE double
+#include "../matrixMul/matrixmul.cu"
