@@ -297,6 +297,8 @@ def test_statements_on_ctas_are_what_the_figures_say(results: Results) -> None:
             change(results, name, policy, stalls=stalls, changes={CTAS: values(name, CTAS)[-1]})
     assert holds(results, more)
     assert holds(results, order)
+    change(results, "lud", OLDEST, stalls=400, changes={CTAS: 8})
+    assert row(results, more)[2].endswith("; not in lud with oldest first")
 
 
 def test_who_needs_more_ctas_is_what_the_figures_say(results: Results) -> None:
@@ -327,6 +329,7 @@ def test_statements_on_latency_are_what_the_figures_say(results: Results) -> Non
     assert not holds(results, dxtc)
     change(results, "cfd", OLDEST, stalls=9000, changes={LATENCY: 700})
     assert not holds(results, longer)
+    assert row(results, longer)[2].endswith("; not in cfd with oldest first from 700 to 800 cycles")
     for policy in COMPARED:
         change(results, "dxtc", policy, stalls=310, changes={LATENCY: 800})
     assert holds(results, dxtc)

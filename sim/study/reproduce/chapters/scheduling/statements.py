@@ -160,6 +160,11 @@ def listed(numbers: Mapping[str, float]) -> str:
     return ", ".join(f"{POLICIES.get(name, name)} {value:.3f}" for name, value in numbers.items())
 
 
+def _but(against: Sequence[str]) -> str:
+    """What a statement does not hold for."""
+    return f"; not in {', '.join(against)}" if against else ""
+
+
 def _like(ours: Iterable[float], published: Iterable[float]) -> bool:
     """Whether effects on 1 have the published ones' signs, and their sizes within a quarter."""
     pairs = zip(ours, published, strict=True)
@@ -253,8 +258,13 @@ def _fair(view: View) -> Verdict:
 def _more_ctas(view: View) -> Verdict:
     curves = view.curves(CTAS)
     ratios = {policy: mean(curve[-1] / curve[0] for curve in each.values()) for policy, each in curves.items()}
-    holds = all(curve[-1] < curve[0] for each in curves.values() for curve in each.values())
-    return holds, f"with the most CTAs to those with c{MORE[0]:+}: {listed(ratios)}"
+    against = [
+        f"{name} with {POLICIES[policy]}"
+        for policy, each in curves.items()
+        for name, curve in each.items()
+        if curve[-1] >= curve[0]
+    ]
+    return not against, f"with the most CTAs to those with c{MORE[0]:+}: {listed(ratios)}{_but(against)}"
 
 
 def _any_ctas(view: View) -> Verdict:
@@ -293,8 +303,16 @@ def _longer(view: View) -> Verdict:
     names = _but_dxtc(view)
     curves = view.curves(LATENCY)
     most = {policy: mean(curves[policy][name][-1] / curves[policy][name][0] for name in names) for policy in COMPARED}
-    holds = all(falling(curves[policy][name][::-1]) for policy in COMPARED for name in names)
-    return holds, f"with {LATENCIES[-1]} cycles, to those with {LATENCIES[0]}: {listed(most)}"
+    against = [
+        f"{name} with {POLICIES[policy]} from {before} to {after} cycles"
+        for policy in COMPARED
+        for name in names
+        for (before, after), (fewer, more) in zip(
+            itertools.pairwise(LATENCIES), itertools.pairwise(curves[policy][name]), strict=True
+        )
+        if more <= fewer
+    ]
+    return not against, f"with {LATENCIES[-1]} cycles, to those with {LATENCIES[0]}: {listed(most)}{_but(against)}"
 
 
 def _slower_growth(view: View) -> Verdict:
