@@ -103,8 +103,8 @@ INTRODUCTION = (
     "stale ([Stale caches](../stale-caches.md)).",
     "The images are made, and the thesis gives no threshold. A residual of {poisson:g} for Poisson and {shading:g} for "
     "3DShape ends a run, the largest of all nodes, in double precision on the host, with values between 0 and about 1: "
-    "chosen so that runs end in reasonable time. `C1060` is `gtx280` with its DRAM at 800 MHz, as on that board. Up to "
-    "{most:,} steps are emulated.",
+    "chosen so that runs end in reasonable time. `C1060` is `gtx280` with its DRAM at 800 MHz, as on that board; a "
+    "core cycle there is two of the shader clock. Up to {most:,} steps are emulated.",
 )
 
 
@@ -118,8 +118,9 @@ REASONS = (
     "of the values that a CTA reads of others are more than 8 steps old, in squares {square}. With L1s that are on, "
     "{stale} are: loads hit lines that are stale, and more steps are needed. A step of Poisson is {shorter} shorter "
     "there than without L1s.",
-    "A column's nodes are a request each: with l = 1, 4W makes {four:,.0f} requests in {measured} steps and 4W-combine "
-    "{packed:,.0f}. Here these take longer than computing, and packed columns gain more than in the thesis. Two graphs "
+    "A column's nodes are a request each: with l = 1, 4W makes {four:,.0f} requests in {measured} steps of 3DShape on "
+    "the C1060 and 4W-combine {packed:,.0f}. But a step of 4W takes {four_step:,.0f} cycles, one of 4W-combine "
+    "{packed_step:,.0f}, and {wide_step:,.0f} with {wide} communicating threads in the place of {narrow}. Two graphs "
     "have as many levels and differ by a few cycles, so that the gap does not grow from one to the other.",
 )
 
@@ -619,6 +620,8 @@ def _reasons(found: Results) -> list[Text | Table | Plot]:
     square = [Case(POISSON, C1060, Name(FOUR, SQUARE), n) for n in (STEPS[1], STEPS[-1])]
     swept = [Case(SHADING, C1060, Name(kind, SQUARE), C1060.best_steps, 1) for kind in (FOUR, COMBINED)]
     four, packed = (found.of(case.timings()[1])["l2.accesses"] for case in swept)
+    wide = swept[1]._replace(threads=THREADS[-1])
+    steps = [found.slope(case) for case in (*swept, wide)]
     base, best = _pair(POISSON, C1060)
     words = {
         "growth": f"4W square: {found.steps(square[0]):,} at n = {STEPS[1]}, {found.steps(square[1]):,} at {STEPS[-1]}",
@@ -627,6 +630,9 @@ def _reasons(found: Results) -> list[Text | Table | Plot]:
         **_old(found),
         "four": four,
         "packed": packed,
+        **dict(zip(("four_step", "packed_step", "wide_step"), steps, strict=True)),
+        "wide": THREADS[-1],
+        "narrow": C1060.communicating,
         "measured": MEASURED[1],
     }
     return [Text(text.format(**words)) for text in REASONS]
