@@ -27,6 +27,7 @@ from lockstep.sim.study.reproduce.chapters.scheduling.runs import (
     LATENCY,
     MACHINE,
     MSHRS,
+    NO_L1,
     OLDEST,
     OVERHEAD,
     PARTS,
@@ -363,6 +364,11 @@ def test_what_does_not_hold_and_no_other_runs_change_is_open(results: Results) -
 def test_a_cause_is_what_makes_a_statement_hold(results: Results) -> None:
     all_kernels(results, ORDER, ENOUGH)
     assert row(results, FASTER)[3] == "with 64 MSHRs in each L2 slice"
+
+
+def test_a_cause_is_that_loads_hit(results: Results) -> None:
+    all_kernels(results, ORDER, NO_L1)
+    assert row(results, FASTER)[3] == "with L1s off"
 
 
 def test_a_cause_is_that_the_l2_waits(results: Results) -> None:

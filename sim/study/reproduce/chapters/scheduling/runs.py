@@ -100,6 +100,7 @@ LATENCIES = range(300, 900, 100)
 OVERHEADS = range(1, 4)
 USUAL = {LATENCY: 600, OVERHEAD: 1, MSHRS: 16}  # of the GPU's description
 ENOUGH = {MSHRS: 64}  # of an L2 slice: four times the thesis's
+NO_L1 = {"l1.data": 0}  # so that no load hits there
 UNLIMITED = {
     "core.warps": MAX_WARPS,
     "core.threads": MAX_WARPS * LANES,
@@ -121,12 +122,12 @@ RETRIED = (OVERHEAD, CTAS)  # with ENOUGH MSHRs
 def jobs(quick: bool) -> dict[str, Job]:
     """Every kernel with every policy, fine round robin without each part of the machine, and the sensitivity studies.
 
-    With ``ENOUGH`` MSHRs, all of it again but the parts and the latencies.
+    With ``ENOUGH`` MSHRs, all of it again but the parts and the latencies; with ``NO_L1``, every policy.
     """
     if quick:
         return dict(_job(name, policy) for name in QUICK for policy in POLICIES)
     found: dict[str, Job] = {}
-    for more in ({}, ENOUGH):
+    for more in ({}, ENOUGH, NO_L1):
         found |= (_job(name, policy, more) for name in FUNCTIONS for policy in POLICIES)
     found |= (_job(name, FINE, part) for name in FUNCTIONS for part in PARTS.values())
     for key, more in [*((key, {}) for key in STUDIED), *((key, ENOUGH) for key in RETRIED)]:

@@ -1,15 +1,15 @@
 """The thesis's statements, whether they hold here, and what makes those hold that do not.
 
 A statement is decided on a :class:`View`. What does not hold on all runs as they are is decided again on others: with
-``ENOUGH`` MSHRs, without the kernels whose L2 waits, and on the cycles in which SMs have CTAs; each alone, and then
-together. The first view on which it holds is named as its cause; if there is none, the cause is open.
+``ENOUGH`` MSHRs or ``NO_L1``, without the kernels whose L2 waits, and on the cycles in which SMs have CTAs; each alone,
+and then together. The first view on which it holds is named as its cause; if there is none, the cause is open.
 """
 
 from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from lockstep.sim.study.reproduce.chapters.scheduling.runs import (
     LATENCY,
     MORE,
     MSHRS,
+    NO_L1,
     OLDEST,
     OVERHEAD,
     OVERHEADS,
@@ -130,25 +131,36 @@ def statements_table(runs: Runs) -> Table:
     return Table("statements", "What the thesis says, and what is so here", columns, rows)
 
 
+MANY_MSHRS, L1S_OFF = f"with {ENOUGH[MSHRS]} MSHRs in each L2 slice", "with L1s off"
+
+TAKEN: Mapping[str, Callable[[View], View]] = {
+    MANY_MSHRS: lambda view: replace(view, changes=ENOUGH),
+    L1S_OFF: lambda view: replace(view, changes=NO_L1),
+    "for kernels whose L2 waits for less than half of the time": lambda view: replace(view, names=view.unhindered()),
+    "for the cycles in which SMs have CTAs": lambda view: replace(view, busy=True),
+}
+"""What is taken away from the runs that a statement does not hold on."""
+
+
 def _cause(view: View, statement: Statement) -> str:
     """What makes a statement hold that does not."""
-    taken: dict[str, Callable[[View], View]] = {
-        f"with {ENOUGH[MSHRS]} MSHRs in each L2 slice": lambda view: replace(view, changes=ENOUGH),
-        "for kernels whose L2 waits for less than half of the time": lambda view: replace(
-            view, names=view.unhindered()
-        ),
-        "for the cycles in which SMs have CTAs": lambda view: replace(view, busy=True),
-    }
-    if statement.key in set(STUDIED) - set(RETRIED):
-        taken.pop(next(iter(taken)))
-    for count in range(1, len(taken) + 1):
-        for labels in itertools.combinations(taken, count):
-            changed = view
-            for label in labels:
-                changed = taken[label](changed)
-            if changed.names and statement.decide(changed)[0]:
-                return ", ".join(labels)
+    for labels in _retries(statement.key):
+        changed = view
+        for label in labels:
+            changed = TAKEN[label](changed)
+        if changed.names and statement.decide(changed)[0]:
+            return ", ".join(labels)
     return OPEN
+
+
+def _retries(key: str) -> Iterator[tuple[str, ...]]:
+    """What can be taken away at a time, of what there are runs for."""
+    without = {L1S_OFF: key != "", MANY_MSHRS: key in set(STUDIED) - set(RETRIED)}
+    found = [label for label in TAKEN if not without.get(label)]
+    for count in range(1, len(found) + 1):
+        for labels in itertools.combinations(found, count):
+            if not {MANY_MSHRS, L1S_OFF} <= set(labels):
+                yield labels
 
 
 def falling(numbers: Sequence[float]) -> bool:

@@ -53,7 +53,9 @@ RULES = (
     "5 %, *alike* is 1 %; *25 to 30 %* and mean shares of cycles are met within 5 points; *no more CTAs are needed* if "
     "they would save less than 5 % of fine RR's stalls with c. All other statements are of order or sign alone.",
     "A statement that does not hold is decided again on other runs: with 64 MSHRs in each L2 slice (not for "
-    "latencies, which were not run with them), for those kernels alone whose L2 waits for less than half of the time, "
-    "and with times that end for each SM when its last CTA does; each alone, then together. *It holds* names the first "
-    "on which it holds. *open*: on none of them, and the cause is not known.",
+    "latencies, which were not run with them), with L1s off (`--set l1.data=0`; not for the studies, and added when "
+    "the first runs had shown a reason to, the loads of dxtc, which hit), for those kernels alone whose L2 waits for "
+    "less than half of the time, and with times that end for each SM when its last CTA does; each alone, then together "
+    "(MSHRs and L1s were not). *It holds* names the first on which it holds. *open*: on none of them, and the cause is "
+    "not known.",
 )
