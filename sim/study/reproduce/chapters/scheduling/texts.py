@@ -56,6 +56,6 @@ RULES = (
     "latencies, which were not run with them), with L1s off (`--set l1.data=0`; not for the studies, and added when "
     "the first runs had shown a reason to, the loads of dxtc, which hit), for those kernels alone whose L2 waits for "
     "less than half of the time, and with times that end for each SM when its last CTA does; each alone, then together "
-    "(MSHRs and L1s were not). *It holds* names the first on which it holds. *open*: on none of them, and the cause is "
-    "not known.",
+    "(MSHRs and L1s were not). *It holds* names the first on which it holds, with figures that say how clearly. "
+    "*open*: on none of them, and the cause is not known.",
 )
