@@ -37,7 +37,8 @@ ENOUGH = 0.03  # seconds of CPU that can be measured
 LIMIT = 5  # seconds; what is linear and longer than ENOUGH at one size does not take this at the next, nor ...
 TIMES = 16  # as long as at the smallest size at which growth is measured
 LONGEST = 1 << 20  # characters; what takes no time with that many takes none
-ATTEMPTS = 16  # a machine that is busy with other things may spoil some
+SIZES = 3  # from which a doubling is tried: at some, memory becomes dearer, or a table is made anew
+ATTEMPTS = 6 * SIZES  # a machine that is busy with other things may spoil some
 
 
 class TooLong(Exception):
@@ -90,7 +91,7 @@ def check_growth(make: Make, read: Read, size: int = 16) -> None:
     least: dict[int, float] = {}
     limit = max(LIMIT, TIMES * took)
     for attempt in range(ATTEMPTS):
-        each = size << attempt % 2  # at some sizes memory becomes dearer
+        each = size << attempt % SIZES
         for n in (each, 2 * each):
             least[n] = min(least.get(n, limit), seconds(read, make(n), 2, limit))
         growth = least[2 * each] / max(least[each], ENOUGH / 2)
