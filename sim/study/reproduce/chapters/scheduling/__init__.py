@@ -128,7 +128,14 @@ def _kernels(runs: Runs, names: Iterable[str]) -> Table:
         )
         ours = f"{function.kernel}: `{function.name}`"
         rows.append((name, ours, function.size, *(value for pair in pairs for value in pair)))
-    measures = ("CTAs", "warps of a CTA", "CTAs of an SM", "PTX instructions", "global loads", "memory regions")
+    measures = (
+        "CTAs",
+        "warps of a CTA",
+        "CTAs of an SM by its limits",
+        "PTX instructions",
+        "global loads",
+        "memory regions",
+    )
     columns = ("Chen", "here", "size", *(column for measure in measures for column in (measure, "Chen")))
     return Table("kernels", "The kernels (Chen table 4-3)", columns, rows, marked=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ class Published(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A kernel function of ours, the size that is run, and how many CTAs of ``threads`` an SM holds."""
+    """A kernel function of ours, the size that is run, and how many CTAs of ``threads`` an SM holds by its limits."""
 
     kernel: str
     name: str
@@ -70,6 +71,11 @@ class Function(NamedTuple):
     @property
     def warps(self) -> int:
         return self.threads // LANES
+
+    @property
+    def ctas(self) -> int:
+        """How many an SM has in the runs, and *c* in the study of them: as many as in table 4-3."""
+        return self.published.resident
 
 
 FUNCTIONS = {
@@ -99,7 +105,7 @@ MORE = range(-1, 6)  # CTAs beside those that an SM holds
 LATENCIES = range(300, 900, 100)
 OVERHEADS = range(1, 4)
 USUAL = {LATENCY: 600, OVERHEAD: 1, MSHRS: 16}  # of the GPU's description
-ENOUGH = {MSHRS: 64}  # of an L2 slice: four times the thesis's
+ENOUGH = {MSHRS: 128}  # of an L2 slice: as many in all as the L1s have
 NO_L1 = {"l1.data": 0}  # so that no load hits there
 UNLIMITED = {
     "core.warps": MAX_WARPS,
@@ -107,7 +113,7 @@ UNLIMITED = {
     "core.registers": 1 << 18,
     "scratchpad.bytes": 1 << 20,
 }
-"""So that nothing but ``core.ctas`` limits the CTAs of an SM."""
+"""So that nothing but ``core.ctas`` limits the CTAs of an SM, where it is to hold others than its limits give."""
 
 STUDIED = {
     LATENCY: tuple(FUNCTIONS),
@@ -116,22 +122,20 @@ STUDIED = {
 }
 """The kernels of figures 4-8, 4-9 and 4-7."""
 
-RETRIED = (OVERHEAD, CTAS)  # with ENOUGH MSHRs
-
 
 def jobs(quick: bool) -> dict[str, Job]:
     """Every kernel with every policy, fine round robin without each part of the machine, and the sensitivity studies.
 
-    With ``ENOUGH`` MSHRs, all of it again but the parts and the latencies; with ``NO_L1``, every policy.
+    With ``ENOUGH`` MSHRs, all of it again but the parts; with ``NO_L1``, and with both, every policy.
     """
     if quick:
         return dict(_job(name, policy) for name in QUICK for policy in POLICIES)
     found: dict[str, Job] = {}
-    for more in ({}, ENOUGH, NO_L1):
+    for more in ({}, ENOUGH, NO_L1, {**ENOUGH, **NO_L1}):
         found |= (_job(name, policy, more) for name in FUNCTIONS for policy in POLICIES)
     found |= (_job(name, FINE, part) for name in FUNCTIONS for part in PARTS.values())
-    for key, more in [*((key, {}) for key in STUDIED), *((key, ENOUGH) for key in RETRIED)]:
-        changes = ((name, {**more, key: value}) for name in STUDIED[key] for value in values(name, key))
+    for more, (key, names) in itertools.product(({}, ENOUGH), STUDIED.items()):
+        changes = ((name, {**more, key: value}) for name in names for value in values(name, key))
         found |= (_job(name, policy, each) for name, each in changes for policy in COMPARED)
     return found
 
@@ -140,7 +144,7 @@ def values(name: str, key: str) -> list[int]:
     """The values of a parameter that a kernel runs with in a sensitivity study."""
     if key == CTAS:
         function = FUNCTIONS[name]
-        counts = (function.resident + more for more in MORE)
+        counts = (function.ctas + more for more in MORE)
         return [ctas for ctas in counts if ctas * function.warps <= MAX_WARPS]
     return list({LATENCY: LATENCIES, OVERHEAD: OVERHEADS}[key])
 
@@ -152,18 +156,20 @@ def run_name(name: str, policy: str, changes: Settings | None = None) -> str:
 
 def _changed(name: str, changes: Settings) -> Settings:
     """Without those that leave everything as it is."""
-    usual = {**USUAL, CTAS: FUNCTIONS[name].resident}
+    usual = {**USUAL, CTAS: FUNCTIONS[name].ctas}
     return {key: value for key, value in changes.items() if usual.get(key) != value}
 
 
 def _job(name: str, policy: str, changes: Settings | None = None) -> tuple[str, Job]:
     """A run's name and what it runs: code for region-p is made for the warps that an SM holds."""
     function, changed = FUNCTIONS[name], _changed(name, changes or {})
-    settings = {**MACHINE, "core.scheduler": policy, **changed}
-    if CTAS in changed:
-        settings |= UNLIMITED
+    settings = {CTAS: function.ctas, **MACHINE, "core.scheduler": policy, **changed}
     if policy == REGION:
-        settings["core.region_warps"] = changed.get(CTAS, function.resident) * function.warps
+        settings["core.region_warps"] = settings[CTAS] * function.warps
+    if settings[CTAS] == function.resident:
+        del settings[CTAS]
+    else:
+        settings |= UNLIMITED
     return run_name(name, policy, changes), Job(function.kernel, GPU, function.size, settings=settings)
 
 
@@ -203,7 +209,7 @@ def compiled(name: str) -> listing.Listed:
     """The kernel function as the compiler sees it for region-p."""
     function = FUNCTIONS[name]
     kernel = kernels.find(function.kernel)
-    gpu = description.load(GPU, {"core.region_warps": function.resident * function.warps})
+    gpu = description.load(GPU, {"core.region_warps": function.ctas * function.warps})
     (found,) = (
         each for each in listing.listing(kernel.ptx, gpu, kernel.registers).kernels if each.name == function.name
     )

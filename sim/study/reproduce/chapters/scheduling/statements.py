@@ -32,7 +32,6 @@ from lockstep.sim.study.reproduce.chapters.scheduling.runs import (
     PEERS,
     POLICIES,
     REGION,
-    RETRIED,
     SIMPLE,
     STUDIED,
     Run,
@@ -131,11 +130,11 @@ def statements_table(runs: Runs) -> Table:
     return Table("statements", "What the thesis says, and what is so here", columns, rows)
 
 
-MANY_MSHRS, L1S_OFF = f"with {ENOUGH[MSHRS]} MSHRs in each L2 slice", "with L1s off"
+L1S_OFF = "with L1s off"
 
 TAKEN: Mapping[str, Callable[[View], View]] = {
-    MANY_MSHRS: lambda view: replace(view, changes=ENOUGH),
-    L1S_OFF: lambda view: replace(view, changes=NO_L1),
+    f"with {ENOUGH[MSHRS]} MSHRs in each L2 slice": lambda view: replace(view, changes={**view.changes, **ENOUGH}),
+    L1S_OFF: lambda view: replace(view, changes={**view.changes, **NO_L1}),
     "for kernels whose L2 waits for less than half of the time": lambda view: replace(view, names=view.unhindered()),
     "for the cycles in which SMs have CTAs": lambda view: replace(view, busy=True),
 }
@@ -157,13 +156,10 @@ def _cause(view: View, statement: Statement) -> str:
 
 
 def _retries(key: str) -> Iterator[tuple[str, ...]]:
-    """What can be taken away at a time, of what there are runs for."""
-    without = {L1S_OFF: key != "", MANY_MSHRS: key in set(STUDIED) - set(RETRIED)}
-    found = [label for label in TAKEN if not without.get(label)]
+    """What can be taken away at a time: the studies were not run with L1s off."""
+    found = [label for label in TAKEN if label != L1S_OFF or not key]
     for count in range(1, len(found) + 1):
-        for labels in itertools.combinations(found, count):
-            if not {MANY_MSHRS, L1S_OFF} <= set(labels):
-                yield labels
+        yield from itertools.combinations(found, count)
 
 
 def falling(numbers: Sequence[float]) -> bool:

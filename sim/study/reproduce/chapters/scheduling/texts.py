@@ -1,6 +1,6 @@
 """What the page says between its tables."""
 
-from lockstep.sim.study.reproduce.chapters.scheduling.runs import ENOUGH, GPU, MACHINE, MSHRS
+from lockstep.sim.study.reproduce.chapters.scheduling.runs import CTAS, ENOUGH, FUNCTIONS, GPU, MACHINE, MSHRS
 from lockstep.spec.parameters import MAX_WARPS
 
 OPTIONS = " ".join(f"--set {key}={value}" for key, value in MACHINE.items())
@@ -18,12 +18,14 @@ INTRODUCTION = (
     "the run. Only those figures of the thesis are shown that its text gives as numbers.",
 )
 
+LIMITS = ", ".join(f"{name} ({each.resident})" for name, each in FUNCTIONS.items() if each.resident != each.ctas)
 MAPPING = (
     "Of a benchmark with several kernel functions, that one is taken whose CTAs have as many warps as in table 4-3, "
     "and which has about as many loads. None of the twelve is missing. *stream* is taken for Rodinia's streamcluster: "
     "nothing else there is called so, and CTAs of 16 warps, three to an SM if threads are the limit, are those of its "
-    "`compute_cost`. Here two fit, for their registers. Sizes fill the SMs twice at least, but for histogram (1.9) "
-    "and scalarProd (1.2 times), which have the thesis's CTAs. BlackScholes has all its CTAs and fewer options for "
+    "`compute_cost`. An SM has as many CTAs as in table 4-3: where its limits give another number, that of the table "
+    f"is set (`{CTAS}`) and the limits are lifted, for {LIMITS}. Sizes fill the SMs twice at least, but for histogram "
+    "(1.9) and scalarProd (once), which have the thesis's CTAs. BlackScholes has all its CTAs and fewer options for "
     "each, matrixMul a tenth of the CTAs: a run of *full* takes long."
 )
 PARTS = (
@@ -35,11 +37,12 @@ MSHR_STUDY = (
     "The L2 has 128 MSHRs here, as table 4-2 says, in eight slices, and a miss has one for the 600 cycles to DRAM: no "
     "more than about a line in five cycles, whatever the schedulers do. *L2 waits* is the share of the cycles with "
     "fine RR in which a slice stands still, since it has no free MSHR: more than half, in {waiting} of {all} kernels. "
-    f"With four times as many (`--set {MSHRS}={ENOUGH[MSHRS]}`), a study of ours:"
+    f"The table may also mean {ENOUGH[MSHRS]} in each slice, as many together as all L1s have "
+    f"(`--set {MSHRS}={ENOUGH[MSHRS]}`); then no slice need wait:"
 )
 STUDIES = (
     "The studies are of the three policies that the thesis has in them. With more CTAs, `core.ctas` alone limits how "
-    "many an SM holds; *c* is the number in the table of kernels. A mask of the model holds "
+    "many an SM holds; *c* is the thesis's number in the table of kernels. A mask of the model holds "
     f"{MAX_WARPS} warps, so that {{cut}}, and the means are over the counts that all have."
 )
 TAILS = (
@@ -52,10 +55,9 @@ RULES = (
     "the thesis gives as a number is met within a quarter of its size; *about the same*, *little* and *hardly* are "
     "5 %, *alike* is 1 %; *25 to 30 %* and mean shares of cycles are met within 5 points; *no more CTAs are needed* if "
     "they would save less than 5 % of fine RR's stalls with c. All other statements are of order or sign alone.",
-    "A statement that does not hold is decided again on other runs: with 64 MSHRs in each L2 slice (not for "
-    "latencies, which were not run with them), with L1s off (`--set l1.data=0`; not for the studies, and added when "
-    "the first runs had shown a reason to, the loads of dxtc, which hit), for those kernels alone whose L2 waits for "
-    "less than half of the time, and with times that end for each SM when its last CTA does; each alone, then together "
-    "(MSHRs and L1s were not). *It holds* names the first on which it holds, with figures that say how clearly. "
-    "*open*: on none of them, and the cause is not known.",
+    f"A statement that does not hold is decided again on other runs: with {ENOUGH[MSHRS]} MSHRs in each L2 slice, with "
+    "L1s off (`--set l1.data=0`; not for the studies, and added when the first runs had shown a reason to, the loads "
+    "of dxtc, which hit), for those kernels alone whose L2 waits for less than half of the time, and with times that "
+    "end for each SM when its last CTA does; each alone, then together. *It holds* names the first on which it holds, "
+    "with figures that say how clearly. *open*: on none of them, and the cause is not known.",
 )
