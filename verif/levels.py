@@ -308,7 +308,7 @@ def _divided(gpu: str, mechanisms: Sequence[str], names: Sequence[str]) -> Check
 
 
 def _raced(seeds: Sequence[int]) -> Check:
-    return Check(threads.TARGET, "", threads.races(seeds), f"{len(seeds)} programs")
+    return Check(threads.TARGET, "", threads.races(seeds, threads.REPEATS), f"{len(seeds)} programs")
 
 
 Mode = Callable[[Sequence[str], Mapping[str, Any]], list[str]]

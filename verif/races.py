@@ -5,6 +5,7 @@ What they load depends on every cycle in which a line comes or goes, so they tel
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -15,7 +16,7 @@ from lockstep.sim.errors import UsageError
 from lockstep.spec.registry import MECHANISMS
 from lockstep.verif.ways import LINES, LOCKSTEP, Way, set_way
 
-__all__ = ["race"]
+__all__ = ["race", "stale"]
 
 RACE = """
 struct Step { unsigned kind, word, value; };  // plain and volatile loads, plain and volatile stores, atomics
@@ -38,8 +39,8 @@ LOADS, STORES, ATOMIC = (0, 1), (2, 3), 4
 
 
 def race(seed: int, way: tuple[int, int] = LOCKSTEP, skip: bool = True) -> str:
-    """Threads load all words, and each stores ever greater values to words of its own. Returns what they have loaded,
-    and all counts.
+    """Threads load all words, and each stores ever greater values to words of its own. Returns cycles, what they have
+    loaded, and all counts, as JSON.
 
     A thread finds its own words as it has left them, and values of others that these have stored. Its plain loads of a
     word find no older value than those before, nor do its volatile ones: lines are fetched anew, and never go back.
@@ -85,7 +86,12 @@ def race(seed: int, way: tuple[int, int] = LOCKSTEP, skip: bool = True) -> str:
                 taken[word % 8].append(found[thread][k])
     assert [sorted(each) for each in taken] == [list(range(n)) for n in counters], f"seed {seed}: an atomic is lost"
     counts = {name: values.tolist() for name, values in run.raw.items()}
-    return f"{run.cycles} {found} {counts}"
+    return json.dumps([run.cycles, found, counts])
+
+
+def stale(raced: str) -> int:
+    """How many lines of a race gave loads what was no longer in memory."""
+    return sum(json.loads(raced)[2]["lsu.stale"])
 
 
 def _check_loads(seed: int, steps: list, found: list, own: list[list[int]], last: list[int]) -> None:

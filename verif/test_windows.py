@@ -61,7 +61,7 @@ def test_longer_windows_are_joined() -> None:
 @pytest.mark.exhaustive
 def test_a_timed_run_is_the_same_run() -> None:
     log = windows.Log()
-    with log.of_runs():
+    with windows.run_by(windows.timed):
         timed = executed("bfs", "gtx480", [], "tiny")
     plain = executed("bfs", "gtx480", [], "tiny")
     assert timed.stats == plain.stats and len(log.rows) > 100

@@ -23,12 +23,13 @@ from lockstep.sim import Gpu, kernels
 from lockstep.sim.device import description
 from lockstep.sim.errors import UsageError
 from lockstep.verif import arguments, combinations
-from lockstep.verif.races import race
+from lockstep.verif.races import race, stale
 from lockstep.verif.ways import LINES, LOCKSTEP, WAYS, Way, set_way
 
 TARGET = "threads"
 GPUS = ("gtx480", "gtx980", "gtx280")
 RACES = 2000
+REPEATS = 50  # of the raciest of a hundred
 PAIRS = 20
 
 Observation = dict[str, Any]
@@ -92,13 +93,16 @@ def pairs(seed: int) -> list[combinations.Pair]:
     return random.Random(seed).sample(able, min(PAIRS, len(able)))
 
 
-def races(seeds: Sequence[int]) -> list[str]:
-    """The seeds of programs that race which come out otherwise with several threads."""
-    found = []
-    for seed in seeds:
-        lockstep = race(seed)
-        found += [f"seed {seed}, {way}" for way in WAYS if race(seed, way) != lockstep]
-    return found
+def races(seeds: Sequence[int], repeats: int = 0) -> list[str]:
+    """The seeds of programs that race which come out otherwise in windows.
+
+    The raciest, in which most lines are stale, runs with several threads as many times more as ``repeats`` says.
+    """
+    lockstep = {seed: race(seed) for seed in seeds}
+    raciest = max(seeds, key=lambda seed: stale(lockstep[seed]))
+    tries = [(seed, way) for seed in seeds for way in WAYS]
+    tries += [(raciest, way) for way in WAYS if way.threads > 1] * repeats
+    return [f"seed {seed}, {way}" for seed, way in tries if race(seed, way) != lockstep[seed]]
 
 
 def seconds(name: str, size: str, gpu_name: str, mechanisms: Sequence[str], threads: int) -> tuple[float, str]:

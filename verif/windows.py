@@ -61,7 +61,7 @@ COLUMNS = FIRST_SM + MAX_SMS
 
 
 @intrinsic
-def _ticks(_context: Any) -> Any:
+def ticks(_context: Any) -> Any:
     """The processor's clock."""
 
     def codegen(_ctx: Any, builder: Any, _sig: Any, _args: Any) -> Any:
@@ -83,7 +83,7 @@ LOG = record(
         ("held", "i8", (2, MAX_SMS)),  # requests in SMs' queues if none left since the window began, or the longer one
     ]
 )
-_uncached = njit(error_model="numpy")  # the cache knows code by its text: neither where the log is, nor other parts
+uncached = njit(error_model="numpy")  # the cache knows code by its text: neither where the log is, nor other parts
 _log = np.zeros(1, LOG)
 _LOG = int(_log.ctypes.data)
 _log_at = pointer_to(LOG)
@@ -100,12 +100,12 @@ def _row():
 def _passed(column):
     """What has passed since the clock was read last goes to a column."""
     log, row = _log_at(_LOG), _row()
-    now = _ticks()
+    now = ticks()
     row[column] += now - log.at - log.cost
     log.at = now
 
 
-@_uncached
+@uncached
 def _enter(now):
     """What has passed is the loop's. A cycle may be the first of a window."""
     _passed(LOOP)
@@ -153,22 +153,33 @@ def _memory_step(memory, settings, now):
     _passed(MEMORY)
 
 
-def _with(function: Any, **parts: Any) -> Any:
+def with_parts(function: Any, **parts: Any) -> Any:
     """The same code, which calls other functions by these names."""
     return inline_once(FunctionType(function.__code__, {**function.__globals__, **parts}, function.__name__))
 
 
-_advance = _with(model._advance, dispatch=_dispatch, _step=_step, memory_step=_memory_step)
-_run = _with(model._run, _advance=_advance)
+_advance = with_parts(model._advance, dispatch=_dispatch, _step=_step, memory_step=_memory_step)
+_run = with_parts(model._run, _advance=_advance)
 
 
-@_uncached
-def _timed(team, _member, state, sms, memory, launch, settings, context, rows, until):
+@uncached
+def timed(team, _member, state, sms, memory, launch, settings, context, rows, until):
     """``models.run.run`` with a clock around its parts."""
     log = _log_at(_LOG)
     log.memory = addressof(memory)
-    log.at = _ticks()
+    log.at = ticks()
     _run(team, state, sms, memory, launch, settings, context, rows, until)
+
+
+@contextmanager
+def run_by(timed: Any) -> Iterator[None]:
+    """Let launches run by another function than ``models.run.run``."""
+    before = session.run
+    setattr(session, "run", timed)  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(session, "run", before)  # noqa: B010
 
 
 class Log:
@@ -176,17 +187,7 @@ class Log:
 
     def __init__(self) -> None:
         self._rows = np.zeros((ROWS, COLUMNS), np.int32)
-        _log["rows"], _log["row"], _log["cost"] = self._rows.ctypes.data, 0, _calibrated(1000)[0]
-
-    @contextmanager
-    def of_runs(self) -> Iterator[None]:
-        """Let runs write here."""
-        before = session.run
-        setattr(session, "run", _timed)  # noqa: B010
-        try:
-            yield
-        finally:
-            setattr(session, "run", before)  # noqa: B010
+        _log["rows"], _log["row"], _log["cost"] = self._rows.ctypes.data, 0, calibrated(1000)[0]
 
     @property
     def rows(self) -> np.ndarray:
@@ -195,23 +196,23 @@ class Log:
 
 
 @njit
-def _calibrated(rounds):
+def calibrated(rounds):
     """The ticks of reading the clock, and of the whole: the least of some rounds."""
-    least, begin = i64(1) << 40, _ticks()
+    least, begin = i64(1) << 40, ticks()
     for _ in range(rounds):
-        at = _ticks()
+        at = ticks()
         for _ in range(100):
-            new = _ticks()
+            new = ticks()
         least = min(least, (new - at) // 100)
-    return least, _ticks() - begin
+    return least, ticks() - begin
 
 
 def tick() -> float:
     """Microseconds of a tick."""
-    _calibrated(1)
+    calibrated(1)
     start = time.perf_counter()
-    _, ticks = _calibrated(200_000)
-    return 1e6 * (time.perf_counter() - start) / int(ticks)
+    _, passed = calibrated(200_000)
+    return 1e6 * (time.perf_counter() - start) / int(passed)
 
 
 # ----------------------------------------------------------------------------------------------------------- the bounds
@@ -264,7 +265,7 @@ def logged(name: str, gpu: str, mechanisms: Sequence[str], settings: dict[str, A
     device = Gpu(gpu, mechanisms, settings)
     device.on_print = None
     device.machine.team.length = 0  # what is timed is in lockstep
-    with log.of_runs():
+    with run_by(timed):
         kernel.run(device, device.load(kernel.ptx, kernel.registers), kernel.setup(size, 1))
     rows = log.rows[:, : FIRST_SM + device.description.core.sms].astype(np.float64)
     times = rows[:, DISPATCH:]
@@ -302,13 +303,13 @@ def _meet(words, own, other, first, batches, batch, times):
     """Meet the other thread again and again; ticks of each batch."""
     number = first
     for k in range(batches):
-        begin = _ticks()
+        begin = ticks()
         for _ in range(batch):
             number += 1
             _store(words, own, number)
             while _load(words, other) < number:
                 pass
-        times[k] = _ticks() - begin
+        times[k] = ticks() - begin
 
 
 def barrier(batches: int = 3000, batch: int = 200) -> tuple[float, float]:

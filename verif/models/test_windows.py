@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from dataclasses import replace
@@ -114,6 +115,22 @@ def test_longer_windows_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_races_come_out_the_same() -> None:
     rng = seeded()
     assert threads.races([rng.getrandbits(32) for _ in range(4)]) == []
+
+
+def test_the_raciest_runs_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 7 has most stale lines, and its 30th run with two threads comes out otherwise."""
+    runs: list[tuple[int, Way]] = []
+
+    def raced(seed: int, way: Way = LOCKSTEP) -> str:
+        runs.append((seed, way))
+        wrong = runs.count((7, WAYS[1])) == 30 and runs[-1] == (7, WAYS[1])
+        return json.dumps([0, [], {"lsu.stale": [seed % 8, int(wrong)]}])
+
+    monkeypatch.setattr(threads, "race", raced)
+    assert threads.races(range(6, 14), 20) == []
+    runs.clear()
+    assert threads.races(range(6, 14), threads.REPEATS) == [f"seed 7, {WAYS[1]}"]
+    assert runs.count((7, WAYS[2])) == 51 and runs.count((8, WAYS[2])) == 1 and runs.count((7, WAYS[0])) == 1
 
 
 @pytest.mark.long
