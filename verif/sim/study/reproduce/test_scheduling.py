@@ -35,6 +35,7 @@ from lockstep.sim.study.reproduce.chapters.scheduling.runs import (
     QUICK,
     REGION,
     SIMPLE,
+    SLICES,
     STALL,
     STUDIED,
     USUAL,
@@ -120,7 +121,8 @@ def test_an_sm_holds_the_ctas_that_the_chapter_says() -> None:
 def test_usual_values_are_those_of_the_description() -> None:
     gpu = Gpu(GPU).description
     usual = {LATENCY: gpu.dram.latency, OVERHEAD: gpu.core.scheduler_overhead, MSHRS: gpu.l2.mshrs}
-    assert usual == USUAL
+    assert usual == USUAL and gpu.l2.slices == SLICES
+    assert gpu.core.sms * gpu.l1.mshrs == SLICES * ENOUGH[MSHRS] == 1024
 
 
 def test_code_for_region_p_is_for_the_warps_that_an_sm_holds() -> None:
@@ -369,19 +371,29 @@ FASTER = "on average, every policy"
 
 
 def test_what_does_not_hold_and_no_other_runs_change_is_open(results: Results) -> None:
-    assert row(results, FASTER)[3] == "open"
+    assert row(results, FASTER)[5] == "open"
     all_kernels(results, ORDER)
-    assert row(results, FASTER)[3] == ""
+    assert row(results, FASTER)[5] == ""
 
 
 def test_a_cause_is_what_makes_a_statement_hold(results: Results) -> None:
+    """Of one kernel, oldest first is slower than fine round robin, with both readings of the MSHRs."""
+    for changes in ({}, ENOUGH):
+        all_kernels(results, ORDER, changes)
+        change(results, "cfd", OLDEST, cycles=10**6, changes=changes)
+    assert row(results, FASTER)[5].startswith("128 in all, without cfd: greedy RR ")
+
+
+def test_what_holds_with_one_reading_needs_no_cause(results: Results) -> None:
     all_kernels(results, ORDER, ENOUGH)
-    assert row(results, FASTER)[3].startswith("with 128 MSHRs in each L2 slice: greedy RR ")
+    _, *verdicts, cause = row(results, FASTER)
+    assert verdicts[::2] == [False, True] and cause == ""
+    assert verdicts[1].startswith("greedy RR 1.000, ") and verdicts[3].startswith("greedy RR 0.900, ")
 
 
 def test_a_cause_is_that_loads_hit(results: Results) -> None:
     all_kernels(results, ORDER, NO_L1)
-    assert row(results, FASTER)[3].startswith("with L1s off: greedy RR ")
+    assert row(results, FASTER)[5].startswith("128 in all, with L1s off: greedy RR ")
 
 
 def test_a_cause_is_that_the_l2_waits(results: Results) -> None:
@@ -389,32 +401,32 @@ def test_a_cause_is_that_the_l2_waits(results: Results) -> None:
     for policy in POLICIES:
         change(results, "cfd", policy, cycles=10**6 if policy == REGION else 1000)
     results[run_name("cfd", FINE)]["functions"][0]["stats"]["l2.stall_mshrs_core_cycles"] = 4000.0
-    assert row(results, FASTER)[3].startswith("for kernels whose L2 waits for less than half of the time: greedy RR ")
+    cause = "128 in all, for kernels whose L2 waits for less than half of the time: greedy RR "
+    assert row(results, FASTER)[5].startswith(cause)
 
 
 def test_a_cause_is_how_launches_end(results: Results) -> None:
     for policy, (cycles, _) in ORDER.items():
         for name in NAMES:
             results[run_name(name, policy)]["functions"][0]["stats"]["sm.util"] = 0.75 * cycles / 1000
-    assert row(results, FASTER)[3].startswith("for the cycles in which SMs have CTAs: greedy RR ")
+    assert row(results, FASTER)[5].startswith("128 in all, for the cycles in which SMs have CTAs: greedy RR ")
 
 
 def test_causes_add_up(results: Results) -> None:
-    """With more MSHRs, only the cycles in which SMs have CTAs are in the thesis's order."""
+    """With 128 MSHRs in each slice, only the cycles in which SMs have CTAs are in the thesis's order."""
     for policy, (cycles, _) in ORDER.items():
         for name in NAMES:
             run = results[run_name(name, policy, ENOUGH)]["functions"][0]
             run["stats"] = {**run["stats"], "sm.util": 0.75 * cycles / 1000}
-    assert row(results, FASTER)[3].startswith(
-        "with 128 MSHRs in each L2 slice, for the cycles in which SMs have CTAs: greedy RR "
-    )
+    cause = "128 in each slice, for the cycles in which SMs have CTAs: greedy RR "
+    assert row(results, FASTER)[5].startswith(cause)
 
 
 def test_kernels_that_a_statement_names_are_not_left_out(results: Results) -> None:
     """Histogram alone is not as the thesis says, and its L2 waits."""
     change(results, "scalarProd", OLDEST, stalls=470)
     results[run_name("histogram", FINE)]["functions"][0]["stats"]["l2.stall_mshrs_core_cycles"] = 8000.0
-    assert row(results, "oldest first stalls")[3] == "open"
+    assert row(results, "oldest first stalls")[5] == "open"
     change(results, "histogram", OLDEST, stalls=640)
     assert row(results, "oldest first stalls")[1]
 
@@ -425,8 +437,8 @@ def test_studies_were_not_run_without_l1s(results: Results) -> None:
     for name in STUDIED[OVERHEAD]:
         for policy in COMPARED:
             change(results, name, policy, cycles=1270, changes={**ENOUGH, OVERHEAD: 3})
-    assert row(results, "one of 3 cycles")[3].startswith("with 128 MSHRs in each L2 slice: fine RR 1.270")
-    assert row(results, "a longer latency")[3] == "open"
+    assert row(results, "one of 3 cycles")[3:5] == (True, "fine RR 1.270, oldest first 1.270, region-p 1.270")
+    assert row(results, "a longer latency")[5] == "open"
 
 
 def test_plots_are_whole(results: Results) -> None:

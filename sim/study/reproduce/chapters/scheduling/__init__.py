@@ -92,6 +92,7 @@ def page(results: Mapping[str, Result]) -> Page:
             Text("So here: yes or no", 2),
             *map(Text, texts.RULES),
             statements_table(runs),
+            Text(_left()),
         ]
     return Page("Warp scheduling beside its thesis", blocks)
 
@@ -239,6 +240,12 @@ def _overheads(runs: Runs) -> Table:
     rows.append(("mean", *(mean([row[column] for row in rows]) for column in range(1, len(rows[0])))))
     columns = ("", *(f"{POLICIES[policy]}, {each}" for policy in COMPARED for each in more))
     return Table("overhead", "Time to that with a scheduler overhead of 1 cycle (Chen figure 4-9)", columns, rows)
+
+
+def _left() -> str:
+    """What the causes that were tried leave."""
+    lengths = [compiled(name).ptx_instructions / each.published.instructions for name, each in FUNCTIONS.items()]
+    return texts.LEFT.format(least=min(lengths), most=max(lengths))
 
 
 def _plot(names: Sequence[str], series: Curves, line: str = "") -> str:

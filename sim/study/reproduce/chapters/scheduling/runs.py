@@ -105,7 +105,8 @@ MORE = range(-1, 6)  # CTAs beside those that an SM holds
 LATENCIES = range(300, 900, 100)
 OVERHEADS = range(1, 4)
 USUAL = {LATENCY: 600, OVERHEAD: 1, MSHRS: 16}  # of the GPU's description
-ENOUGH = {MSHRS: 128}  # of an L2 slice: as many in all as the L1s have
+SLICES = 8
+ENOUGH = {MSHRS: USUAL[MSHRS] * SLICES}  # of an L2 slice: as many in all as the L1s have
 NO_L1 = {"l1.data": 0}  # so that no load hits there
 UNLIMITED = {
     "core.warps": MAX_WARPS,

@@ -1,8 +1,9 @@
 """The thesis's statements, whether they hold here, and what makes those hold that do not.
 
-A statement is decided on a :class:`View`. What does not hold on all runs as they are is decided again on others: with
-``ENOUGH`` MSHRs or ``NO_L1``, without the kernels whose L2 waits, and on the cycles in which SMs have CTAs; each alone,
-and then together. The first view on which it holds is named as its cause; if there is none, the cause is open.
+A statement is decided on a :class:`View`, for each of the ``READINGS`` of table 4-2. What holds on neither is decided
+again on other runs: with ``NO_L1``, without the kernels whose L2 waits, and on the cycles in which SMs have CTAs; each
+alone, then together; then without each of the kernels. The first view on which it holds is named as its cause; if there
+is none, the cause is open.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from lockstep.sim.study.reproduce.chapters.scheduling.runs import (
     POLICIES,
     REGION,
     SIMPLE,
+    SLICES,
     STUDIED,
+    USUAL,
     Run,
     Runs,
     Settings,
@@ -120,20 +123,27 @@ class Statement(NamedTuple):
     key: str = ""  # of its sensitivity study
 
 
+READINGS: Mapping[str, Settings] = {f"{USUAL[MSHRS] * SLICES} in all": {}, f"{ENOUGH[MSHRS]} in each slice": ENOUGH}
+"""What the MSHRs of the L2 in table 4-2 may mean."""
+
+
 def statements_table(runs: Runs) -> Table:
     rows = []
     for statement in STATEMENTS:
-        view = View(runs)
-        holds, figures = statement.decide(view)
-        rows.append((statement.text, holds, figures, "" if holds else _cause(view, statement)))
-    columns = ("Chen", "so here", "figures", "it holds")
-    return Table("statements", "What the thesis says, and what is so here", columns, rows)
+        verdicts = [statement.decide(view) for view in _views(runs).values()]
+        cause = "" if any(holds for holds, _ in verdicts) else _cause(runs, statement)
+        rows.append((statement.text, *itertools.chain(*verdicts), cause))
+    columns = ("Chen", *itertools.chain(*((reading, "figures") for reading in READINGS)), "else it holds")
+    return Table("statements", "What the thesis says, and what is so here, by the L2's MSHRs", columns, rows)
+
+
+def _views(runs: Runs) -> dict[str, View]:
+    return {reading: View(runs, changes=changes) for reading, changes in READINGS.items()}
 
 
 L1S_OFF = "with L1s off"
 
 TAKEN: Mapping[str, Callable[[View], View]] = {
-    f"with {ENOUGH[MSHRS]} MSHRs in each L2 slice": lambda view: replace(view, changes={**view.changes, **ENOUGH}),
     L1S_OFF: lambda view: replace(view, changes={**view.changes, **NO_L1}),
     "for kernels whose L2 waits for less than half of the time": lambda view: replace(view, names=view.unhindered()),
     "for the cycles in which SMs have CTAs": lambda view: replace(view, busy=True),
@@ -141,18 +151,24 @@ TAKEN: Mapping[str, Callable[[View], View]] = {
 """What is taken away from the runs that a statement does not hold on."""
 
 
-def _cause(view: View, statement: Statement) -> str:
+def _cause(runs: Runs, statement: Statement) -> str:
     """What makes a statement hold that does not, and the figures that say so."""
-    for labels in _retries(statement.key):
-        changed = view
-        for label in labels:
-            changed = TAKEN[label](changed)
-        if not changed.names:
-            continue
-        holds, figures = statement.decide(changed)
+    for label, view in _changed_views(runs, statement.key):
+        holds, figures = statement.decide(view)
         if holds:
-            return f"{', '.join(labels)}: {figures}"
+            return f"{label}: {figures}"
     return OPEN
+
+
+def _changed_views(runs: Runs, key: str) -> Iterator[tuple[str, View]]:
+    """Those on which a statement is decided again, by what is changed."""
+    for labels, (reading, view) in itertools.product(_retries(key), _views(runs).items()):
+        for label in labels:
+            view = TAKEN[label](view)
+        if view.names:
+            yield ", ".join((reading, *labels)), view
+    for name, (reading, view) in itertools.product(FUNCTIONS, _views(runs).items()):
+        yield f"{reading}, without {name}", replace(view, names=[each for each in view.names if each != name])
 
 
 def _retries(key: str) -> Iterator[tuple[str, ...]]:
