@@ -3,6 +3,7 @@
 ::
 
     $ python -m lockstep.verif.threads [KERNEL...] [--size small] [--gpu GPU] [--with M,...] [--threads 2] [--rounds 7]
+                                       [--busy 1]
     $ lockstep verify threads --level random
 
 The first prints times: runs in lockstep, in windows with one thread, and with several take turns, and medians count.
@@ -16,7 +17,10 @@ import argparse
 import hashlib
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lockstep.sim import Gpu, kernels
@@ -124,18 +128,37 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments.runs(parser)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that want a core meanwhile (0)")
     options = parser.parse_args(words)
     print(f"| kernel | s, lockstep | s, one thread | s, {options.threads} threads | times as fast as one |")
     print("|---|---|---|---|---|")
-    for name in options.kernels:
-        times: dict[int, list[float]] = {0: [], 1: [], options.threads: []}
-        for _ in range(options.rounds):
-            for threads, found in times.items():
-                wall, reason = seconds(name, options.size, options.gpu, options.mechanisms, threads)
-                found.append(wall)
-        lockstep, one, several = (statistics.median(found) for found in times.values())
-        note = f" (one thread: {reason})" if reason else ""
-        print(f"| {name} | {lockstep:.2f} | {one:.2f} | {several:.2f} | {one / several:.2f}{note} |", flush=True)
+    with busy(options.busy):
+        for name in options.kernels:
+            print(_row(name, options), flush=True)
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Some processes beside, each of which takes what it gets of a core."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _row(name: str, options: argparse.Namespace) -> str:
+    """A kernel's times."""
+    times: dict[int, list[float]] = {0: [], 1: [], options.threads: []}
+    for _ in range(options.rounds):
+        for threads, found in times.items():
+            wall, reason = seconds(name, options.size, options.gpu, options.mechanisms, threads)
+            found.append(wall)
+    lockstep, one, several = (statistics.median(found) for found in times.values())
+    note = f" (one thread: {reason})" if reason else ""
+    return f"| {name} | {lockstep:.2f} | {one:.2f} | {several:.2f} | {one / several:.2f}{note} |"
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import threading
 from dataclasses import replace
 from typing import Any
@@ -115,6 +116,28 @@ def test_longer_windows_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_races_come_out_the_same() -> None:
     rng = seeded()
     assert threads.races([rng.getrandbits(32) for _ in range(4)]) == []
+
+
+def test_times_stand_in_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with several threads last; as many processes as were asked for are busy meanwhile, and none afterwards."""
+    begun: list[subprocess.Popen[bytes]] = []
+    alive: set[int] = set()
+
+    class Begun(subprocess.Popen[bytes]):
+        def __init__(self, words: list[str]) -> None:
+            super().__init__(words)
+            begun.append(self)
+
+    def seconds(*given: Any) -> tuple[float, str]:
+        alive.add(sum(process.poll() is None for process in begun))
+        return {0: 0.6, 1: 0.5, 2: 0.25}[given[-1]], ""
+
+    monkeypatch.setattr(threads.subprocess, "Popen", Begun)
+    monkeypatch.setattr(threads, "seconds", seconds)
+    threads.main(["saxpy", "gemm", "--rounds", "3", "--busy", "2"])
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert rows == [f"| {name} | 0.60 | 0.50 | 0.25 | 2.00 |" for name in ("saxpy", "gemm")]
+    assert alive == {2} and len(begun) == 2 and all(process.poll() is not None for process in begun)
 
 
 def test_the_raciest_runs_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
