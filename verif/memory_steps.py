@@ -22,8 +22,7 @@ through
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -33,11 +32,9 @@ from lockstep.models.core.frame import STEPPED
 from lockstep.models.jit import i64, inline_once, pointer_to, record
 from lockstep.models.lsu.queue import near_start
 from lockstep.models.memory.system import memory_step
-from lockstep.sim import Gpu, kernels
-from lockstep.sim.device import description
 from lockstep.spec.parameters import MAX_SMS
 from lockstep.verif import arguments
-from lockstep.verif.windows import INTERRUPTED, calibrated, run_by, tick, ticks, uncached, with_parts
+from lockstep.verif.windows import INTERRUPTED, calibrated, run_kernel, tick, ticks, uncached, with_parts
 
 OTHER, LONE, FOLLOWERS, MEMORY, LOOP = PARTS = range(5)
 """Steps of SMs in which more than the memory side has something to do, other lone ones, those that follow one in the
@@ -109,16 +106,12 @@ def timed(team, _member, state, sms, memory, launch, settings, context, rows, un
     _run(team, state, sms, memory, launch, settings, context, rows, i64(until))
 
 
-def measured(name: str, gpu: str, mechanisms: Sequence[str], settings: Mapping[str, Any], size: str) -> np.ndarray:
+def measured(name: str, options: argparse.Namespace) -> np.ndarray:
     """Microseconds and steps of the parts in a kernel's launches: a row each."""
-    kernel, device = kernels.find(name), Gpu(gpu, mechanisms, settings)
-    device.on_print = None
-    device.machine.team.length = 0  # what is timed is in lockstep
     microseconds = tick()
     _log[:] = 0
     _log["cost"], _log["limit"] = calibrated(1000)[0], INTERRUPTED / microseconds
-    with run_by(timed):
-        kernel.run(device, device.load(kernel.ptx, kernel.registers), kernel.setup(size, 1))
+    run_kernel(timed, name, options)
     return np.stack([_log["ticks"][0] * microseconds, _log["steps"][0]])
 
 
@@ -147,12 +140,10 @@ def line(name: str, found: np.ndarray) -> str:
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lockstep.verif.memory_steps", description="Bounds on one thread.")
     arguments.runs(parser)
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
-    options = parser.parse_args(words)
-    settings = dict(description.parse_setting(text) for text in options.set)
+    options = arguments.parsed(parser, words)
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     for name in options.kernels:
-        print(line(name, measured(name, options.gpu, options.mechanisms, settings, options.size)), flush=True)
+        print(line(name, measured(name, options)), flush=True)
 
 
 if __name__ == "__main__":

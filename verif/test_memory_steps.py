@@ -1,4 +1,4 @@
-"""Bounds on one thread: by hand, and a timed run beside an untimed one, whose steps are told apart in Python too."""
+"""Bounds on one thread: by hand; what makes a step a lone one; and a timed run beside an untimed one."""
 
 from __future__ import annotations
 

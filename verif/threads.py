@@ -2,8 +2,8 @@
 
 ::
 
-    $ python -m lockstep.verif.threads [KERNEL...] [--size small] [--gpu GPU] [--with M,...] [--threads 2] [--rounds 7]
-                                       [--busy 1]
+    $ python -m lockstep.verif.threads [KERNEL...] [--size small] [--gpu GPU] [--with M,...] [--set KEY=VALUE]
+                                       [--threads 2] [--rounds 7] [--busy 1]
     $ lockstep verify threads --level random
 
 The first prints times: runs in lockstep, in windows with one thread, and with several take turns, and medians count.
@@ -109,14 +109,14 @@ def races(seeds: Sequence[int], repeats: int = 0) -> list[str]:
     return [f"seed {seed}, {way}" for seed, way in tries if race(seed, way) != lockstep[seed]]
 
 
-def seconds(name: str, size: str, gpu_name: str, mechanisms: Sequence[str], threads: int) -> tuple[float, str]:
+def seconds(name: str, options: argparse.Namespace, threads: int) -> tuple[float, str]:
     """Seconds that the launches of a kernel take, and why it had one thread, if so; with 0 threads, in lockstep."""
     kernel = kernels.find(name)
-    gpu = Gpu(gpu_name, mechanisms, LINES, threads=max(threads, 1))
+    gpu = Gpu(options.gpu, options.mechanisms, {**LINES, **options.settings}, threads=max(threads, 1))
     gpu.on_print = None
     if threads == 0:
         gpu.machine.team.length = 0
-    data, module = kernel.setup(size, 1), gpu.load(kernel.ptx, kernel.registers)
+    data, module = kernel.setup(options.size, 1), gpu.load(kernel.ptx, kernel.registers)
     runs: list[tuple[float, str]] = []
     gpu.after_launch.append(lambda run: runs.append((run.wall_seconds, run.one_thread)))
     kernel.run(gpu, module, data)
@@ -129,7 +129,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that want a core meanwhile (0)")
-    options = parser.parse_args(words)
+    options = arguments.parsed(parser, words)
     print(f"| kernel | s, lockstep | s, one thread | s, {options.threads} threads | times as fast as one |")
     print("|---|---|---|---|---|")
     with busy(options.busy):
@@ -154,7 +154,7 @@ def _row(name: str, options: argparse.Namespace) -> str:
     times: dict[int, list[float]] = {0: [], 1: [], options.threads: []}
     for _ in range(options.rounds):
         for threads, found in times.items():
-            wall, reason = seconds(name, options.size, options.gpu, options.mechanisms, threads)
+            wall, reason = seconds(name, options, threads)
             found.append(wall)
     lockstep, one, several = (statistics.median(found) for found in times.values())
     note = f" (one thread: {reason})" if reason else ""

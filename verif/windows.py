@@ -45,7 +45,6 @@ from lockstep.models.jit import addressof, i64, inline, inline_once, pointer_to,
 from lockstep.models.memory.fabric import memory_at
 from lockstep.models.memory.system import memory_step
 from lockstep.sim import Gpu, kernels
-from lockstep.sim.device import description
 from lockstep.spec.parameters import MAX_SMS
 from lockstep.verif import arguments
 
@@ -172,10 +171,10 @@ def timed(team, _member, state, sms, memory, launch, settings, context, rows, un
 
 
 @contextmanager
-def run_by(timed: Any) -> Iterator[None]:
+def run_by(function: Any) -> Iterator[None]:
     """Let launches run by another function than ``models.run.run``."""
     before = session.run
-    setattr(session, "run", timed)  # noqa: B010
+    setattr(session, "run", function)  # noqa: B010
     try:
         yield
     finally:
@@ -259,14 +258,20 @@ def bounds(rows: np.ndarray, barrier: float) -> dict[str, float]:
     return {name: float(alone.sum() / each.sum()) for name, each in ways.items()}
 
 
-def logged(name: str, gpu: str, mechanisms: Sequence[str], settings: dict[str, Any], size: str) -> np.ndarray:
-    """The rows of a kernel, in microseconds."""
-    kernel, log = kernels.find(name), Log()
-    device = Gpu(gpu, mechanisms, settings)
+def run_kernel(function: Any, name: str, options: argparse.Namespace) -> Gpu:
+    """Run a kernel in lockstep, by another function than ``models.run.run``, as ``arguments.runs`` say."""
+    kernel, device = kernels.find(name), Gpu(options.gpu, options.mechanisms, options.settings)
     device.on_print = None
-    device.machine.team.length = 0  # what is timed is in lockstep
-    with run_by(timed):
-        kernel.run(device, device.load(kernel.ptx, kernel.registers), kernel.setup(size, 1))
+    device.machine.team.length = 0
+    with run_by(function):
+        kernel.run(device, device.load(kernel.ptx, kernel.registers), kernel.setup(options.size, 1))
+    return device
+
+
+def logged(name: str, options: argparse.Namespace) -> np.ndarray:
+    """The rows of a kernel, in microseconds."""
+    log = Log()
+    device = run_kernel(timed, name, options)
     rows = log.rows[:, : FIRST_SM + device.description.core.sms].astype(np.float64)
     times = rows[:, DISPATCH:]
     times *= tick()
@@ -350,18 +355,16 @@ HEAD = ("kernel", "seconds", "memory", *(f"us in {window}" for window in WINDOWS
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lockstep.verif.windows", description="Bounds on two cores.")
     arguments.runs(parser)
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument("--barrier", type=float, default=250.0, metavar="NS", help="what a barrier costs (250)")
     parser.add_argument("--measure-barrier", action="store_true", help="measure that instead")
-    options = parser.parse_args(words)
+    options = arguments.parsed(parser, words)
     if options.measure_barrier:
         least, median = barrier()
         print(f"a barrier of two threads: {1000 * least:.0f} ns at least, {1000 * median:.0f} ns in the median")
         return
-    settings = dict(description.parse_setting(text) for text in options.set)
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     for name in options.kernels:
-        rows = logged(name, options.gpu, options.mechanisms, settings, options.size)
+        rows = logged(name, options)
         print(line(name, rows, options.barrier / 1000), flush=True)
 
 

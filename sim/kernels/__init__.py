@@ -148,12 +148,16 @@ def names() -> list[str]:
     return sorted((file.parent.name for file in FOLDER.glob("*/kernel.py")), key=str.lower)
 
 
-def find(kernel: str | Path) -> Kernel:
+def find(kernel: str | Path, *sizes: str) -> Kernel:
     """Load a kernel by name (upper and lower case are alike) or from a ``FILE.py``.
 
-    Raises :class:`UsageError` when there is none, or when its file lacks a definition.
+    Raises :class:`UsageError` when there is none, when its file lacks a definition, or when it has not these sizes.
     """
-    return load(file_of(kernel))
+    found = load(file_of(kernel))
+    for size in sizes:
+        if size not in found.sizes:
+            raise UsageError(f"{found.name}: has no size {size!r}; it has {', '.join(found.sizes)}")
+    return found
 
 
 def file_of(kernel: str | Path) -> Path:

@@ -95,14 +95,11 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     """
     from lockstep.sim import kernels
     from lockstep.sim.device.gpu import Gpu
-    from lockstep.sim.errors import UsageError
     from lockstep.sim.study.sources import code_version
 
     watch = watch or Watch()
     version = code_version()
-    kernel = kernels.find(job.kernel)
-    if job.size not in kernel.sizes:
-        raise UsageError(f"{kernel.name}: has no size {job.size!r}; it has {', '.join(kernel.sizes)}")
+    kernel = kernels.find(job.kernel, job.size)
     gpu = Gpu(
         job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile,
         threads=job.threads,

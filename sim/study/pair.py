@@ -37,14 +37,10 @@ def execute(job: Job, watch: Watch | None = None, attach: Callable[[Gpu], None] 
     from lockstep.sim import kernels
     from lockstep.sim.device import description
     from lockstep.sim.device.gpu import Gpu
-    from lockstep.sim.errors import UsageError
     from lockstep.sim.study.sources import code_version
 
     watch, jobs = watch or Watch(), [each for each in (job, job.secondary) if each]
-    version, found = code_version(), [kernels.find(each.kernel) for each in jobs]
-    for kernel, each in zip(found, jobs, strict=True):
-        if each.size not in kernel.sizes:
-            raise UsageError(f"{kernel.name}: has no size {each.size!r}; it has {', '.join(kernel.sizes)}")
+    version, found = code_version(), [kernels.find(each.kernel, each.size) for each in jobs]
     gpu = Gpu(
         job.gpu, job.mechanisms, dict(job.settings), watch.progress, strict=job.strict, profile=job.profile,
         threads=job.threads,

@@ -59,10 +59,7 @@ class Axes:
     def check_kernels(self) -> None:
         """Load the kernels. Raises :class:`UsageError` for one that lacks a definition, or a size."""
         for each in self.kernels:
-            kernel = kernels.find(each)
-            for size in self.sizes:
-                if size not in kernel.sizes:
-                    raise UsageError(f"{kernel.name}: has no size {size!r}; it has {', '.join(kernel.sizes)}")
+            kernels.find(each, *self.sizes)
 
     def jobs(self) -> list[Job]:
         """The product of the axes."""

@@ -309,8 +309,8 @@ def test_every_repetition_is_checked(monkeypatch: pytest.MonkeyPatch, capsys: py
             outputs[name][7] += 1
         return outputs
 
-    def find(name: str) -> Any:
-        kernel = right(name)
+    def find(name: str, *sizes: str) -> Any:
+        kernel = right(name, *sizes)
         if name != "saxpy":
             return kernel
         return replace(kernel, run=lambda *what: second_is_wrong(kernel, *what))

@@ -101,7 +101,7 @@ FUNCTIONS = {
 QUICK = ("dwtHaar1D", "scalarProd")
 
 CTAS, LATENCY, OVERHEAD, MSHRS = "core.ctas", "dram.latency", "core.scheduler_overhead", "l2.mshrs"
-MORE = range(-1, 6)  # CTAs beside those that an SM holds
+MORE = range(-1, 6)  # CTAs beside those of table 4-3
 LATENCIES = range(300, 900, 100)
 OVERHEADS = range(1, 4)
 USUAL = {LATENCY: 600, OVERHEAD: 1, MSHRS: 16}  # of the GPU's description

@@ -65,8 +65,9 @@ RULES = (
 )
 LEFT = (
     "What is *open* lies neither in the machine of table 4-2 nor in how many CTAs of table 4-3 an SM has, which are "
-    "those of all runs here, nor in one kernel, in hits in the L1 or in how launches end. What is left is the code, "
-    "its input, and whatever the thesis does not say of its simulator. PTX as compilers made it then is not to be had; "
-    "ours has {least:.1f} to {most:.1f} times as many instructions (*The kernels*). Which kernels differ from the "
-    "thesis's cannot be told, since its text gives no times or stalls for a kernel beyond those above."
+    f"those of all runs here (but for ways of the L2 and of the constant cache, of which `{GPU}` tells), nor in one "
+    "kernel or in how launches end; nor, but for the studies, in hits in the L1. What is left is the code, its input, "
+    "and whatever the thesis does not say of its simulator. PTX as compilers made it then is not to be had; ours has "
+    "{least:.1f} to {most:.1f} times as many instructions (*The kernels*). Which kernels differ from the thesis's "
+    "cannot be told, since its text gives no times or stalls for a kernel beyond those above."
 )
