@@ -19,7 +19,7 @@ DEMO := saxpy reduction transpose-columns transpose-padded hotspot spmv sgemm
 demo: $(VENV)/.installed
 	@mkdir -p out
 	@echo "Seven kernels on two GPUs, every result checked against NumPy."
-	@echo "The first run compiles the model, which takes about 1 min 40 s on two idle cores."
+	@echo "The first run compiles the model: 2 to 8 minutes, by the speed of the machine."
 	@$(BIN)/lockstep compare $(DEMO) --gpu gtx480 --gpu gtx980 --json out/demo.json
 	@echo "Next: $(BIN)/lockstep run spmv, or see README.md"
 
